@@ -1,0 +1,78 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package region
+
+import (
+	"net/http"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/openapi"
+	"k8s.io/client-go/rest"
+)
+
+// API is the clients of one API server. Syncer, splitter and the central log take it. *Conn and *router.Client are APIs.
+// It is safe for concurrent use.
+type API interface {
+	Dynamic() dynamic.Interface
+	Metadata() metadata.Interface
+	Discovery() Discovery
+}
+
+// Discovery is the part of client-go's discovery client that is used here. It is our own, because client-go's interface
+// grows from one minor version to the next.
+type Discovery interface {
+	ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIResourceList, error)
+	OpenAPIV3() openapi.Client
+}
+
+// discoveryTimeout bounds discovery's requests, which carry no context. It is client-go's own default.
+const discoveryTimeout = 32 * time.Second
+
+// APIFor makes the clients of the API server that c names, over one HTTP client. c is not modified. It does no I/O.
+func APIFor(c *rest.Config) (API, error) {
+	client, err := rest.HTTPClientFor(c)
+	if err != nil {
+		return nil, err
+	}
+	return clientsFor(c, client)
+}
+
+// APIOf makes an API of clients that a program already has, client-go's fakes among them.
+func APIOf(d dynamic.Interface, m metadata.Interface, disc Discovery) API {
+	return &clients{dynamic: d, metadata: m, discovery: disc}
+}
+
+type clients struct {
+	dynamic   dynamic.Interface
+	metadata  metadata.Interface
+	discovery Discovery
+}
+
+func (c *clients) Dynamic() dynamic.Interface   { return c.dynamic }
+func (c *clients) Metadata() metadata.Interface { return c.metadata }
+func (c *clients) Discovery() Discovery         { return c.discovery }
+
+func clientsFor(c *rest.Config, client *http.Client) (*clients, error) {
+	d, err := dynamic.NewForConfigAndClient(c, client)
+	if err != nil {
+		return nil, err
+	}
+	m, err := metadata.NewForConfigAndClient(c, client)
+	if err != nil {
+		return nil, err
+	}
+	bounded := *client
+	if bounded.Timeout == 0 {
+		bounded.Timeout = discoveryTimeout
+	}
+	disc, err := discovery.NewDiscoveryClientForConfigAndClient(c, &bounded)
+	if err != nil {
+		return nil, err
+	}
+	return &clients{dynamic: d, metadata: m, discovery: disc}, nil
+}

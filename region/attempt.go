@@ -1,0 +1,75 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package region
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptrace"
+	"strconv"
+	"sync/atomic"
+	"time"
+)
+
+// Attempt records what became of the requests of one context: what a caller must know before it may say that a write
+// had no effect. The zero value is ready. It is safe for concurrent use; a transport may still write to it after the
+// request's context ended, so what it says may change from "not sent" to "sent" until the call has returned.
+type Attempt struct {
+	traced     atomic.Bool // the transport reports what it does
+	passed     atomic.Bool // given to the transport
+	sent       atomic.Bool // the transport wrote to the wire, or an answer came
+	status     atomic.Int32
+	retryAfter atomic.Int64
+}
+
+// WithAttempt returns a context whose requests to peers are recorded in a. Retry-After is taken out of their responses
+// (see RetryAfter), so that client-go does not repeat them: each call of a client is at most one request, apart from
+// one that was answered 401 and sent again with newer credentials.
+func WithAttempt(ctx context.Context, a *Attempt) context.Context {
+	return context.WithValue(ctx, attemptKey{}, a)
+}
+
+type attemptKey struct{}
+
+func attemptOf(ctx context.Context) *Attempt {
+	a, _ := ctx.Value(attemptKey{}).(*Attempt)
+	return a
+}
+
+// Sent says whether anything may have reached the peer. It is false only if that is certain: the request never got to
+// the transport, or the transport says that it wrote nothing. A transport that does not call net/http/httptrace's hooks
+// is taken to have sent what it was given.
+func (a *Attempt) Sent() bool {
+	return a.sent.Load() || a.passed.Load() && !a.traced.Load()
+}
+
+// Status is the last HTTP status code that was received, 0 if none was.
+func (a *Attempt) Status() int { return int(a.status.Load()) }
+
+// RetryAfter is how long the peer asked to wait before another attempt; zero if it did not.
+func (a *Attempt) RetryAfter() time.Duration { return time.Duration(a.retryAfter.Load()) }
+
+// trace returns a context through which the transport reports to a.
+func (a *Attempt) trace(ctx context.Context) context.Context {
+	a.passed.Store(true)
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GetConn:      func(string) { a.traced.Store(true) },
+		WroteHeaders: func() { a.sent.Store(true) },
+		WroteRequest: func(info httptrace.WroteRequestInfo) {
+			if info.Err == nil {
+				a.sent.Store(true)
+			}
+		},
+	})
+}
+
+// received notes the answer and hides from client-go that it may be tried again.
+func (a *Attempt) received(resp *http.Response) {
+	a.sent.Store(true)
+	a.status.Store(int32(resp.StatusCode))
+	if seconds, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && seconds > 0 {
+		a.retryAfter.Store(int64(time.Duration(seconds) * time.Second))
+	}
+	resp.Header.Del("Retry-After")
+}

@@ -1,0 +1,65 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package region
+
+import (
+	"context"
+	"iter"
+)
+
+// Directory is all that router, fanout and account ask for. *Ring implements it; Fixed makes one from connections that a
+// program already has. It is safe for concurrent use; no method does I/O.
+type Directory interface {
+	// Snapshot returns the present view, never nil. It is empty before the first one.
+	Snapshot() *Snapshot
+	// Watch yields the present Snapshot, as soon as there is one, then the newest after each change, until ctx ends.
+	Watch(ctx context.Context) iter.Seq[*Snapshot]
+	// Conn returns the connection to a peer, or ErrUnknownPeer. Whether the peer answers shows in its use.
+	Conn(name PeerName) (*Conn, error)
+}
+
+// Fixed makes a Directory of connections that a program already has. If two of them have one name or serve one region,
+// the Directory is empty and every call of Conn returns that error.
+func Fixed(conns ...*Conn) Directory {
+	d := &fixed{conns: make(map[PeerName]*Conn, len(conns))}
+	peers := make([]Peer, 0, len(conns))
+	for _, c := range conns {
+		d.conns[c.peer.Name] = c
+		peers = append(peers, *c.peer)
+	}
+	d.snapshot, d.err = NewSnapshot(peers...)
+	if d.err != nil {
+		d.snapshot, d.conns = emptySnapshot(), nil
+	}
+	return d
+}
+
+func emptySnapshot() *Snapshot { return &Snapshot{} }
+
+type fixed struct {
+	snapshot *Snapshot
+	conns    map[PeerName]*Conn
+	err      error
+}
+
+func (d *fixed) Snapshot() *Snapshot { return d.snapshot }
+
+func (d *fixed) Watch(ctx context.Context) iter.Seq[*Snapshot] {
+	return func(yield func(*Snapshot) bool) {
+		if ctx.Err() == nil && yield(d.snapshot) {
+			<-ctx.Done()
+		}
+	}
+}
+
+func (d *fixed) Conn(name PeerName) (*Conn, error) {
+	if d.err != nil {
+		return nil, d.err
+	}
+	c, ok := d.conns[name]
+	if !ok {
+		return nil, &Error{Peer: name, Op: "connect", Err: ErrUnknownPeer}
+	}
+	return c, nil
+}

@@ -1,0 +1,102 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package region
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/go-multierror"
+)
+
+var (
+	// ErrUnknownPeer says that no peer of that name is in the Snapshot.
+	ErrUnknownPeer = errors.New("unknown peer")
+	// ErrUnknownRegion says that no peer serves the region.
+	ErrUnknownRegion = errors.New("unknown region")
+	// ErrUnavailable says that the peer is known but does not answer. The outcome of a write may be unknown.
+	ErrUnavailable = errors.New("peer is unavailable")
+	// ErrOtherCluster says that new credentials reach another cluster than the old ones.
+	ErrOtherCluster = errors.New("credentials reach another cluster")
+	// ErrSameCluster says that two peers reach one cluster.
+	ErrSameCluster = errors.New("two peers reach one cluster")
+	// ErrNoPeers says that a call over many peers found none to ask.
+	ErrNoPeers = errors.New("no peers are known")
+)
+
+// Error says where and at what something failed. Unwrap gives the cause, so apierrors.IsNotFound and errors.Is work.
+type Error struct {
+	Peer   PeerName // empty if no peer was reached
+	Region Key      // zero if the operation was not about a region
+	Op     string
+	Err    error
+}
+
+// Error is one line: peer, region, operation, cause.
+func (e *Error) Error() string {
+	var b strings.Builder
+	if e.Peer != "" {
+		fmt.Fprintf(&b, "peer %s: ", e.Peer)
+	}
+	if e.Region != (Key{}) {
+		fmt.Fprintf(&b, "region %s: ", e.Region)
+	}
+	if e.Op != "" {
+		fmt.Fprintf(&b, "%s: ", e.Op)
+	}
+	fmt.Fprint(&b, e.Err)
+	return strings.ReplaceAll(b.String(), "\n", " ")
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Timeout reports whether the cause is a time-out, as net.Error does. It lets url.Error and client-go recognise one.
+func (e *Error) Timeout() bool {
+	t, ok := errors.AsType[interface {
+		error
+		Timeout() bool
+	}](e.Err)
+	return ok && t.Timeout()
+}
+
+// PartialError is the failure of a call over many peers: one line, members sorted by peer. It has no Unwrap:
+// apierrors.IsNotFound is false for it even if one peer said NotFound. Look at the members, one per peer.
+type PartialError struct {
+	op      string
+	asked   int
+	members *multierror.Error
+}
+
+// newPartialError returns nil if there are no members.
+func newPartialError(op string, asked int, members []*Error) *PartialError {
+	if len(members) == 0 {
+		return nil
+	}
+	members = slices.Clone(members)
+	slices.SortStableFunc(members, func(a, b *Error) int { return cmp.Compare(a.Peer, b.Peer) })
+	e := &PartialError{op: op, asked: asked, members: &multierror.Error{}}
+	for _, m := range members {
+		e.members = multierror.Append(e.members, m)
+	}
+	e.members.ErrorFormat = e.line
+	return e
+}
+
+// Error lists every member in one line.
+func (e *PartialError) Error() string { return e.members.Error() }
+
+// WrappedErrors returns the members by peer, each a *Error. It is the method of hashicorp/go-multierror's Error.
+func (e *PartialError) WrappedErrors() []error { return slices.Clone(e.members.WrappedErrors()) }
+
+func (e *PartialError) line(members []error) string {
+	texts := make([]string, len(members))
+	for i, m := range members {
+		texts[i] = m.Error()
+	}
+	return fmt.Sprintf("%s: %d of %d peers failed: %s", e.op, len(members), e.asked, strings.Join(texts, "; "))
+}

@@ -1,0 +1,39 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package region
+
+import "time"
+
+// HealthState is what is believed of a peer.
+type HealthState int
+
+const (
+	// Unknown: not probed yet, or too few probes to say.
+	Unknown HealthState = iota
+	// Healthy: it answers.
+	Healthy
+	// Unhealthy: several probes in a row failed.
+	Unhealthy
+)
+
+// String returns the constant's name.
+func (s HealthState) String() string {
+	switch s {
+	case Healthy:
+		return "Healthy"
+	case Unhealthy:
+		return "Unhealthy"
+	default:
+		return "Unknown"
+	}
+}
+
+// Health is what the last probes found.
+type Health struct {
+	State       HealthState
+	Since       time.Time // of State
+	LastContact time.Time // when it last answered anything; zero: never
+	Generation  uint64    // of the credentials
+	Err         error     // why it is not Healthy
+}

@@ -1,0 +1,48 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package region
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// PeerName names one regional control plane: a DNS-1123 subdomain, unique in a Source. It is a type of its own, so that
+// the compiler keeps peers and regions apart.
+type PeerName string
+
+// Validate says why n is not a DNS-1123 subdomain.
+func (n PeerName) Validate() error {
+	if msgs := validation.IsDNS1123Subdomain(string(n)); len(msgs) > 0 {
+		return fmt.Errorf("peer %q: %s", n, strings.Join(msgs, "; "))
+	}
+	return nil
+}
+
+// Peer describes one control plane. It is plain data and holds no connection. It is not modified after it was published
+// in a Snapshot.
+type Peer struct {
+	Name        PeerName
+	Regions     []Key             // sorted; each region is in one peer of a Snapshot
+	Labels      map[string]string // what choice policies select by
+	Credentials Credentials
+}
+
+// clone copies p, so that its maker can go on with his own, and sorts the regions.
+func (p Peer) clone() *Peer {
+	p.Regions = slices.Clone(p.Regions)
+	slices.SortFunc(p.Regions, compareKeys)
+	p.Labels = maps.Clone(p.Labels)
+	return &p
+}
+
+// equal says whether both describe the same control plane reached the same way.
+func (p *Peer) equal(q *Peer) bool {
+	return p.Name == q.Name && slices.Equal(p.Regions, q.Regions) && maps.Equal(p.Labels, q.Labels) &&
+		p.Credentials.equal(q.Credentials)
+}

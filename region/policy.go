@@ -1,0 +1,59 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package region
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Policy says how many peers must answer for a call over many to succeed. The zero value is All.
+type Policy struct {
+	kind     policyKind
+	required []PeerName
+	quorum   int
+}
+
+type policyKind int
+
+const (
+	all policyKind = iota
+	failFast
+	bestEffort
+	require
+	quorum
+)
+
+// All asks everyone and waits for everyone; every one must answer.
+func All() Policy { return Policy{} }
+
+// FailFast is All, but the first failure cancels the rest.
+func FailFast() Policy { return Policy{kind: failFast} }
+
+// BestEffort takes whatever answers in time. It waits for everyone, until the context ends.
+func BestEffort() Policy { return Policy{kind: bestEffort} }
+
+// Require needs these peers to answer; the others may. It waits for everyone, until the context ends. A required peer
+// that is not in the Snapshot is a failure (ErrUnknownPeer).
+func Require(peers ...PeerName) Policy { return Policy{kind: require, required: slices.Clone(peers)} }
+
+// Quorum needs any n peers to answer, and cancels the rest once they have; if they do not, it waits for everyone, until
+// the context ends. An n below 1 counts as 1.
+func Quorum(n int) Policy { return Policy{kind: quorum, quorum: max(n, 1)} }
+
+// String names the policy, as in "quorum of 2".
+func (p Policy) String() string {
+	switch p.kind {
+	case failFast:
+		return "fail fast"
+	case bestEffort:
+		return "best effort"
+	case require:
+		return fmt.Sprintf("require %v", p.required)
+	case quorum:
+		return fmt.Sprintf("quorum of %d", p.quorum)
+	default:
+		return "all"
+	}
+}

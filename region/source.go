@@ -1,0 +1,21 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package region
+
+import "context"
+
+// Source says who the peers are. Implementations: FromPeers, FromDir, FromFile, and those of the packages central and
+// inventory.
+type Source interface {
+	// Run publishes a complete Snapshot as soon as it has one and again after every change, until ctx ends (it then
+	// returns nil) or until it can never publish again (it then says why). It is called once. publish does not block.
+	// A source that cannot be read for a while publishes nothing: absence is not deletion.
+	Run(ctx context.Context, publish func(*Snapshot)) error
+}
+
+// Refresher is a Source that can be asked to look again now, because a peer refused the credentials that it gave.
+// Refresh does not block and is safe for concurrent use.
+type Refresher interface {
+	Refresh()
+}
