@@ -1,0 +1,32 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package wal remembers operations from before their first effect until their end is proved.
+//
+// A program that is about to change several systems writes down what it intends (Begin), does it, notes its progress
+// (Advance) and crosses the entry out (End). After a crash, Open yields what was begun and not ended. The log knows
+// nothing of the systems that an operation touches: State and Data belong to the caller.
+//
+// [Log] is the contract. [File] keeps it in one bbolt file that belongs to one process. Package waltest states the
+// contract as tests that any implementation must pass.
+//
+// # What a File guarantees
+//
+//   - Begin, Advance and End return nil only when the change is durable: on disk, its directory entries included.
+//   - After a crash at any moment the file holds every acknowledged change, in order, and of the unacknowledged ones a
+//     prefix. Nothing is half there.
+//   - Corrupt is never absent. Every record carries a checksum that each read verifies. A damaged entry is reported
+//     by its ID in a [*CorruptError] and the others stay readable. A file that is damaged as a whole is set aside
+//     under another name, and the log does not begin anew on its own.
+//   - A file that something else wrote is refused with a [*SchemaError] and left exactly as it was.
+//   - One process at a time. A second one is told who holds the file, and since when, in a [*LockedError].
+//   - After a failed commit the File refuses every further call: what a disk said once cannot be asked again, since
+//     a repeated fsync may report success for pages that were lost. See [InDoubtError].
+//
+// # What it does not guarantee
+//
+//   - It does not survive the loss of the disk, and Backup is as old as its last call.
+//   - A copied or restored file is a second log with the same entries; only the caller's own fencing can tell.
+//   - It is not a queue and not an event log: only the present State and Data of an entry are kept.
+//   - The bytes of the file are not an interface. A newer minor version reads the files of older ones.
+package wal

@@ -1,0 +1,122 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package wal
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+var (
+	// ErrExists says that the ID or the Key of a new entry is known already. The call returns the stored Entry.
+	ErrExists = errors.New("entry exists")
+	// ErrStale says that the entry was changed since the caller read it. Nothing was written.
+	ErrStale = errors.New("entry is stale")
+	// ErrNotFound says that there is no such entry, neither open nor remembered.
+	ErrNotFound = errors.New("entry not found")
+	// ErrClosed says that the Log takes no more calls: it was closed, or a commit failed, in which case the cause is
+	// in the chain. The call that returned it changed nothing.
+	ErrClosed = errors.New("log is closed")
+)
+
+// InDoubtError is returned by the calls whose commit failed. Their change may be durable or not; reopening the log
+// shows which. It is an ErrClosed as well, since the log takes no further calls.
+type InDoubtError struct {
+	Path string // of the file
+	ID   string // of the entry in doubt
+	Err  error  // what the storage said
+}
+
+// Error names the file, the entry and the remedy.
+func (e *InDoubtError) Error() string {
+	return fmt.Sprintf("wal %s: entry %q is in doubt, reopen the log to see whether it was written: %v", e.Path, e.ID, e.Err)
+}
+
+// Unwrap gives the storage's own error and ErrClosed.
+func (e *InDoubtError) Unwrap() []error { return []error{e.Err, ErrClosed} }
+
+// CorruptError reports damage: of one record (ID is set, the rest of the log is readable) or of the whole file (SetAside
+// is set, nothing of it was deleted).
+type CorruptError struct {
+	Path     string // of the file
+	ID       string // of the damaged entry, as far as it is known
+	Key      string // idempotency key by which it was looked for, if any
+	SetAside string // where the damaged file is now, empty if it is still at Path
+	Err      error  // what is wrong
+}
+
+// Error names the file, the entry and what is wrong.
+func (e *CorruptError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "wal %s: ", e.Path)
+	switch {
+	case e.SetAside != "":
+		fmt.Fprintf(&b, "file is damaged and was set aside as %s: put a backup in its place, or open with AcceptLoss to begin an empty log", e.SetAside)
+	case e.ID != "":
+		fmt.Fprintf(&b, "entry %q is damaged", e.ID)
+	case e.Key != "":
+		fmt.Fprintf(&b, "entry of key %q is damaged", e.Key)
+	default:
+		b.WriteString("file is damaged")
+	}
+	if e.Err != nil {
+		fmt.Fprintf(&b, ": %v", e.Err)
+	}
+	return b.String()
+}
+
+// Unwrap gives the cause.
+func (e *CorruptError) Unwrap() error { return e.Err }
+
+// SchemaError reports a file that this version does not read: written by a newer version, or by something else. The
+// file was not changed.
+type SchemaError struct {
+	Path  string
+	Found string // what the file seems to be
+	Want  string // what this version reads
+}
+
+// Error names the file, what it is and what was expected.
+func (e *SchemaError) Error() string {
+	return fmt.Sprintf("wal %s: file is %s, this version reads %s; it was left as it is: use another path or a matching version", e.Path, e.Found, e.Want)
+}
+
+// LockedError reports that another process, or another File of this one, has the log open.
+type LockedError struct {
+	Path   string
+	Holder Holder        // zero if the holder could not be read
+	Waited time.Duration // for how long
+}
+
+// Holder says who has a log open. It is written for people: nothing is decided by it.
+type Holder struct {
+	PID     int       `json:"pid"`
+	Host    string    `json:"host"`
+	Command string    `json:"command"`
+	Since   time.Time `json:"since"`
+}
+
+// String gives "process 12 (program) on host since time".
+func (h Holder) String() string {
+	if h.PID == 0 {
+		return "an unknown process"
+	}
+	return fmt.Sprintf("process %d (%s) on %s since %s", h.PID, h.Command, h.Host, h.Since.Format(time.RFC3339))
+}
+
+// Error names the file and who holds it.
+func (e *LockedError) Error() string {
+	return fmt.Sprintf("wal %s: in use by %s (waited %s): stop it first or use another path", e.Path, e.Holder, e.Waited)
+}
+
+// FieldError reports a value that a Log does not take.
+type FieldError struct {
+	Field  string // of the Entry or the Options
+	Reason string // what is wrong and what would be right
+}
+
+// Error names the field and what would be right.
+func (e *FieldError) Error() string { return "wal: " + e.Field + ": " + e.Reason }
