@@ -1,0 +1,200 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
+)
+
+// Account is an actor, a provider or a tenant or both, and the same in every
+// peer: a namespace, and the Roles and RoleBindings of its subjects. Its home
+// decides; replicas follow it by revision. It is Unready while a peer lacks it.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,shortName=acc,categories=atoll
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.phase`
+// +kubebuilder:printcolumn:name="Display Name",type=string,JSONPath=`.spec.metadata.displayName`
+// +kubebuilder:printcolumn:name="Roles",type=string,JSONPath=`.spec.roles`
+// +kubebuilder:printcolumn:name="Namespace",type=string,JSONPath=`.status.namespace.name`
+// +kubebuilder:printcolumn:name="Stage",type=string,JSONPath=`.spec.fanout.stage`
+// +kubebuilder:printcolumn:name="Revision",type=integer,JSONPath=`.spec.fanout.revision.number`
+// +kubebuilder:printcolumn:name="Present",type=integer,JSONPath=`.status.peers.present`,priority=1
+// +kubebuilder:printcolumn:name="Peers",type=integer,JSONPath=`.status.peers.total`,priority=1
+// +kubebuilder:printcolumn:name="Role",type=string,JSONPath=`.spec.fanout.claim.role`,priority=1
+// +kubebuilder:printcolumn:name="Home",type=string,JSONPath=`.spec.fanout.home.peer`,priority=1
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type Account struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is what is wanted.
+	//
+	// +optional
+	Spec AccountSpec `json:"spec,omitzero"`
+
+	// Status is what was observed.
+	//
+	// +optional
+	Status AccountStatus `json:"status,omitzero"`
+}
+
+// AccountSpec is what is wanted of an Account. On its home a changed payload
+// is a request: it takes effect nowhere until a coordinator has committed a
+// revision for it.
+type AccountSpec struct {
+	// Metadata is how people see the account.
+	//
+	// +optional
+	Metadata AccountMetadata `json:"metadata,omitzero"`
+
+	// Roles say what the account may be: Provider, Tenant, or both.
+	//
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=2
+	Roles []AccountRole `json:"roles,omitempty"`
+
+	// Subjects are the users, groups and service accounts that act for it.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	Subjects []rbacv1.Subject `json:"subjects,omitempty"`
+
+	// Fanout is the protocol's part. It is written by coordinators alone.
+	//
+	// +optional
+	Fanout *fanoutv1alpha1.Fanout `json:"fanout,omitempty"`
+}
+
+// AccountMetadata is how people see an Account.
+type AccountMetadata struct {
+	// DisplayName is a short name.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	DisplayName string `json:"displayName,omitempty"`
+
+	// Description says who the account is.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=4096
+	Description string `json:"description,omitempty"`
+}
+
+// AccountRole is what an Account may be.
+//
+// +kubebuilder:validation:Enum=Provider;Tenant
+type AccountRole string
+
+const (
+	// AccountProvider offers services and owns regions.
+	AccountProvider AccountRole = "Provider"
+	// AccountTenant uses services.
+	AccountTenant AccountRole = "Tenant"
+)
+
+// AccountStatus is what was observed of an Account.
+type AccountStatus struct {
+	// ObservedGeneration is the generation of the spec that the status speaks of.
+	//
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// Phase sums the conditions up for people. Programs read the conditions.
+	//
+	// +optional
+	Phase AccountPhase `json:"phase,omitempty"`
+
+	// Conditions are the observations: Ready, Claimed, NamespaceReady,
+	// PresentInAllPeers, and one per peer that is an exception.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=48
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// Namespace is the account's own, of the same name in each peer.
+	//
+	// +optional
+	Namespace NamespaceReference `json:"namespace,omitzero"`
+
+	// Peers sums up where the account is present.
+	//
+	// +optional
+	Peers PeerSummary `json:"peers,omitzero"`
+}
+
+// NamespaceReference names a namespace.
+type NamespaceReference struct {
+	// Name is the namespace's name.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+}
+
+// PeerSummary says in how many peers an object is present, and names
+// exceptions up to a bound: a status must stay small with a thousand peers.
+type PeerSummary struct {
+	// Total is the number of peers in the ring.
+	//
+	// +kubebuilder:validation:Minimum=0
+	Total int32 `json:"total"`
+
+	// Present is the number of peers that hold the latest revision.
+	//
+	// +kubebuilder:validation:Minimum=0
+	Present int32 `json:"present"`
+
+	// Missing names peers that answered and lack the latest revision, sorted,
+	// at most 32.
+	//
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MaxLength=253
+	Missing []string `json:"missing,omitempty"`
+
+	// Unknown names peers that did not answer, sorted, at most 32. They are
+	// not Missing: absence is not proved by silence.
+	//
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MaxLength=253
+	Unknown []string `json:"unknown,omitempty"`
+}
+
+// AccountPhase is one word about an Account, for people.
+//
+// +kubebuilder:validation:MaxLength=64
+type AccountPhase string
+
+const (
+	// AccountPending has no claim yet or is still Reserved.
+	AccountPending AccountPhase = "Pending"
+	// AccountReady is present in all peers.
+	AccountReady AccountPhase = "Ready"
+	// AccountUnready is missing in a peer, or a peer does not answer.
+	AccountUnready AccountPhase = "Unready"
+	// AccountTerminating is being removed from all peers.
+	AccountTerminating AccountPhase = "Terminating"
+)
+
+// AccountList is a list of Accounts.
+//
+// +kubebuilder:object:root=true
+type AccountList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	// Items are the Accounts.
+	Items []Account `json:"items"`
+}

@@ -1,0 +1,235 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// PrimaryFinalizer stands on every committed primary. The commit adds it and
+// the very last step of a removal takes it away, so a plain delete of a
+// committed object becomes a removal from all peers.
+const PrimaryFinalizer = "fanout.atoll.dev/primary"
+
+// Stage says how far an object under the fan-out protocol has come. Its rank
+// never falls: Reserved, then Configured, Active or Decided, then Removing.
+//
+// +kubebuilder:validation:Enum=Reserved;Configured;Active;Decided;Removing
+type Stage string
+
+const (
+	// StageReserved holds the name; no controller acts on the object.
+	StageReserved Stage = "Reserved"
+	// StageConfigured is a committed primary of a kind that exists once.
+	StageConfigured Stage = "Configured"
+	// StageActive is a committed object of a kind that exists everywhere.
+	StageActive Stage = "Active"
+	// StageDecided is a committed primary whose target is another peer.
+	StageDecided Stage = "Decided"
+	// StageRemoving is a primary whose removal is committed.
+	StageRemoving Stage = "Removing"
+)
+
+// Role tells the object that decides from those of the same name elsewhere.
+//
+// +kubebuilder:validation:Enum=Primary;Secondary
+type Role string
+
+const (
+	// RolePrimary is the object that decides.
+	RolePrimary Role = "Primary"
+	// RoleSecondary is an object of the same name in another peer.
+	RoleSecondary Role = "Secondary"
+)
+
+// Fanout is the protocol's part of an object. It is written by coordinators
+// alone; an object without a claim in it is inert.
+//
+// Its rules that look back at the old object stand at the object's spec, since
+// a transition rule on an optional field is silent when the field is dropped.
+type Fanout struct {
+	// Claim says who took the name, when and for which operation. Once set it
+	// never changes.
+	//
+	// +optional
+	Claim *Claim `json:"claim,omitempty"`
+
+	// Stage is the progress of the operation that made the claim.
+	//
+	// +optional
+	Stage Stage `json:"stage,omitempty"`
+
+	// Heartbeat is raised by one with each sign of life of the coordinator
+	// while a primary is Reserved.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Heartbeat int64 `json:"heartbeat,omitempty"`
+
+	// Removal names the operation that removes a Removing primary.
+	//
+	// +optional
+	Removal *Removal `json:"removal,omitempty"`
+
+	// Revision numbers the content of a kind that exists everywhere.
+	//
+	// +optional
+	Revision *Revision `json:"revision,omitempty"`
+
+	// History lists the latest revisions, on the primary only, oldest first:
+	// an updater that lost a reply learns from it whether it was committed.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	History []HistoryEntry `json:"history,omitempty"`
+
+	// Home says which object is the primary of a kind that exists everywhere.
+	//
+	// +optional
+	Home *Home `json:"home,omitempty"`
+}
+
+// Claim is immutable: ownership changes only by delete and create, so the
+// object's UID is the fencing token.
+type Claim struct {
+	// Operation is the ID of the operation that created the object.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	Operation string `json:"operation"`
+
+	// Coordinator names the process that runs the operation, for people.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Coordinator string `json:"coordinator,omitempty"`
+
+	// Digest is the SHA-256 of the requested content, in hexadecimal.
+	//
+	// +kubebuilder:validation:MaxLength=64
+	Digest string `json:"digest"`
+
+	// Start is when the request first began. Together with the operation's ID
+	// it orders rivals; nothing else is decided by it.
+	Start metav1.MicroTime `json:"start"`
+
+	// Epoch is the number of the target's PeerSet that the coordinator had
+	// seen, for people.
+	//
+	// +optional
+	Epoch int64 `json:"epoch,omitempty"`
+
+	// Role is Primary for the object that decides, else Secondary.
+	Role Role `json:"role"`
+
+	// Peer is the peer in which this object stands.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Peer string `json:"peer"`
+
+	// Target is the peer in which the requested object comes into being.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Target string `json:"target"`
+
+	// Primary names the primary of a secondary.
+	//
+	// +optional
+	Primary *ObjectRef `json:"primary,omitempty"`
+}
+
+// ObjectRef names one incarnation of an object of the same name in a peer.
+type ObjectRef struct {
+	// Peer is the peer in which the object stands.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Peer string `json:"peer"`
+
+	// UID is the object's metadata.uid there.
+	//
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	UID types.UID `json:"uid"`
+}
+
+// Removal says who removes an object.
+type Removal struct {
+	// Operation is the ID of the removal.
+	//
+	// +kubebuilder:validation:MaxLength=64
+	Operation string `json:"operation"`
+
+	// Coordinator names the process that runs it, for people.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Coordinator string `json:"coordinator,omitempty"`
+
+	// Start is when the removal was asked for.
+	Start metav1.MicroTime `json:"start"`
+}
+
+// Revision identifies one content of an object that exists everywhere.
+type Revision struct {
+	// Number starts at 1 and grows by one with each committed content. 0 is a
+	// secondary that waits for its first content.
+	//
+	// +kubebuilder:validation:Minimum=0
+	Number int64 `json:"number"`
+
+	// Operation is the ID of the operation that committed it.
+	//
+	// +kubebuilder:validation:MaxLength=64
+	Operation string `json:"operation"`
+
+	// Digest is the SHA-256 of the content, in hexadecimal.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Digest string `json:"digest,omitempty"`
+}
+
+// HistoryEntry says which operation committed a revision.
+type HistoryEntry struct {
+	// Number is the revision's number.
+	Number int64 `json:"number"`
+
+	// Operation is the ID of the operation that committed it.
+	//
+	// +kubebuilder:validation:MaxLength=64
+	Operation string `json:"operation"`
+}
+
+// Home is the primary of an object that exists everywhere.
+type Home struct {
+	// Peer is the peer of the primary.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Peer string `json:"peer"`
+
+	// UID is the primary's metadata.uid. A primary that was just created does
+	// not know its own yet and leaves it empty.
+	//
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=64
+	UID types.UID `json:"uid,omitempty"`
+
+	// Term grows by one with each move of the primary.
+	//
+	// +kubebuilder:validation:Minimum=1
+	Term int64 `json:"term"`
+
+	// Yielded marks the old home while a move is under way.
+	//
+	// +optional
+	Yielded bool `json:"yielded,omitempty"`
+}

@@ -1,0 +1,170 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// PeerSetName is the name of the one PeerSet of a peer.
+const PeerSetName = "default"
+
+// PeerState says how far a peer belongs to the ring.
+//
+// +kubebuilder:validation:Enum=Joining;Active;Leaving;Quarantined;Out
+type PeerState string
+
+const (
+	// PeerJoining is a peer that receives content and holds no primary yet.
+	PeerJoining PeerState = "Joining"
+	// PeerActive is a full member.
+	PeerActive PeerState = "Active"
+	// PeerLeaving is a member that takes no new primaries.
+	PeerLeaving PeerState = "Leaving"
+	// PeerQuarantined is a peer that came back and is being audited.
+	PeerQuarantined PeerState = "Quarantined"
+	// PeerOut is a peer that is no member.
+	PeerOut PeerState = "Out"
+)
+
+// PeerSet names all peers of the ring as one peer knows them. There is one in
+// each peer, named "default"; reading it beside an operation's own writes is
+// how coordinators learn of peers that they are not configured with.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:scope=Cluster,shortName=ps,categories=atoll
+// +kubebuilder:printcolumn:name="Self",type=string,JSONPath=`.spec.self.peer`
+// +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.spec.self.state`
+// +kubebuilder:printcolumn:name="Members",type=string,JSONPath=`.spec.members[*].peer`
+// +kubebuilder:printcolumn:name="Epoch",type=integer,JSONPath=`.spec.epoch`
+// +kubebuilder:printcolumn:name="Change",type=string,JSONPath=`.spec.change.kind`,priority=1
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type PeerSet struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is the membership.
+	Spec PeerSetSpec `json:"spec"`
+}
+
+// PeerSetSpec is the membership as one peer knows it.
+type PeerSetSpec struct {
+	// Self is the peer in which this object stands.
+	Self Member `json:"self"`
+
+	// Members are all peers of the ring, this one included.
+	//
+	// +listType=map
+	// +listMapKey=peer
+	// +kubebuilder:validation:MaxItems=1024
+	Members []Member `json:"members"`
+
+	// Departed are peers that once were members; what names them is dead.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=peer
+	// +kubebuilder:validation:MaxItems=1024
+	Departed []Departure `json:"departed,omitempty"`
+
+	// Change is the slot of the one membership change under way.
+	//
+	// +optional
+	Change *Change `json:"change,omitempty"`
+
+	// Epoch grows by one with each write of this object. It cannot be compared
+	// with another peer's.
+	//
+	// +kubebuilder:validation:Minimum=1
+	Epoch int64 `json:"epoch"`
+}
+
+// Member is one peer of the ring.
+type Member struct {
+	// Peer is its name.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Peer string `json:"peer"`
+
+	// UID is that of its kube-system namespace: the identity of the cluster.
+	//
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	UID types.UID `json:"uid"`
+
+	// State says how far it belongs to the ring.
+	State PeerState `json:"state"`
+}
+
+// Departure records how a peer left.
+type Departure struct {
+	// Peer is its name.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Peer string `json:"peer"`
+
+	// How is Left for a planned leave, Forced if an operator gave it up.
+	//
+	// +kubebuilder:validation:Enum=Left;Forced
+	How string `json:"how"`
+
+	// By names who did it.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	By string `json:"by,omitempty"`
+
+	// At is when, for people.
+	At metav1.Time `json:"at"`
+}
+
+// Change is a membership change under way.
+type Change struct {
+	// ID identifies the change; each write under it requires it.
+	//
+	// +kubebuilder:validation:MaxLength=64
+	ID string `json:"id"`
+
+	// Kind is Join, Leave, ForceRemove or Comeback.
+	//
+	// +kubebuilder:validation:Enum=Join;Leave;ForceRemove;Comeback
+	Kind string `json:"kind"`
+
+	// Peer is the peer concerned.
+	//
+	// +kubebuilder:validation:MaxLength=253
+	Peer string `json:"peer"`
+
+	// Coordinator names the process at work, for people.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Coordinator string `json:"coordinator,omitempty"`
+
+	// Heartbeat is raised by one with each sign of life.
+	//
+	// +optional
+	Heartbeat int64 `json:"heartbeat,omitempty"`
+
+	// Note is the change's own memory, such as the new home of Accounts.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Note string `json:"note,omitempty"`
+}
+
+// PeerSetList is a list of PeerSets.
+//
+// +kubebuilder:object:root=true
+type PeerSetList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	// Items are the PeerSets.
+	Items []PeerSet `json:"items"`
+}

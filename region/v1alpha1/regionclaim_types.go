@@ -1,0 +1,111 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
+)
+
+// RegionClaim is a provider's claim that this peer serves the region of that
+// name. Its namespace is the provider's, so the claim of name eu-west-1 in
+// namespace loodse is for the region eu-west-1.loodse. The ServiceCluster of
+// the same namespace and name in this peer stays Pending until it is Bound.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=rc,categories=atoll
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.phase`
+// +kubebuilder:printcolumn:name="Holder",type=string,JSONPath=`.status.holder.peer`
+// +kubebuilder:printcolumn:name="Stage",type=string,JSONPath=`.spec.fanout.stage`,priority=1
+// +kubebuilder:printcolumn:name="Target",type=string,JSONPath=`.spec.fanout.claim.target`,priority=1
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type RegionClaim struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is empty but for the protocol's part: what is claimed is the name.
+	//
+	// +optional
+	Spec RegionClaimSpec `json:"spec,omitzero"`
+
+	// Status is the answer.
+	//
+	// +optional
+	Status RegionClaimStatus `json:"status,omitzero"`
+}
+
+// RegionClaimSpec is what is wanted of a RegionClaim.
+type RegionClaimSpec struct {
+	// Fanout is the protocol's part. It is written by coordinators alone.
+	//
+	// +optional
+	Fanout *fanoutv1alpha1.Fanout `json:"fanout,omitempty"`
+}
+
+// RegionClaimStatus is the answer to a RegionClaim.
+type RegionClaimStatus struct {
+	// Phase is Bound, Conflict or Pending, for people and for gates that know
+	// nothing of conditions. It follows from the conditions.
+	//
+	// +optional
+	// +kubebuilder:validation:Enum=Bound;Conflict;Pending
+	Phase RegionClaimPhase `json:"phase,omitempty"`
+
+	// ObservedGeneration is the generation of the spec that the status speaks of.
+	//
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// Conditions are the observations: Bound.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=16
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// Holder says who holds the region, this claim or the one it conflicts with.
+	//
+	// +optional
+	Holder RegionHolder `json:"holder,omitzero"`
+}
+
+// RegionHolder is the claim that holds a region.
+type RegionHolder struct {
+	// Peer is the peer in which the claim stands.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Peer string `json:"peer"`
+
+	// Since is when it was bound, as far as known.
+	//
+	// +optional
+	Since metav1.Time `json:"since,omitzero"`
+}
+
+// RegionClaimPhase is one word about a RegionClaim.
+type RegionClaimPhase string
+
+const (
+	// RegionClaimPending waits for an answer.
+	RegionClaimPending RegionClaimPhase = "Pending"
+	// RegionClaimBound holds the region: this peer serves it.
+	RegionClaimBound RegionClaimPhase = "Bound"
+	// RegionClaimConflict is one whose region another peer holds.
+	RegionClaimConflict RegionClaimPhase = "Conflict"
+)
+
+// RegionClaimList is a list of RegionClaims.
+//
+// +kubebuilder:object:root=true
+type RegionClaimList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	// Items are the RegionClaims.
+	Items []RegionClaim `json:"items"`
+}

@@ -1,0 +1,163 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
+)
+
+// ServiceCluster configures the cluster of one region, in the peer that serves
+// it. Its namespace is the account's, and (namespace, name) is unique over all
+// peers: the others hold a guard, a ServiceCluster of the same name with a
+// claim and no payload. Controllers act on Configured ones only.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=sc,categories=atoll
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.phase`
+// +kubebuilder:printcolumn:name="Display Name",type=string,JSONPath=`.spec.metadata.displayName`
+// +kubebuilder:printcolumn:name="Kubernetes Version",type=string,JSONPath=`.status.kubernetesVersion.gitVersion`
+// +kubebuilder:printcolumn:name="Stage",type=string,JSONPath=`.spec.fanout.stage`
+// +kubebuilder:printcolumn:name="Role",type=string,JSONPath=`.spec.fanout.claim.role`,priority=1
+// +kubebuilder:printcolumn:name="Target",type=string,JSONPath=`.spec.fanout.claim.target`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type ServiceCluster struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is what is wanted.
+	//
+	// +optional
+	Spec ServiceClusterSpec `json:"spec,omitzero"`
+
+	// Status is what was observed.
+	//
+	// +optional
+	Status ServiceClusterStatus `json:"status,omitzero"`
+}
+
+// ServiceClusterSpec is what is wanted of a ServiceCluster.
+type ServiceClusterSpec struct {
+	// Metadata is how people see the cluster.
+	//
+	// +optional
+	Metadata ServiceClusterMetadata `json:"metadata,omitzero"`
+
+	// KubeconfigSecret names the Secret, in the same namespace, that holds the
+	// cluster's kubeconfig. A guard has none.
+	//
+	// +optional
+	KubeconfigSecret ObjectReference `json:"kubeconfigSecret,omitzero"`
+
+	// Fanout is the protocol's part. It is written by coordinators alone.
+	//
+	// +optional
+	Fanout *fanoutv1alpha1.Fanout `json:"fanout,omitempty"`
+}
+
+// ServiceClusterMetadata is how people see a ServiceCluster.
+type ServiceClusterMetadata struct {
+	// DisplayName is a short name.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	DisplayName string `json:"displayName,omitempty"`
+
+	// Description says what the cluster is for.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=4096
+	Description string `json:"description,omitempty"`
+}
+
+// ObjectReference names an object in the namespace of the one that refers.
+type ObjectReference struct {
+	// Name is the object's name.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+}
+
+// ServiceClusterStatus is what was observed of a ServiceCluster.
+type ServiceClusterStatus struct {
+	// ObservedGeneration is the generation of the spec that the status speaks of.
+	//
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// Phase sums the conditions up for people. Programs read the conditions.
+	//
+	// +optional
+	Phase ServiceClusterPhase `json:"phase,omitempty"`
+
+	// Conditions are the observations: Ready, Claimed, RegionBound, Reachable.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=16
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// KubernetesVersion is what the cluster said of itself.
+	//
+	// +optional
+	KubernetesVersion KubernetesVersion `json:"kubernetesVersion,omitzero"`
+}
+
+// KubernetesVersion is the version of a cluster, as its /version tells it.
+type KubernetesVersion struct {
+	// Major is the major version.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Major string `json:"major,omitempty"`
+
+	// Minor is the minor version; some vendors append a plus sign.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Minor string `json:"minor,omitempty"`
+
+	// GitVersion is the full version, such as v1.36.0.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	GitVersion string `json:"gitVersion,omitempty"`
+
+	// Platform is the operating system and architecture, such as linux/amd64.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	Platform string `json:"platform,omitempty"`
+}
+
+// ServiceClusterPhase is one word about a ServiceCluster, for people.
+//
+// +kubebuilder:validation:MaxLength=64
+type ServiceClusterPhase string
+
+const (
+	// ServiceClusterPending waits for its claim, its region, or its first contact.
+	ServiceClusterPending ServiceClusterPhase = "Pending"
+	// ServiceClusterReady can be used.
+	ServiceClusterReady ServiceClusterPhase = "Ready"
+	// ServiceClusterNotReady was ready or should be, and is not.
+	ServiceClusterNotReady ServiceClusterPhase = "NotReady"
+	// ServiceClusterTerminating is being removed from all peers.
+	ServiceClusterTerminating ServiceClusterPhase = "Terminating"
+)
+
+// ServiceClusterList is a list of ServiceClusters.
+//
+// +kubebuilder:object:root=true
+type ServiceClusterList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	// Items are the ServiceClusters.
+	Items []ServiceCluster `json:"items"`
+}

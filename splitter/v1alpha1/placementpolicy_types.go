@@ -1,0 +1,148 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// PlacementPolicy says what clusters the workloads that it selects are divided
+// over, in its namespace, and by what shares. With several for one workload
+// the one of highest priority decides, then the first by name.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=pp,categories=atoll
+// +kubebuilder:printcolumn:name="Mode",type=string,JSONPath=`.spec.mode`
+// +kubebuilder:printcolumn:name="Priority",type=integer,JSONPath=`.spec.priority`
+// +kubebuilder:printcolumn:name="Clusters",type=integer,JSONPath=`.status.clusters`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type PlacementPolicy struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is the policy.
+	Spec PlacementPolicySpec `json:"spec"`
+
+	// Status is what was observed.
+	//
+	// +optional
+	Status PlacementPolicyStatus `json:"status,omitzero"`
+}
+
+// PlacementPolicySpec is a policy.
+type PlacementPolicySpec struct {
+	// Selector selects workloads by label. Absent selects all of the namespace.
+	//
+	// +optional
+	Selector *metav1.LabelSelector `json:"selector,omitempty"`
+
+	// ClusterSelector chooses clusters by the labels of their SyncTargets.
+	// Absent chooses all.
+	//
+	// +optional
+	ClusterSelector *metav1.LabelSelector `json:"clusterSelector,omitempty"`
+
+	// Mode is Divide (replicas are divided by weight) or Duplicate (each
+	// cluster gets all of them).
+	//
+	// +optional
+	// +kubebuilder:default=Divide
+	Mode PlacementMode `json:"mode,omitempty"`
+
+	// Priority decides between policies; the highest wins.
+	//
+	// +optional
+	Priority int32 `json:"priority,omitempty"`
+
+	// MaxClusters bounds the number of clusters. Zero is no bound.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	MaxClusters int32 `json:"maxClusters,omitempty"`
+
+	// Clusters give single clusters a weight or bounds. Those that are chosen
+	// and not listed have weight 1 and no bounds.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=256
+	Clusters []ClusterShare `json:"clusters,omitempty"`
+}
+
+// PlacementMode is how replicas are given to clusters.
+//
+// +kubebuilder:validation:Enum=Divide;Duplicate
+type PlacementMode string
+
+const (
+	// PlacementDivide divides the replicas by weight.
+	PlacementDivide PlacementMode = "Divide"
+	// PlacementDuplicate gives each cluster all replicas.
+	PlacementDuplicate PlacementMode = "Duplicate"
+)
+
+// ClusterShare is one cluster's weight and bounds.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.max) || !has(self.min) || self.min <= self.max",message="min must not be above max"
+type ClusterShare struct {
+	// Name is the cluster's: that of its SyncTarget.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+
+	// Weight is the cluster's share in relation to the others'. Absent is 1,
+	// zero keeps the cluster free unless min asks for replicas.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
+	Weight *int32 `json:"weight,omitempty"`
+
+	// Min is the least number of replicas there.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Min *int32 `json:"min,omitempty"`
+
+	// Max is the greatest number of replicas there. Absent is no bound.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Max *int32 `json:"max,omitempty"`
+}
+
+// PlacementPolicyStatus is what was observed of a PlacementPolicy.
+type PlacementPolicyStatus struct {
+	// ObservedGeneration is the generation of the spec that the status speaks of.
+	//
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// Conditions are the observations: Ready.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=16
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// Clusters is the number of clusters that the policy chooses now.
+	//
+	// +optional
+	Clusters int32 `json:"clusters,omitempty"`
+}
+
+// PlacementPolicyList is a list of PlacementPolicies.
+//
+// +kubebuilder:object:root=true
+type PlacementPolicyList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	// Items are the PlacementPolicies.
+	Items []PlacementPolicy `json:"items"`
+}
