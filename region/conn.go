@@ -5,8 +5,9 @@ package region
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -15,11 +16,26 @@ import (
 	"k8s.io/client-go/rest"
 )
 
+const (
+	defaultDrain = 5 * time.Minute
+	defaultAwait = 2 * time.Second
+)
+
 // Conn is a lasting connection to one peer. Clients made from it stay valid when the peer's credentials, CA or address
-// change; see Rotate. It is an API, as ourselves, and safe for concurrent use.
+// change; see Rotate. It is an API, as ourselves. A redirect by the peer is an error. It is safe for concurrent use.
 type Conn struct {
-	peer *Peer
-	api  *clients
+	peer    *Peer
+	opts    ConnOptions
+	api     *clients
+	own     *ownTransport
+	caller  *callerTransport
+	current atomic.Pointer[generation]
+	retired atomic.Bool  // the peer left its Ring
+	contact atomic.Int64 // when the peer last answered, in nanoseconds
+	health  atomic.Pointer[Health]
+	uid     atomic.Pointer[types.UID] // of the cluster; never changes once known
+
+	rotating chan struct{} // holds one value while a rotation is under way
 }
 
 // ConnOptions adjust a Conn. The zero value works.
@@ -29,15 +45,46 @@ type ConnOptions struct {
 	// Refresh is called when the peer refuses the credentials (401). It asks whoever provides them to look again, and
 	// must not block. May be nil.
 	Refresh func()
-	// Await is how long a refused request waits for newer credentials; zero: 2 seconds if Refresh is set, otherwise it
-	// does not wait.
+	// Await is how long after the first refusal refused requests wait for newer credentials; zero: 2 seconds if Refresh
+	// is set, otherwise they do not wait.
 	Await time.Duration
 	// Observer may be nil.
 	Observer *Observer
 }
 
-// NewConn makes a connection to p. It does no I/O and starts nothing.
-func NewConn(p Peer, opts ConnOptions) (*Conn, error) { return nil, errors.New("not yet") }
+// NewConn makes a connection to p. It does no network I/O and starts nothing. Errors are *Error: p has no credentials,
+// or none from which a transport can be built.
+func NewConn(p Peer, opts ConnOptions) (*Conn, error) {
+	if err := p.Name.Validate(); err != nil {
+		return nil, err
+	}
+	if opts.Drain <= 0 {
+		opts.Drain = defaultDrain
+	}
+	if opts.Await <= 0 && opts.Refresh != nil {
+		opts.Await = defaultAwait
+	}
+	c := &Conn{peer: p.clone(), opts: opts, rotating: make(chan struct{}, 1)}
+	c.own, c.caller = &ownTransport{c}, &callerTransport{c}
+	g, err := newGeneration(1, p.Credentials)
+	if err != nil {
+		return nil, &Error{Peer: p.Name, Op: "connect", Err: err}
+	}
+	c.current.Store(g)
+	c.health.Store(&Health{})
+	config := c.Config()
+	if config.UserAgent == "" {
+		config.UserAgent = rest.DefaultKubernetesUserAgent()
+	}
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, &Error{Peer: p.Name, Op: "connect", Err: err}
+	}
+	if c.api, err = clientsFor(config, client); err != nil {
+		return nil, &Error{Peer: p.Name, Op: "connect", Err: err}
+	}
+	return c, nil
+}
 
 // Peer returns the peer's name.
 func (c *Conn) Peer() PeerName { return c.peer.Name }
@@ -51,26 +98,103 @@ func (c *Conn) Metadata() metadata.Interface { return c.api.metadata }
 // Discovery returns a client of this peer. Its calls end after 32 seconds.
 func (c *Conn) Discovery() Discovery { return c.api.discovery }
 
-// Config returns a configuration for any client-go client. It is a copy: set UserAgent, QPS or Impersonate freely. Its
-// Transport is the Conn and its TLS fields are empty, so it serves everything except upgraded streams.
-func (c *Conn) Config() *rest.Config { return nil }
+// Config returns a configuration for any client-go client. It is a copy: set UserAgent, QPS or Impersonate freely; a
+// BearerToken that is set makes the client's requests that token's, as CallerTransport's are. Its Host is a name that
+// resolves nowhere, its Transport is the Conn and its TLS fields are empty, so it serves everything except upgraded
+// streams. QPS is -1: nothing is throttled on this side.
+func (c *Conn) Config() *rest.Config {
+	present := c.current.Load().creds.config
+	return &rest.Config{
+		Host:      fmt.Sprintf("https://%s.invalid", c.peer.Name),
+		Transport: c.own,
+		UserAgent: present.UserAgent,
+		QPS:       -1,
+		ContentConfig: rest.ContentConfig{
+			AcceptContentTypes: present.AcceptContentTypes,
+			ContentType:        present.ContentType,
+		},
+		WarningHandler:            present.WarningHandler,
+		WarningHandlerWithContext: present.WarningHandlerWithContext,
+	}
+}
 
 // StreamConfig returns a plain configuration with the credentials of this moment, for SPDY and WebSocket (exec, attach,
-// port-forward), which client-go dials around Transport. Use it for one stream and drop it.
-func (c *Conn) StreamConfig() (*rest.Config, error) { return nil, nil }
+// port-forward), which client-go dials around Transport. Use it for one stream and drop it. Error: ErrUnknownPeer if the
+// peer has left its Ring.
+func (c *Conn) StreamConfig() (*rest.Config, error) {
+	if c.retired.Load() {
+		return nil, &Error{Peer: c.Peer(), Op: "stream", Err: ErrUnknownPeer}
+	}
+	return rest.CopyConfig(c.current.Load().creds.config), nil
+}
 
 // CallerTransport carries requests that bring their own Authorization header. It never presents the peer's client
 // certificate, since an API server would prefer that certificate to the header. A request without a bearer token fails.
-func (c *Conn) CallerTransport() http.RoundTripper { return nil }
-
-// Rotate builds, probes and swaps in new credentials. On error the old ones stay in use. Errors: ErrOtherCluster,
-// ErrUnavailable, or what the peer answered.
-func (c *Conn) Rotate(ctx context.Context, creds Credentials) error { return nil }
-
-// UID returns the UID of the peer's kube-system namespace, which identifies the cluster: two names for one cluster are
-// found by it. It is read once per generation of the credentials and remembered. It needs the right to get that
-// namespace.
-func (c *Conn) UID(ctx context.Context) (types.UID, error) { return "", nil }
+func (c *Conn) CallerTransport() http.RoundTripper { return c.caller }
 
 // Health returns what the last probes found. A Conn that is in no Ring is not probed and stays Unknown.
-func (c *Conn) Health() Health { return Health{} }
+func (c *Conn) Health() Health {
+	h := *c.health.Load()
+	h.Generation = c.current.Load().number
+	if at := c.contact.Load(); at != 0 {
+		h.LastContact = time.Unix(0, at)
+	}
+	return h
+}
+
+// Rotate builds new credentials' transports, reads with them the UID of the kube-system namespace, and swaps them in if
+// it is the cluster that was reached before. From then on every new request uses them; what runs on the old ones ends
+// after Drain. On any error the old ones stay in use. Errors are *Error: ErrOtherCluster, ErrUnavailable, or what the
+// peer answered. It blocks; rotations of one Conn are done one after another. Credentials that are in use already are
+// not an error.
+func (c *Conn) Rotate(ctx context.Context, creds Credentials) error {
+	began := time.Now()
+	changed, err := c.replace(ctx, creds)
+	if err == nil && !changed {
+		return nil
+	}
+	if err != nil {
+		err = &Error{Peer: c.Peer(), Op: "rotate", Err: cause(err)}
+	}
+	c.opts.Observer.rotated(ctx, RotateEvent{
+		Peer: c.Peer(), Generation: c.current.Load().number, Elapsed: time.Since(began), Err: err,
+	})
+	return err
+}
+
+func (c *Conn) replace(ctx context.Context, creds Credentials) (changed bool, err error) {
+	select {
+	case c.rotating <- struct{}{}:
+		defer func() { <-c.rotating }()
+	case <-ctx.Done():
+		return false, context.Cause(ctx)
+	}
+	old := c.current.Load()
+	if creds.err == nil && creds.equal(old.creds) {
+		return false, nil
+	}
+	next, err := newGeneration(old.number+1, creds)
+	if err != nil {
+		return false, err
+	}
+	uid, err := c.readUID(ctx, next)
+	if err != nil {
+		return false, err
+	}
+	if known := c.uid.Load(); known != nil && *known != uid {
+		return false, fmt.Errorf("%w: kube-system has UID %s there, and %s here", ErrOtherCluster, uid, *known)
+	}
+	c.uid.CompareAndSwap(nil, &uid)
+	c.current.Store(next)
+	old.supersede(c.opts.Drain)
+	if c.retired.Load() {
+		next.supersede(c.opts.Drain)
+	}
+	return true, nil
+}
+
+// retire refuses new requests and ends the running ones after Drain, because the peer left its Ring.
+func (c *Conn) retire() {
+	c.retired.Store(true)
+	c.current.Load().supersede(c.opts.Drain)
+}

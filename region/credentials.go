@@ -4,59 +4,99 @@
 package region
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/url"
+	"reflect"
 
 	"k8s.io/client-go/rest"
 )
 
 // Credentials are a kubeconfig that was checked, or a configuration that the program vouches for. The zero value is
-// refused everywhere. String, JSON and log output show host and fingerprint, never a secret.
+// refused by everything that connects. String, JSON and log output show host and fingerprint, never a secret.
 type Credentials struct {
-	config      *rest.Config
+	config      *rest.Config // never modified
 	fingerprint string
-	err         error // why there are none, from a Source that knows the peer but could not read its credentials
+	err         error // why a Source that knows the peer has no credentials for it
 }
 
-// ParseKubeconfig checks data as hostile input, before any of it is acted on. Errors are *FieldError and name the field
-// ("users[0].user.exec") and what would be accepted. It reads no file, runs nothing, dials nothing.
-func ParseKubeconfig(data []byte, trust Trust) (Credentials, error) {
-	return Credentials{}, errors.New("not yet")
-}
-
-// FromConfig takes over a configuration that the program made itself, such as rest.InClusterConfig's. It is not for
-// bytes from outside.
+// FromConfig takes over a copy of a configuration that the program made itself, such as rest.InClusterConfig's. It is
+// not for bytes from outside: nothing in it is refused. If Transport is set, it must not add credentials of its own,
+// since it carries the requests of callers too; what WrapTransport adds is kept from them.
 func FromConfig(c *rest.Config) (Credentials, error) {
-	return Credentials{config: rest.CopyConfig(c)}, nil
+	if c == nil {
+		return Credentials{}, errors.New("credentials: the configuration is nil")
+	}
+	if c.Host == "" {
+		return Credentials{}, &FieldError{Field: "Host", Reason: "is empty", Accept: "the address of an API server"}
+	}
+	if _, _, err := rest.DefaultServerUrlFor(c); err != nil {
+		return Credentials{}, &FieldError{Field: "Host", Reason: "is not an address", Accept: "https://HOST[:PORT][/PATH]", Err: err}
+	}
+	config := rest.CopyConfig(c)
+	config.ExecProvider = c.ExecProvider.DeepCopy()
+	return Credentials{config: config, fingerprint: fingerprint(config)}, nil
 }
 
-// Trust allows what ParseKubeconfig refuses. The zero value allows nothing beyond https server, CA data, token and
-// client certificate data. File paths and impersonation cannot be allowed.
-type Trust struct {
-	Exec     []string             // absolute paths of credential plugins that may run
-	Proxy    func(*url.URL) error // nil refuses proxy-url
-	Server   func(*url.URL) error // nil accepts any https address
-	Insecure bool                 // insecure-skip-tls-verify, for demonstrations
+// fingerprint identifies what c reaches and as whom. Functions count by the address of their code; more tells closures
+// apart.
+func fingerprint(c *rest.Config, more ...string) string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%q\n", more)
+	for _, v := range []any{
+		c.Host, c.APIPath, c.BearerToken, c.BearerTokenFile, c.Username, c.Password, c.Impersonate,
+		c.Insecure, c.ServerName, c.CAFile, c.CAData, c.CertFile, c.CertData, c.KeyFile, c.KeyData,
+		c.AuthProvider, c.DisableCompression, c.ContentType, c.AcceptContentTypes,
+		address(c.Transport), address(c.WrapTransport), address(c.Dial), address(c.Proxy),
+	} {
+		fmt.Fprintf(h, "%#v\n", v)
+	}
+	if c.ExecProvider != nil {
+		fmt.Fprintf(h, "%q %q %#v\n", c.ExecProvider.Command, c.ExecProvider.Args, c.ExecProvider.Env)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// FieldError says which field of a kubeconfig or of a list of peers is refused, why, and what would be accepted.
-type FieldError struct {
-	Field  string // "users[0].user.exec"; empty if it is about the whole
-	Reason string
-	Accept string
-	Err    error // the cause, may be nil
+func address(v any) uintptr {
+	switch r := reflect.ValueOf(v); r.Kind() {
+	case reflect.Pointer, reflect.Func, reflect.Chan, reflect.Map:
+		return r.Pointer()
+	default:
+		return 0
+	}
 }
 
-// Error is one line and holds no secret.
-func (e *FieldError) Error() string { return e.Field + ": " + e.Reason + "; " + e.Accept }
+// check says why c cannot be used.
+func (c Credentials) check() error {
+	switch {
+	case c.err != nil:
+		return c.err
+	case c.config == nil:
+		return errors.New("has no credentials; make them with ParseKubeconfig or FromConfig")
+	default:
+		return nil
+	}
+}
 
-// Unwrap returns the cause, if there is one.
-func (e *FieldError) Unwrap() error { return e.Err }
+func (c Credentials) equal(o Credentials) bool {
+	return c.fingerprint == o.fingerprint && fmt.Sprint(c.err) == fmt.Sprint(o.err)
+}
 
 // String shows host and fingerprint.
-func (c Credentials) String() string { return c.fingerprint }
+func (c Credentials) String() string {
+	if c.config == nil {
+		return "none"
+	}
+	host := c.config.Host
+	if u, err := url.Parse(host); err == nil && u.Host != "" {
+		host = u.Host
+	}
+	return host + " (" + c.fingerprint + ")"
+}
 
 // GoString is String, so that %#v shows no more.
 func (c Credentials) GoString() string { return c.String() }
@@ -69,5 +109,3 @@ func (c Credentials) LogValue() slog.Value { return slog.StringValue(c.String())
 
 // MarshalLog shows what String shows, for logr.
 func (c Credentials) MarshalLog() any { return c.String() }
-
-func (c Credentials) equal(o Credentials) bool { return c.fingerprint == o.fingerprint }

@@ -5,15 +5,81 @@ package region
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"iter"
+	"slices"
+	"sync"
 	"time"
 )
 
 // Each calls fn once per peer of the present Snapshot, in parallel and each with its own context, and collects every
 // outcome. The error is nil when policy is met, also if some peers failed; otherwise it is a *PartialError. The Results
-// are valid in both cases. fn must respect its context; a peer that exceeds its time has Err set, never a zero Value.
+// are valid in both cases. fn must respect its context, since Each waits for every fn; an fn that returns after its
+// context ended has Err set, whatever it returned, never a zero Value. Without any peer, every policy but BestEffort
+// fails with ErrNoPeers.
 func Each[T any](ctx context.Context, d Directory, op string, p Policy, fn func(context.Context, *Conn) (T, error)) (Results[T], error) {
-	return Results[T]{}, nil
+	snapshot := d.Snapshot()
+	outcomes := make([]Outcome[T], snapshot.Len())
+	t := newTally(p)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var wg sync.WaitGroup
+	i := 0
+	for peer := range snapshot.Peers() {
+		outcome := &outcomes[i]
+		i++
+		wg.Go(func() {
+			began := time.Now()
+			outcome.Peer = peer.Name
+			outcome.Value, outcome.Err = ask(ctx, d, peer.Name, op, fn)
+			outcome.Elapsed = time.Since(began)
+			if reason := t.add(outcome.Peer, outcome.Err); reason != nil {
+				cancel(reason)
+			}
+		})
+	}
+	wg.Wait()
+	for _, name := range p.required {
+		if _, ok := snapshot.Peer(name); !ok {
+			outcomes = append(outcomes, Outcome[T]{Peer: name, Err: &Error{Peer: name, Op: op, Err: ErrUnknownPeer}})
+		}
+	}
+	slices.SortFunc(outcomes, func(a, b Outcome[T]) int { return compareNames(a.Peer, b.Peer) })
+	outcomes = slices.CompactFunc(outcomes, func(a, b Outcome[T]) bool { return a.Peer == b.Peer })
+	r := Results[T]{op: op, outcomes: outcomes}
+	if r.met(p) {
+		return r, nil
+	}
+	if err := r.Err(); err != nil {
+		return r, err
+	}
+	// No peer failed, so there were too few of them.
+	why := ErrNoPeers
+	if len(outcomes) > 0 {
+		why = fmt.Errorf("%d peers answered, which does not meet %s", len(outcomes), p)
+	}
+	return r, newPartialError(op, len(outcomes), []*Error{{Op: op, Err: why}})
+}
+
+// ask calls fn for one peer.
+func ask[T any](ctx context.Context, d Directory, name PeerName, op string, fn func(context.Context, *Conn) (T, error)) (T, error) {
+	var zero T
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	conn, err := d.Conn(name)
+	if err != nil {
+		return zero, &Error{Peer: name, Op: op, Err: cause(err)}
+	}
+	value, err := fn(ctx, conn)
+	if ended := context.Cause(ctx); ended != nil && (err == nil || errors.Is(err, context.Canceled)) {
+		// The cause says more than "context canceled": which peer failed, or that enough had answered.
+		err = ended
+	}
+	if err == nil {
+		return value, nil
+	}
+	return zero, &Error{Peer: name, Op: op, Err: cause(err)}
 }
 
 // Results are the outcomes of one call, by peer name.
@@ -31,10 +97,44 @@ type Outcome[T any] struct {
 }
 
 // All yields the outcomes by peer name.
-func (r Results[T]) All() iter.Seq[Outcome[T]] { return func(func(Outcome[T]) bool) {} }
+func (r Results[T]) All() iter.Seq[Outcome[T]] { return slices.Values(r.outcomes) }
 
 // Complete says that every peer answered, and that there was one.
-func (r Results[T]) Complete() bool { return false }
+func (r Results[T]) Complete() bool {
+	return len(r.outcomes) > 0 && !slices.ContainsFunc(r.outcomes, func(o Outcome[T]) bool { return o.Err != nil })
+}
 
 // Err is nil, or a *PartialError of all failures.
-func (r Results[T]) Err() error { return nil }
+func (r Results[T]) Err() error {
+	var failed []*Error
+	for _, o := range r.outcomes {
+		if e, ok := errors.AsType[*Error](o.Err); ok {
+			failed = append(failed, e)
+		}
+	}
+	if len(failed) == 0 {
+		return nil
+	}
+	return newPartialError(r.op, len(r.outcomes), failed)
+}
+
+func (r Results[T]) met(p Policy) bool {
+	answered := 0
+	for _, o := range r.outcomes {
+		if o.Err == nil {
+			answered++
+		} else if slices.Contains(p.required, o.Peer) {
+			return false
+		}
+	}
+	switch p.kind {
+	case bestEffort:
+		return true
+	case require:
+		return len(r.outcomes) > 0
+	case quorum:
+		return answered >= p.quorum
+	default:
+		return r.Complete()
+	}
+}

@@ -3,11 +3,102 @@
 
 package region
 
-import "context"
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+)
 
 // Engage runs fn once for each peer for as long as the peer is in d: fn's context ends when it leaves, not when its
-// credentials rotate. An fn that returns early is started again after a back-off. Engage returns when ctx has ended and
-// every fn has returned.
+// credentials rotate. An fn that returns early is started again after a back-off of 1 second, doubling up to 1 minute; so
+// is a peer without usable credentials tried again. Engage returns nil when ctx has ended and every fn has returned.
 func Engage(ctx context.Context, d Directory, fn func(context.Context, *Conn) error) error {
+	engaged := make(map[PeerName]*engagement)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for s := range d.Watch(ctx) {
+		for name, e := range engaged {
+			conn, err := d.Conn(name)
+			// A peer that left and came back between two snapshots has another connection.
+			if _, ok := s.Peer(name); !ok || err == nil && e.conn != nil && conn != e.conn {
+				e.end()
+			}
+		}
+		for p := range s.Peers() {
+			before := engaged[p.Name]
+			if before != nil && !before.ended {
+				continue
+			}
+			conn, err := d.Conn(p.Name)
+			if err != nil {
+				conn = nil
+			}
+			peerCtx, cancel := context.WithCancel(ctx)
+			e := &engagement{conn: conn, cancel: cancel, done: make(chan struct{})}
+			engaged[p.Name] = e
+			wg.Go(func() {
+				defer close(e.done)
+				defer cancel()
+				if before != nil {
+					<-before.done
+				}
+				engagePeer(peerCtx, d, p.Name, fn)
+			})
+		}
+		for name, e := range engaged {
+			if _, ok := s.Peer(name); !ok && isClosed(e.done) {
+				delete(engaged, name)
+			}
+		}
+	}
+	for _, e := range engaged {
+		e.end()
+	}
 	return nil
+}
+
+// engagement is one peer's fn.
+type engagement struct {
+	conn   *Conn // when it began; nil if there was none yet
+	cancel context.CancelFunc
+	done   chan struct{}
+	ended  bool
+}
+
+func (e *engagement) end() {
+	e.ended = true
+	e.cancel()
+}
+
+const (
+	engageBackoff    = time.Second
+	engageMaxBackoff = time.Minute
+)
+
+func engagePeer(ctx context.Context, d Directory, name PeerName, fn func(context.Context, *Conn) error) {
+	log := logr.FromContextOrDiscard(ctx).WithValues("peer", name)
+	wait := engageBackoff
+	for ctx.Err() == nil {
+		began := time.Now()
+		conn, err := d.Conn(name)
+		if err == nil {
+			err = fn(ctx, conn)
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		if time.Since(began) > engageMaxBackoff {
+			wait = engageBackoff
+		}
+		log.Info("Engagement ended early and starts again", "after", wait.String(), "error", err)
+		timer := time.NewTimer(jitter(wait))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+		}
+		wait = min(2*wait, engageMaxBackoff)
+	}
 }

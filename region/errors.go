@@ -64,6 +64,14 @@ func (e *Error) Timeout() bool {
 	return ok && t.Timeout()
 }
 
+// cause takes the outermost *Error off err, for a caller that names peer and operation itself.
+func cause(err error) error {
+	if e, ok := err.(*Error); ok { //nolint:errorlint // only the outermost
+		return e.Err
+	}
+	return err
+}
+
 // PartialError is the failure of a call over many peers: one line, members sorted by peer. It has no Unwrap:
 // apierrors.IsNotFound is false for it even if one peer said NotFound. Look at the members, one per peer.
 type PartialError struct {
@@ -97,6 +105,9 @@ func (e *PartialError) line(members []error) string {
 	texts := make([]string, len(members))
 	for i, m := range members {
 		texts[i] = m.Error()
+		if member, ok := errors.AsType[*Error](m); ok && member.Op == e.op {
+			texts[i] = (&Error{Peer: member.Peer, Region: member.Region, Err: member.Err}).Error()
+		}
 	}
 	return fmt.Sprintf("%s: %d of %d peers failed: %s", e.op, len(members), e.asked, strings.Join(texts, "; "))
 }

@@ -4,6 +4,7 @@
 package region
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -46,3 +47,5 @@ func (p *Peer) equal(q *Peer) bool {
 	return p.Name == q.Name && slices.Equal(p.Regions, q.Regions) && maps.Equal(p.Labels, q.Labels) &&
 		p.Credentials.equal(q.Credentials)
 }
+
+func compareNames(a, b PeerName) int { return cmp.Compare(a, b) }

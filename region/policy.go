@@ -4,8 +4,10 @@
 package region
 
 import (
+	"errors"
 	"fmt"
 	"slices"
+	"sync"
 )
 
 // Policy says how many peers must answer for a call over many to succeed. The zero value is All.
@@ -55,5 +57,33 @@ func (p Policy) String() string {
 		return fmt.Sprintf("quorum of %d", p.quorum)
 	default:
 		return "all"
+	}
+}
+
+var errEnough = errors.New("not waited for: enough peers had answered")
+
+// tally says when a policy cancels what still runs.
+type tally struct {
+	policy Policy
+	mu     sync.Mutex
+	good   int
+}
+
+func newTally(p Policy) *tally { return &tally{policy: p} }
+
+// add counts one outcome and returns why the rest is to be canceled, or nil.
+func (t *tally) add(name PeerName, err error) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err == nil {
+		t.good++
+	}
+	switch {
+	case t.policy.kind == failFast && err != nil:
+		return fmt.Errorf("canceled: peer %s failed first", name)
+	case t.policy.kind == quorum && t.good >= t.policy.quorum:
+		return errEnough
+	default:
+		return nil
 	}
 }

@@ -1,0 +1,34 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package region
+
+import "strings"
+
+// FieldError says which field of a kubeconfig, or of a file that lists peers, is refused, why, and what would be
+// accepted. It never holds the field's value if that may be a secret.
+type FieldError struct {
+	Field  string // "users[0].user.exec"; empty if it is about the whole
+	Reason string // why it is refused
+	Accept string // what would be accepted
+	Err    error  // the cause; may be nil
+}
+
+// Error is one line.
+func (e *FieldError) Error() string {
+	var b strings.Builder
+	if e.Field != "" {
+		b.WriteString(e.Field + ": ")
+	}
+	b.WriteString(e.Reason)
+	if e.Err != nil {
+		b.WriteString(": " + strings.ReplaceAll(e.Err.Error(), "\n", " "))
+	}
+	if e.Accept != "" {
+		b.WriteString("; accepted: " + e.Accept)
+	}
+	return b.String()
+}
+
+// Unwrap returns the cause, if there is one.
+func (e *FieldError) Unwrap() error { return e.Err }

@@ -1,0 +1,150 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package region
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/rest"
+)
+
+// errDrained ends what runs on replaced credentials for too long.
+var errDrained = errors.New("the credentials were replaced and the time to drain is over")
+
+// generation is one set of credentials in use. Apart from its bookkeeping it is immutable.
+type generation struct {
+	number     uint64
+	creds      Credentials
+	base       *url.URL
+	own        http.RoundTripper // with the credentials
+	caller     http.RoundTripper // CA only
+	superseded chan struct{}     // closed when a newer generation is in use, or none ever will be
+	once       sync.Once         // closes superseded
+	uid        atomic.Pointer[types.UID]
+
+	mu      sync.Mutex
+	flights map[*flight]struct{}
+	drained bool
+	refused time.Time // when the peer first answered 401
+}
+
+// newGeneration builds the transports. It does no network I/O.
+func newGeneration(number uint64, creds Credentials) (*generation, error) {
+	if err := creds.check(); err != nil {
+		return nil, err
+	}
+	base, _, err := rest.DefaultServerUrlFor(creds.config)
+	if err != nil {
+		return nil, err
+	}
+	g := &generation{
+		number: number, creds: creds, base: base,
+		superseded: make(chan struct{}), flights: make(map[*flight]struct{}),
+	}
+	own := rest.CopyConfig(creds.config)
+	own.UserAgent = ""
+	if g.own, err = rest.TransportFor(own); err != nil {
+		return nil, err
+	}
+	if g.caller, err = rest.TransportFor(anonymous(creds.config)); err != nil {
+		return nil, err
+	}
+	return g, nil
+}
+
+// anonymous keeps of c what is needed to reach and verify the server, and nothing that could say who we are.
+func anonymous(c *rest.Config) *rest.Config {
+	a := rest.AnonymousClientConfig(c)
+	a.UserAgent = ""
+	a.Transport = c.Transport
+	return a
+}
+
+// supersede tells those who wait for newer credentials, and ends what still runs on these after drain.
+func (g *generation) supersede(drain time.Duration) {
+	g.once.Do(func() {
+		close(g.superseded)
+		utilnet.CloseIdleConnectionsFor(g.own)
+		utilnet.CloseIdleConnectionsFor(g.caller)
+		time.AfterFunc(drain, g.end)
+	})
+}
+
+func (g *generation) end() {
+	g.mu.Lock()
+	g.drained = true
+	flights := g.flights
+	g.flights = nil
+	g.mu.Unlock()
+	for f := range flights {
+		f.cancel(errDrained)
+	}
+	utilnet.CloseIdleConnectionsFor(g.own)
+	utilnet.CloseIdleConnectionsFor(g.caller)
+}
+
+// flight is one request from its start until its response's body is closed.
+type flight struct {
+	g      *generation
+	cancel context.CancelCauseFunc
+}
+
+func (g *generation) begin(ctx context.Context) (context.Context, *flight) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	f := &flight{g: g, cancel: cancel}
+	g.mu.Lock()
+	drained := g.drained
+	if !drained {
+		g.flights[f] = struct{}{}
+	}
+	g.mu.Unlock()
+	if drained {
+		cancel(errDrained)
+	}
+	return ctx, f
+}
+
+func (f *flight) end() {
+	f.g.mu.Lock()
+	delete(f.g.flights, f)
+	f.g.mu.Unlock()
+	f.cancel(context.Canceled)
+}
+
+// await waits until a newer generation is in use, at most for bound after the first 401 of this one: what is refused for
+// good does not delay each request anew.
+func (g *generation) await(ctx context.Context, bound time.Duration) bool {
+	g.mu.Lock()
+	if g.refused.IsZero() {
+		g.refused = time.Now()
+	}
+	left := time.Until(g.refused.Add(bound))
+	g.mu.Unlock()
+	select {
+	case <-g.superseded:
+		return true
+	default:
+	}
+	if left <= 0 {
+		return false
+	}
+	timer := time.NewTimer(left)
+	defer timer.Stop()
+	select {
+	case <-g.superseded:
+		return true
+	case <-timer.C:
+		return false
+	case <-ctx.Done():
+		return false
+	}
+}

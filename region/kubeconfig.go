@@ -1,0 +1,225 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package region
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/rest"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// maxKubeconfig is what a Secret can hold.
+const maxKubeconfig = 1 << 20
+
+// Trust allows what ParseKubeconfig refuses. The zero value allows nothing beyond https server, CA data, token and
+// client certificate data. File paths and impersonation cannot be allowed.
+type Trust struct {
+	Exec     []string             // absolute paths of credential plugins that may run, with the arguments of the kubeconfig
+	Proxy    func(*url.URL) error // nil refuses proxy-url
+	Server   func(*url.URL) error // nil accepts any https address
+	Insecure bool                 // insecure-skip-tls-verify, for demonstrations
+}
+
+// ParseKubeconfig checks data (YAML or JSON, at most 1 MiB) as hostile input, before any of it is acted on. Errors are
+// *FieldError and name the field ("users[0].user.exec") and what would be accepted. It reads no file, runs nothing,
+// dials nothing. There must be one context, one cluster and one user; without CA data the system's roots decide.
+func ParseKubeconfig(data []byte, trust Trust) (Credentials, error) {
+	if len(data) > maxKubeconfig {
+		return Credentials{}, &FieldError{Reason: fmt.Sprintf("has %d bytes", len(data)), Accept: fmt.Sprintf("at most %d", maxKubeconfig)}
+	}
+	// The result is built from this structure alone. clientcmd is never called: it reads tokenFile while it parses.
+	var k clientcmdv1.Config
+	if err := yaml.UnmarshalStrict(data, &k); err != nil {
+		return Credentials{}, &FieldError{Reason: "cannot be read", Accept: "a kubeconfig in YAML or JSON", Err: err}
+	}
+	if err := checkShape(&k); err != nil {
+		return Credentials{}, err
+	}
+	config := &rest.Config{}
+	if err := readCluster(config, &k.Clusters[0].Cluster, trust); err != nil {
+		return Credentials{}, err
+	}
+	if err := readUser(config, &k.AuthInfos[0].AuthInfo, trust); err != nil {
+		return Credentials{}, err
+	}
+	return Credentials{config: config, fingerprint: fingerprint(config, k.Clusters[0].Cluster.ProxyURL)}, nil
+}
+
+// checkShape wants exactly one context and what it names.
+func checkShape(k *clientcmdv1.Config) error {
+	if k.APIVersion != "" && k.APIVersion != "v1" {
+		return &FieldError{Field: "apiVersion", Reason: "is not known", Accept: "v1"}
+	}
+	if k.Kind != "" && k.Kind != "Config" {
+		return &FieldError{Field: "kind", Reason: "is not known", Accept: "Config"}
+	}
+	for _, list := range []struct {
+		field string
+		n     int
+	}{{"contexts", len(k.Contexts)}, {"clusters", len(k.Clusters)}, {"users", len(k.AuthInfos)}} {
+		if list.n != 1 {
+			return &FieldError{Field: list.field, Reason: fmt.Sprintf("has %d entries", list.n),
+				Accept: "exactly one, as kubectl config view --minify --flatten prints"}
+		}
+	}
+	context := k.Contexts[0]
+	if k.CurrentContext != "" && k.CurrentContext != context.Name {
+		return &FieldError{Field: "current-context", Reason: "is not in contexts", Accept: fmt.Sprintf("empty, or %q", context.Name)}
+	}
+	if context.Context.Cluster != k.Clusters[0].Name {
+		return &FieldError{Field: "contexts[0].context.cluster", Reason: "is not in clusters", Accept: fmt.Sprintf("%q", k.Clusters[0].Name)}
+	}
+	if context.Context.AuthInfo != k.AuthInfos[0].Name {
+		return &FieldError{Field: "contexts[0].context.user", Reason: "is not in users", Accept: fmt.Sprintf("%q", k.AuthInfos[0].Name)}
+	}
+	return nil
+}
+
+func readCluster(config *rest.Config, c *clientcmdv1.Cluster, trust Trust) error {
+	const at = "clusters[0].cluster."
+	server, err := url.Parse(c.Server)
+	if err != nil || server.Scheme != "https" || server.Hostname() == "" || server.User != nil ||
+		server.RawQuery != "" || server.ForceQuery || server.Fragment != "" || server.Opaque != "" {
+		return &FieldError{Field: at + "server", Reason: "is not an https address", Accept: "https://HOST[:PORT][/PATH], without user or query"}
+	}
+	if trust.Server != nil {
+		if err := trust.Server(server); err != nil {
+			return &FieldError{Field: at + "server", Reason: "is refused by Trust.Server", Accept: "what that function accepts", Err: err}
+		}
+	}
+	config.Host = server.String()
+	if c.CertificateAuthority != "" {
+		return &FieldError{Field: at + "certificate-authority", Reason: "names a local file", Accept: "certificate-authority-data"}
+	}
+	if len(c.CertificateAuthorityData) > 0 {
+		if !x509.NewCertPool().AppendCertsFromPEM(c.CertificateAuthorityData) {
+			return &FieldError{Field: at + "certificate-authority-data", Reason: "holds no certificate", Accept: "base64 of PEM certificates"}
+		}
+		config.CAData = slices.Clone(c.CertificateAuthorityData)
+	}
+	if c.InsecureSkipTLSVerify {
+		if !trust.Insecure {
+			return &FieldError{Field: at + "insecure-skip-tls-verify", Reason: "lets anybody be the server",
+				Accept: "certificate-authority-data, or Trust.Insecure"}
+		}
+		if len(config.CAData) > 0 {
+			return &FieldError{Field: at + "insecure-skip-tls-verify", Reason: "contradicts certificate-authority-data", Accept: "one of the two"}
+		}
+		config.Insecure = true
+	}
+	if c.TLSServerName != "" {
+		if msgs := validation.IsDNS1123Subdomain(c.TLSServerName); len(msgs) > 0 {
+			return &FieldError{Field: at + "tls-server-name", Reason: "is not a host name", Accept: "a DNS name in lower case"}
+		}
+		config.ServerName = c.TLSServerName
+	}
+	config.DisableCompression = c.DisableCompression
+	if c.ProxyURL == "" {
+		return nil
+	}
+	if trust.Proxy == nil {
+		return &FieldError{Field: at + "proxy-url", Reason: "sends requests elsewhere", Accept: "none, or what Trust.Proxy allows"}
+	}
+	proxy, err := url.Parse(c.ProxyURL)
+	if err != nil || proxy.Host == "" || !slices.Contains([]string{"http", "https", "socks5"}, proxy.Scheme) {
+		return &FieldError{Field: at + "proxy-url", Reason: "is not a proxy's address", Accept: "http, https or socks5://HOST:PORT"}
+	}
+	if err := trust.Proxy(proxy); err != nil {
+		return &FieldError{Field: at + "proxy-url", Reason: "is refused by Trust.Proxy", Accept: "what that function accepts", Err: err}
+	}
+	config.Proxy = http.ProxyURL(proxy)
+	return nil
+}
+
+func readUser(config *rest.Config, u *clientcmdv1.AuthInfo, trust Trust) error {
+	const at = "users[0].user."
+	for _, refused := range []struct {
+		field       string
+		set         bool
+		why, accept string
+	}{
+		{"client-certificate", u.ClientCertificate != "", "names a local file", "client-certificate-data"},
+		{"client-key", u.ClientKey != "", "names a local file", "client-key-data"},
+		{"tokenFile", u.TokenFile != "", "names a local file, which would be sent to the server", "token"},
+		{"as", u.Impersonate != "", "impersonates", "the credentials of the identity itself"},
+		{"as-uid", u.ImpersonateUID != "", "impersonates", "the credentials of the identity itself"},
+		{"as-groups", len(u.ImpersonateGroups) > 0, "impersonates", "the credentials of the identity itself"},
+		{"as-user-extra", len(u.ImpersonateUserExtra) > 0, "impersonates", "the credentials of the identity itself"},
+		{"username", u.Username != "", "is basic authentication, which API servers no longer know", "token or client certificate data"},
+		{"password", u.Password != "", "is basic authentication, which API servers no longer know", "token or client certificate data"},
+		{"auth-provider", u.AuthProvider != nil, "runs code of client-go's plugins", "token or client certificate data"},
+	} {
+		if refused.set {
+			return &FieldError{Field: at + refused.field, Reason: refused.why, Accept: refused.accept}
+		}
+	}
+	token, certificate := u.Token != "", len(u.ClientCertificateData) > 0 || len(u.ClientKeyData) > 0
+	given := 0
+	for _, set := range []bool{token, certificate, u.Exec != nil} {
+		if set {
+			given++
+		}
+	}
+	if u.Exec != nil && given > 1 || given == 0 || token && certificate {
+		return &FieldError{Field: strings.TrimSuffix(at, "."), Reason: fmt.Sprintf("has %d kinds of credentials", given),
+			Accept: "either token or client certificate data; a server that sees both looks only at the certificate"}
+	}
+	switch {
+	case token:
+		if strings.ContainsFunc(u.Token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+			return &FieldError{Field: at + "token", Reason: "holds a character that no token has", Accept: "a bearer token without white space"}
+		}
+		config.BearerToken = u.Token
+	case certificate:
+		if _, err := tls.X509KeyPair(u.ClientCertificateData, u.ClientKeyData); err != nil {
+			return &FieldError{Field: at + "client-certificate-data", Reason: "is not a certificate with its key in client-key-data",
+				Accept: "base64 of a PEM certificate, and of its key"}
+		}
+		config.CertData, config.KeyData = slices.Clone(u.ClientCertificateData), slices.Clone(u.ClientKeyData)
+	default:
+		return readExec(config, at+"exec", u.Exec, trust)
+	}
+	return nil
+}
+
+// readExec takes over a credential plugin that the program allows by its path. client-go checks the path once more when
+// it runs it.
+func readExec(config *rest.Config, at string, e *clientcmdv1.ExecConfig, trust Trust) error {
+	if !filepath.IsAbs(e.Command) || filepath.Clean(e.Command) != e.Command || !slices.Contains(trust.Exec, e.Command) {
+		return &FieldError{Field: at, Reason: "runs a program", Accept: "token or client certificate data, or a program whose absolute path is in Trust.Exec"}
+	}
+	if e.APIVersion != "client.authentication.k8s.io/v1" && e.APIVersion != "client.authentication.k8s.io/v1beta1" {
+		return &FieldError{Field: at + ".apiVersion", Reason: "is not known", Accept: "client.authentication.k8s.io/v1"}
+	}
+	if e.InteractiveMode == clientcmdv1.AlwaysExecInteractiveMode {
+		return &FieldError{Field: at + ".interactiveMode", Reason: "asks at a terminal", Accept: "Never"}
+	}
+	if len(e.Env) > 0 {
+		return &FieldError{Field: at + ".env", Reason: "changes what the program does, by LD_PRELOAD and its like", Accept: "args, or the environment of this process"}
+	}
+	config.ExecProvider = &clientcmdapi.ExecConfig{
+		Command:            e.Command,
+		Args:               slices.Clone(e.Args),
+		APIVersion:         e.APIVersion,
+		ProvideClusterInfo: e.ProvideClusterInfo,
+		InteractiveMode:    clientcmdapi.NeverExecInteractiveMode,
+		StdinUnavailable:   true,
+		PluginPolicy: clientcmdapi.PluginPolicy{
+			PolicyType: clientcmdapi.PluginPolicyAllowlist,
+			Allowlist:  []clientcmdapi.AllowlistEntry{{Command: e.Command}},
+		},
+	}
+	return nil
+}

@@ -1,0 +1,146 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package region
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/go-logr/logr"
+)
+
+const (
+	pollInterval = time.Second
+	pollAtMost   = 100 * time.Millisecond // between two looks that were asked for by Refresh
+)
+
+// files is a Source that reads files again and again. Files on mounted volumes are replaced in ways that notifications
+// miss, and there are few of them.
+type files struct {
+	path    string
+	trust   Trust
+	read    func(*files) ([]Peer, error)
+	refresh chan struct{}
+
+	good     map[PeerName]Credentials // the last ones that could be read
+	reported map[string]string        // by file, what was logged last
+	problems map[string]error         // by file, of the present look
+}
+
+func newFiles(path string, trust Trust, read func(*files) ([]Peer, error)) (Source, error) {
+	if path == "" {
+		return nil, errors.New("source: the path is empty")
+	}
+	return &files{
+		path: path, trust: trust, read: read, refresh: make(chan struct{}, 1),
+		good: make(map[PeerName]Credentials), reported: make(map[string]string),
+	}, nil
+}
+
+// Refresh looks again at once.
+func (f *files) Refresh() {
+	select {
+	case f.refresh <- struct{}{}:
+	default:
+	}
+}
+
+// Run publishes what it reads. Only the first look can end it.
+func (f *files) Run(ctx context.Context, publish func(*Snapshot)) error {
+	log := logr.FromContextOrDiscard(ctx).WithValues("path", f.path)
+	last, err := f.look(log)
+	if err != nil {
+		return err
+	}
+	publish(last)
+	tick := time.NewTicker(pollInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		case <-f.refresh:
+		}
+		next, err := f.look(log)
+		switch {
+		case err != nil:
+			f.report(log, f.path, err)
+		case !next.equal(last):
+			publish(next)
+			last = next
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pollAtMost):
+		}
+	}
+}
+
+func (f *files) look(log logr.Logger) (*Snapshot, error) {
+	f.problems = make(map[string]error)
+	peers, err := f.read(f)
+	for file, problem := range f.problems {
+		f.report(log, file, problem)
+	}
+	for file := range f.reported {
+		if f.problems[file] == nil && err == nil {
+			delete(f.reported, file)
+			log.Info("File can be read again", "file", file)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return NewSnapshot(peers...)
+}
+
+// report logs a problem once, until it changes.
+func (f *files) report(log logr.Logger, file string, err error) {
+	if f.reported[file] != err.Error() {
+		f.reported[file] = err.Error()
+		log.Error(err, "File cannot be used; what it said before stays", "file", file)
+	}
+}
+
+// credentials returns what data says, or, if that cannot be used, what was good before; failing that, credentials that
+// say why there are none.
+func (f *files) credentials(name PeerName, file string, data []byte, err error) Credentials {
+	var creds Credentials
+	if err == nil {
+		creds, err = ParseKubeconfig(data, f.trust)
+	}
+	if err == nil {
+		f.good[name] = creds
+		return creds
+	}
+	err = fmt.Errorf("kubeconfig of peer %s: %w", name, err)
+	f.problems[file] = err
+	if good, ok := f.good[name]; ok {
+		return good
+	}
+	return Credentials{err: err}
+}
+
+// readBounded reads a regular file of at most maxKubeconfig bytes. One byte more tells that it is too long.
+func readBounded(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, &os.PathError{Op: "read", Path: path, Err: errors.New("is not a regular file")}
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	return io.ReadAll(io.LimitReader(file, maxKubeconfig+1))
+}

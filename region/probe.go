@@ -1,0 +1,146 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package region
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// ProbeOptions say how health is probed. The zero value works.
+type ProbeOptions struct {
+	Interval   time.Duration // between probes of a healthy peer; zero: 10 s
+	Timeout    time.Duration // of one probe or rotation; zero: 5 s
+	Failures   int           // in a row, to go down; zero: 3
+	Successes  int           // in a row, to come back; zero: 2
+	MaxBackoff time.Duration // between probes of a peer that fails; zero: 30 s
+}
+
+func (o *ProbeOptions) complete() error {
+	if o.Interval < 0 || o.Timeout < 0 || o.Failures < 0 || o.Successes < 0 || o.MaxBackoff < 0 {
+		return errors.New("ring: Options.Probe holds a negative value; zero means the default")
+	}
+	o.Interval = orDefault(o.Interval, 10*time.Second)
+	o.Timeout = orDefault(o.Timeout, 5*time.Second)
+	o.Failures = orDefault(o.Failures, 3)
+	o.Successes = orDefault(o.Successes, 2)
+	o.MaxBackoff = orDefault(o.MaxBackoff, 30*time.Second)
+	return nil
+}
+
+func orDefault[T comparable](v, def T) T {
+	var zero T
+	if v == zero {
+		return def
+	}
+	return v
+}
+
+// backoff is how long to wait after so many failures in a row: from a tenth of Interval, doubling, at most MaxBackoff.
+func (o *ProbeOptions) backoff(failures int) time.Duration {
+	d := o.Interval / 10
+	for range failures - 1 {
+		if d *= 2; d >= o.MaxBackoff {
+			break
+		}
+	}
+	return jitter(min(d, o.MaxBackoff))
+}
+
+// jitter spreads d by a tenth both ways, so that peers and processes do not probe in step.
+func jitter(d time.Duration) time.Duration {
+	return d + time.Duration((rand.Float64()-0.5)*float64(d)/5)
+}
+
+// prober holds the hysteresis of one member. It is used by the member's goroutine only.
+type prober struct {
+	member    *member
+	opts      ProbeOptions
+	successes int
+	failures  int
+	repeated  bool // after a 401
+}
+
+// probe asks once and returns when to ask again.
+func (p *prober) probe(ctx context.Context, log logr.Logger) time.Duration {
+	conn := p.member.conn
+	began := time.Now()
+	err := p.ask(ctx)
+	if ctx.Err() != nil {
+		return p.opts.Interval
+	}
+	before := conn.health.Load()
+	after := p.judge(*before, err)
+	conn.health.Store(&after)
+	if after.State != before.State {
+		log.Info("Peer's health changed", "from", before.State.String(), "to", after.State.String(), "reason", fmt.Sprint(after.Err))
+	}
+	p.member.ring.opts.Observer.probed(ctx, ProbeEvent{
+		Peer: conn.Peer(), Elapsed: time.Since(began), Err: err, Health: conn.Health(),
+	})
+	if err == nil {
+		p.repeated = false
+		if after.State == Healthy {
+			return jitter(p.opts.Interval)
+		}
+		return p.opts.backoff(1)
+	}
+	if apierrors.IsUnauthorized(err) && !p.repeated {
+		// The credentials may be on their way: the refusal has asked the Source to look again.
+		p.repeated = true
+		return 0
+	}
+	return p.opts.backoff(p.failures)
+}
+
+// ask reads /readyz, and the identity of the cluster once per generation of the credentials.
+func (p *prober) ask(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, p.opts.Timeout)
+	defer cancel()
+	conn := p.member.conn
+	_, err := fetch(ctx, conn.own, "/readyz")
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+		_, err = fetch(ctx, conn.own, "/version")
+	}
+	if err != nil {
+		return &Error{Peer: conn.Peer(), Op: "probe", Err: cause(err)}
+	}
+	uid, err := conn.UID(ctx)
+	if err != nil {
+		return err
+	}
+	if first := p.member.ring.claim(uid, p.member); first != conn.Peer() {
+		return &Error{Peer: conn.Peer(), Op: "probe",
+			Err: fmt.Errorf("%w: %s and %s (kube-system has UID %s)", ErrSameCluster, first, conn.Peer(), uid)}
+	}
+	return nil
+}
+
+// judge applies one result to what was believed before.
+func (p *prober) judge(h Health, err error) Health {
+	if err == nil {
+		p.failures = 0
+		p.successes++
+		if h.State == Unknown || h.State == Unhealthy && p.successes >= p.opts.Successes {
+			return Health{State: Healthy, Since: time.Now()}
+		}
+		return h
+	}
+	p.successes = 0
+	p.failures++
+	certain := errors.Is(err, ErrSameCluster) || errors.Is(err, ErrOtherCluster)
+	if h.State != Unhealthy && (certain || p.failures >= p.opts.Failures) {
+		return Health{State: Unhealthy, Since: time.Now(), Err: err}
+	}
+	if h.State != Healthy {
+		h.Err = err
+	}
+	return h
+}

@@ -1,0 +1,215 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package region
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// ownTransport carries requests as the peer's own credentials; a request that brings an Authorization header is a
+// caller's.
+type ownTransport struct{ conn *Conn }
+
+// RoundTrip sends req on the present generation. A 401 is decided before a request has any effect, so any verb may be
+// sent again, once per newer generation, if its body can be rewound.
+func (t *ownTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	g := t.conn.current.Load()
+	if req.Header.Get("Authorization") != "" {
+		return t.conn.send(g, asCaller, req)
+	}
+	for {
+		resp, err := t.conn.send(g, asPeer, req)
+		if err != nil || resp.StatusCode != http.StatusUnauthorized {
+			return resp, err
+		}
+		again, ok := rewind(req)
+		if !ok {
+			return resp, nil
+		}
+		if refresh := t.conn.opts.Refresh; refresh != nil {
+			refresh()
+		}
+		if !g.await(req.Context(), t.conn.opts.Await) {
+			discard(again)
+			return resp, nil
+		}
+		// Reading what is left lets the connection be used again; it is a Status object of some hundred bytes.
+		_, _ = io.CopyN(io.Discard, resp.Body, 64<<10)
+		_ = resp.Body.Close()
+		g, req = t.conn.current.Load(), again
+	}
+}
+
+// rewind returns a copy of req that can be sent after req was.
+func rewind(req *http.Request) (*http.Request, bool) {
+	if req.Body == nil || req.Body == http.NoBody {
+		return req, true
+	}
+	if req.GetBody == nil {
+		return nil, false
+	}
+	body, err := req.GetBody()
+	if err != nil {
+		return nil, false
+	}
+	again := *req
+	again.Body = body
+	return &again, true
+}
+
+func discard(req *http.Request) {
+	if req.Body != nil {
+		_ = req.Body.Close()
+	}
+}
+
+// callerTransport carries requests as the token that they bring.
+type callerTransport struct{ conn *Conn }
+
+func (t *callerTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	scheme, token, _ := strings.Cut(req.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") || strings.TrimSpace(token) == "" {
+		discard(req)
+		return nil, &Error{Peer: t.conn.Peer(), Op: req.Method, Err: errors.New("a caller's request needs its own bearer token")}
+	}
+	g := t.conn.current.Load()
+	return t.conn.send(g, asCaller, req)
+}
+
+// generationTransport probes one generation, in use or not.
+type generationTransport struct {
+	conn *Conn
+	g    *generation
+}
+
+func (t *generationTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	return t.conn.send(t.g, asPeer, req)
+}
+
+// Whose credentials a request is sent with.
+const (
+	asPeer   = false
+	asCaller = true
+)
+
+// send makes one request on g.
+func (c *Conn) send(g *generation, caller bool, req *http.Request) (*http.Response, error) {
+	rt := g.own
+	if caller {
+		rt = g.caller
+	}
+	if c.retired.Load() {
+		discard(req)
+		return nil, &Error{Peer: c.Peer(), Op: req.Method, Err: ErrUnknownPeer}
+	}
+	ctx := req.Context()
+	if err := context.Cause(ctx); err != nil {
+		discard(req)
+		return nil, &Error{Peer: c.Peer(), Op: req.Method, Err: err}
+	}
+	attempt := attemptOf(ctx)
+	if attempt != nil {
+		ctx = attempt.trace(ctx)
+	}
+	ctx, done := c.opts.Observer.call(ctx, CallEvent{
+		Peer: c.Peer(), Method: req.Method, Generation: g.number, Caller: caller,
+	})
+	ctx, flight := g.begin(ctx)
+	out := req.Clone(ctx)
+	out.URL, out.Host = g.locate(req.URL), ""
+	resp, err := rt.RoundTrip(out)
+	if err == nil && isRedirect(resp) {
+		err = fmt.Errorf("the peer answers with a redirect (%d), which is not followed", resp.StatusCode)
+		_ = resp.Body.Close()
+	}
+	if err != nil {
+		if cause := context.Cause(ctx); errors.Is(cause, errDrained) {
+			err = cause
+		}
+		flight.end()
+		err = c.failed(req, err)
+		done(0, err)
+		return nil, err
+	}
+	c.contact.Store(time.Now().UnixNano())
+	if attempt != nil {
+		attempt.received(resp)
+	}
+	done(resp.StatusCode, nil)
+	resp.Body = flight.body(resp.Body)
+	resp.Request = req
+	return resp, nil
+}
+
+// failed names the peer. A request that its own caller gave up says nothing about the peer.
+func (c *Conn) failed(req *http.Request, err error) error {
+	if !errors.Is(err, context.Canceled) {
+		err = fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	return &Error{Peer: c.Peer(), Op: req.Method, Err: err}
+}
+
+// locate moves u to the server of g.
+func (g *generation) locate(u *url.URL) *url.URL {
+	moved := *u
+	moved.Scheme, moved.Host, moved.User = g.base.Scheme, g.base.Host, nil
+	if prefix := strings.TrimSuffix(g.base.Path, "/"); prefix != "" {
+		if u.RawPath != "" {
+			moved.RawPath = strings.TrimSuffix(g.base.EscapedPath(), "/") + u.RawPath
+		}
+		moved.Path = prefix + u.Path
+	}
+	return &moved
+}
+
+// isRedirect says whether following resp would carry the request and its credentials elsewhere.
+func isRedirect(resp *http.Response) bool {
+	switch resp.StatusCode {
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+		return true
+	default:
+		return false
+	}
+}
+
+// body ends the flight when it is closed or at its end.
+func (f *flight) body(b io.ReadCloser) io.ReadCloser {
+	if b == nil {
+		b = http.NoBody
+	}
+	watched := &flightBody{ReadCloser: b, flight: f}
+	if w, ok := b.(io.Writer); ok {
+		return struct {
+			*flightBody
+			io.Writer
+		}{watched, w}
+	}
+	return watched
+}
+
+type flightBody struct {
+	io.ReadCloser
+	flight *flight
+}
+
+func (b *flightBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil {
+		b.flight.end()
+	}
+	return n, err
+}
+
+func (b *flightBody) Close() error {
+	err := b.ReadCloser.Close()
+	b.flight.end()
+	return err
+}

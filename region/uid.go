@@ -1,0 +1,88 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package region
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// maxAnswer bounds what a probe reads of a peer's answer.
+const maxAnswer = 1 << 20
+
+// UID returns the UID of the peer's kube-system namespace, which identifies the cluster: two names for one cluster are
+// found by it. It is read once per generation of the credentials and remembered. It needs the right to get that
+// namespace. Errors are *Error: ErrUnavailable, or what the peer answered; ErrOtherCluster if another cluster answers
+// than at first.
+func (c *Conn) UID(ctx context.Context) (types.UID, error) {
+	g := c.current.Load()
+	if uid := g.uid.Load(); uid != nil {
+		return *uid, nil
+	}
+	uid, err := c.readUID(ctx, g)
+	if next := c.current.Load(); err != nil && next != g {
+		uid, err = c.readUID(ctx, next) // the credentials were replaced meanwhile
+	}
+	if err != nil {
+		return "", &Error{Peer: c.Peer(), Op: "identify", Err: cause(err)}
+	}
+	c.uid.CompareAndSwap(nil, &uid)
+	if known := *c.uid.Load(); known != uid {
+		return "", &Error{Peer: c.Peer(), Op: "identify",
+			Err: fmt.Errorf("%w: kube-system has UID %s now, and had %s", ErrOtherCluster, uid, known)}
+	}
+	return uid, nil
+}
+
+// readUID asks the cluster that g reaches.
+func (c *Conn) readUID(ctx context.Context, g *generation) (types.UID, error) {
+	body, err := fetch(ctx, &generationTransport{c, g}, "/api/v1/namespaces/kube-system")
+	if err != nil {
+		return "", fmt.Errorf("get namespace kube-system: %w", cause(err))
+	}
+	var namespace metav1.PartialObjectMetadata
+	if err := json.Unmarshal(body, &namespace); err != nil {
+		return "", fmt.Errorf("get namespace kube-system: the answer is not JSON: %w", err)
+	}
+	if namespace.UID == "" {
+		return "", errors.New("get namespace kube-system: the answer has no UID")
+	}
+	g.uid.Store(&namespace.UID)
+	return namespace.UID, nil
+}
+
+// fetch gets path of a peer by rt. An answer other than 200 is an APIStatus error.
+func fetch(ctx context.Context, rt http.RoundTripper, path string) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://peer.invalid"+path, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Accept", "application/json, */*")
+	resp, err := rt.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	if resp.StatusCode == http.StatusOK {
+		return body, nil
+	}
+	var status metav1.Status
+	if json.Unmarshal(body, &status) == nil && status.Kind == "Status" && status.Status == metav1.StatusFailure {
+		return nil, &apierrors.StatusError{ErrStatus: status}
+	}
+	return nil, apierrors.NewGenericServerResponse(resp.StatusCode, "get", schema.GroupResource{}, path, "", 0, true)
+}
