@@ -1,0 +1,270 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+// claim is the object that reserves the name in peer.
+func (m *Machine) claim(peer string) Object {
+	o := Object{
+		Claimed: true,
+		Stage:   Reserved,
+		Claim: Claim{
+			Operation:   m.Op.ID,
+			Coordinator: m.Op.Coordinator,
+			Digest:      m.Op.Digest,
+			Start:       m.Op.Start,
+			Epoch:       m.Set.Epoch,
+			Primary:     peer == m.Op.Target,
+			Peer:        peer,
+			Target:      m.Op.Target,
+		},
+	}
+	if !o.Claim.Primary {
+		o.Claim.Of = m.Record.Primary
+	}
+	if m.Op.Mode == Everywhere {
+		o.Revision = Revision{Number: 1, Operation: m.Op.ID, Digest: m.Op.Digest}
+	}
+	if !m.Op.Inert && (o.Claim.Primary || m.Op.Mode == Everywhere) {
+		o.Payload = m.Op.Payload
+	}
+	return o
+}
+
+// stepAcquire takes the name in the strand's peer: the primary's in the target,
+// a secondary's elsewhere.
+func (m *Machine) stepAcquire(i int, r Reply) {
+	s := &m.Strands[i]
+	switch s.Step {
+	case "", "retry":
+		if m.Stopping || m.Expired {
+			m.fail(i, Late)
+			return
+		}
+		m.send(i, "create", Command{Verb: Create, Peer: s.Peer, Object: m.claim(s.Peer)})
+	case "create":
+		m.created(i, r)
+	case "read":
+		switch {
+		case r.Code == OK:
+			s.X = r.Object
+			m.inspect(i)
+		case r.Code == NotFound:
+			m.recreate(i)
+		case !m.again(i, "reread"):
+			m.fail(i, Unreachable)
+		}
+	case "reread":
+		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
+	case "judge":
+		m.judged(i, judge(m.Op.Mode, s.X, r), r.Object)
+	case "stray":
+		if r.Code != OK {
+			m.fail(i, UnknownOwner)
+			m.Result.Peer = s.X.Of(m.Op.Mode).Peer
+			return
+		}
+		m.judged(i, judgeStray(m.Op.Mode, s.X, r.PeerSet), Object{})
+	case "fence":
+		// Whatever the answer, the truth is in the objects. A deleted primary
+		// makes its secondary dead, which the next look finds.
+		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
+	case "remove":
+		if r.Class == Unknown {
+			m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
+			return
+		}
+		m.recreate(i)
+	}
+}
+
+func (m *Machine) created(i int, r Reply) {
+	s := &m.Strands[i]
+	switch {
+	case r.Class == Applied:
+		s.X = r.Object
+		m.hold(i)
+	case r.Code == Exists:
+		// It may be this operation's own create whose reply was lost.
+		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
+	case r.Class == Unknown:
+		s.Unsure = true
+		m.maybe(i)
+		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
+	case r.Code == Unavailable || r.Code == NoSuchPeer:
+		if r.Code == NoSuchPeer || !m.again(i, "retry") {
+			m.fail(i, Unreachable)
+		}
+	default:
+		m.fail(i, Refused)
+	}
+}
+
+// maybe notes that a create of the strand's peer may be applied at any time.
+func (m *Machine) maybe(i int) {
+	s := &m.Strands[i]
+	if s.Peer == m.Op.Target {
+		m.Present = true
+		return
+	}
+	c := m.Claims[s.Peer]
+	c.Unsure = true
+	m.Claims[s.Peer] = c
+}
+
+// hold ends strand i with its name taken.
+func (m *Machine) hold(i int) {
+	s := &m.Strands[i]
+	if s.Peer == m.Op.Target {
+		m.Present = true
+		m.Primary = s.X
+		m.Record.Primary = Ref{Peer: s.Peer, UID: s.X.UID}
+	} else {
+		m.Claims[s.Peer] = Claimed{Object: s.X, Held: true, Unsure: s.Unsure}
+	}
+	m.finish(i)
+}
+
+func (m *Machine) recreate(i int) {
+	s := &m.Strands[i]
+	s.Tries++
+	switch {
+	case m.Stopping || m.Expired:
+		m.fail(i, Late)
+	case s.Tries > takeovers:
+		m.fail(i, Contended)
+	default:
+		m.send(i, "create", Command{Verb: Create, Peer: s.Peer, Object: m.claim(s.Peer)})
+	}
+}
+
+// inspect decides about the object that already has the name.
+func (m *Machine) inspect(i int) {
+	s := &m.Strands[i]
+	o := s.X
+	switch {
+	case o.Claimed && o.Claim.Operation == m.Op.ID:
+		m.own(i)
+	case o.Committed() && o.Primary(m.Op.Mode), o.Leaving() && o.Primary(m.Op.Mode):
+		m.owner(i, s.Peer, o)
+	case o.Terminating:
+		m.linger(i)
+	case !o.Claimed:
+		m.heldBy(i, HeldByOther, s.Peer, o)
+	case o.Primary(m.Op.Mode):
+		m.rival(i, s.Peer, o)
+	default:
+		m.send(i, "judge", Command{Verb: Read, Peer: o.Of(m.Op.Mode).Peer})
+	}
+}
+
+// own decides about an object of this very operation: a create whose reply was
+// lost, or the same cluster under a second name.
+func (m *Machine) own(i int) {
+	s := &m.Strands[i]
+	switch {
+	case s.X.Claim.Peer != s.Peer:
+		m.Result.Peers = []string{s.X.Claim.Peer}
+		m.fail(i, OneCluster)
+	case s.X.Terminating, s.Peer == m.Op.Target && s.X.Stage != Reserved:
+		m.hold(i)
+		m.because(Fenced, s.Peer)
+		m.Stopping = true
+	case s.Peer != m.Op.Target && s.X.Claim.Of != m.Record.Primary:
+		// A secondary is never bound anew: it may be of a create that was sent
+		// twice.
+		m.maybe(i)
+		m.fail(i, Contended)
+	default:
+		m.hold(i)
+	}
+}
+
+// judged acts on what the secondary in the way turned out to be; y is its
+// primary, if there is one.
+func (m *Machine) judged(i int, v verdict, y Object) {
+	s := &m.Strands[i]
+	at := s.X.Of(m.Op.Mode).Peer
+	switch v {
+	case dead:
+		m.send(i, "remove", Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
+	case pending:
+		m.rival(i, at, y)
+	case fenced, moved:
+		m.linger(i)
+	case owned, leaving:
+		m.owner(i, at, y)
+	case stray:
+		m.send(i, "stray", Command{Verb: ReadPeerSet, Peer: s.Peer})
+	default:
+		if !m.again(i, "reread") {
+			m.fail(i, Unreachable)
+			if m.Result.Reason == Unreachable && m.Result.Peer == s.Peer {
+				m.Result.Peer = at
+			}
+		}
+	}
+}
+
+// owner ends strand i because y in peer is committed, unless it is what this
+// operation wants.
+func (m *Machine) owner(i int, peer string, y Object) {
+	if y.Committed() && m.satisfies(y) {
+		m.Result.Holder, m.Result.HolderAt = y, peer
+		m.Result.Reason = alreadyDone
+		m.finish(i)
+		m.Stopping = true
+		return
+	}
+	m.heldBy(i, HeldByOther, peer, y)
+}
+
+// alreadyDone is the reason that leads to the ending of that name.
+const alreadyDone Reason = "already done"
+
+// satisfies says whether the committed primary y has the effect that this
+// operation is to have.
+func (m *Machine) satisfies(y Object) bool {
+	switch {
+	case m.Op.Mode == Everywhere && m.Op.Agree:
+		return true
+	case m.Op.Mode == Everywhere:
+		return y.Revision.Digest == m.Op.Digest
+	default:
+		return y.Claim.Digest == m.Op.Digest && y.Claim.Target == m.Op.Target
+	}
+}
+
+// linger waits for an object that is on its way out.
+func (m *Machine) linger(i int) {
+	s := &m.Strands[i]
+	if m.Stopping || m.Expired {
+		m.heldBy(i, HeldByOther, s.Peer, s.X)
+		return
+	}
+	m.pause(i, "reread")
+}
+
+// rival decides about a pending primary y of another operation: once its lease
+// is over anybody may take it down; until then the older of the two waits and
+// the younger gives way.
+func (m *Machine) rival(i int, peer string, y Object) {
+	s := &m.Strands[i]
+	s.Y, s.At = y, peer
+	if y.UID+"@"+y.RV != s.Seen {
+		s.Seen, s.Quiet = y.UID+"@"+y.RV, 0
+	} else {
+		s.Quiet++
+	}
+	mine := rival{m.Op.Start, m.Op.ID}
+	switch {
+	case s.Quiet >= m.Op.Lease && !m.Stopping && !m.Expired:
+		m.send(i, "fence", Command{Verb: Delete, Peer: peer, UID: y.UID, RV: y.RV})
+	case !mine.olderThan(rival{y.Claim.Start, y.Claim.Operation}):
+		m.heldBy(i, GaveWay, peer, y)
+	case m.Stopping || m.Expired:
+		m.heldBy(i, HeldByOther, peer, y)
+	default:
+		m.pause(i, "reread")
+	}
+}

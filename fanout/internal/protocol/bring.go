@@ -1,0 +1,234 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import "slices"
+
+// bring carries a committed object to every peer that is to have it and tells
+// the kind. It is safe at any time, by anybody, any number of times.
+func (m *Machine) bring() {
+	m.Stopping = false
+	m.enter(bringing)
+	m.spawn(jobActivate, m.Record.Primary.Peer)
+	if m.Op.Mode == Once {
+		return
+	}
+	if !m.HaveSet {
+		// The members are read after the commit: a peer that joined while it
+		// was on its way copied the older content.
+		m.spawn(jobLook, m.Record.Primary.Peer)
+		return
+	}
+	m.spread(jobBring)
+}
+
+// spread starts a strand for every other peer of the membership that was read.
+func (m *Machine) spread(j job) {
+	reached := m.Op.Peers
+	if m.HaveSet {
+		reached = m.Set.reached()
+	}
+	for _, p := range reached {
+		if p != m.Record.Primary.Peer {
+			m.spawn(j, p)
+		}
+	}
+}
+
+// afterBringing starts on the other peers once the membership is known, then
+// ends.
+func (m *Machine) afterBringing() {
+	if m.Op.Mode == Everywhere || m.Op.Action == Sweep {
+		j := jobBring
+		if m.Op.Mode == Once {
+			j = jobGuard
+		}
+		begun := slices.ContainsFunc(m.Strands, func(s Strand) bool { return s.Job == j })
+		switch {
+		case begun:
+		case m.HaveSet && len(m.Set.reached()) > 1:
+			m.spread(j)
+			return
+		case !m.HaveSet && len(m.Op.Peers) > 1:
+			// Who the members are is not known, so nothing is confirmed.
+			m.pend(m.Record.Primary.Peer)
+		}
+	}
+	switch {
+	case m.Result.Reason == alreadyDone:
+		m.end(AlreadyDone)
+	case len(m.Result.Pending) > 0:
+		m.Result.Keep = true
+		m.end(Committed)
+	default:
+		m.end(Done)
+	}
+}
+
+// pend notes that peer has not confirmed.
+func (m *Machine) pend(peer string) {
+	if !slices.Contains(m.Result.Pending, peer) {
+		m.Result.Pending = append(m.Result.Pending, peer)
+	}
+}
+
+// unconfirmed ends strand i; a sweep or a recovery goes on from there.
+func (m *Machine) unconfirmed(i int) {
+	m.pend(m.Strands[i].Peer)
+	m.finish(i)
+}
+
+// secondaryOf is a secondary of the committed primary for peer, Reserved: it
+// comes into force only by a later write on what was read before the primary.
+func (m *Machine) secondaryOf(peer string) Object {
+	o := Object{Claimed: true, Stage: Reserved, Claim: m.Primary.Claim}
+	o.Claim.Primary = false
+	o.Claim.Peer = peer
+	o.Claim.Of = m.Record.Primary
+	if m.Op.Mode == Everywhere {
+		o.Revision = m.Primary.Revision
+		o.Home = m.Primary.Home
+		if !m.Op.Inert {
+			o.Payload = m.Primary.Payload
+		}
+	}
+	return o
+}
+
+// stepBring makes the replica in the strand's peer equal to the primary. The
+// order of its reads is what makes it safe: the replica, then the primary and
+// the membership, then a write on the replica as it was read.
+func (m *Machine) stepBring(i int, r Reply) {
+	s := &m.Strands[i]
+	read := Command{Verb: Read, Peer: s.Peer}
+	switch s.Step {
+	case "":
+		if c := m.Claims[s.Peer]; m.Phase == bringing && c.Held {
+			// The create's answer is the read of the replica, the commit's
+			// that of the primary.
+			s.X = c.Object
+			delete(m.Claims, s.Peer)
+			m.align(i, m.Primary)
+			return
+		}
+		m.send(i, "replica", read)
+	case "again":
+		m.send(i, "replica", read)
+	case "replica":
+		m.replica(i, r)
+	case "create":
+		if r.Class == Applied {
+			m.Result.Mended = true
+			s.X = r.Object
+			m.send(i, "primary", Command{Verb: Read, Peer: m.Record.Primary.Peer})
+			return
+		}
+		if r.Code == Denied || !m.again(i, "again") {
+			m.unconfirmed(i)
+		}
+	case "rival":
+		if judge(m.Op.Mode, s.X, r) == dead {
+			m.send(i, "remove", Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
+			return
+		}
+		m.unconfirmed(i)
+	case "remove":
+		if !m.again(i, "again") {
+			m.unconfirmed(i)
+		}
+	case "primary":
+		switch {
+		case r.Code == NotFound, r.Code == OK && (r.Object.UID != m.Record.Primary.UID || r.Object.Leaving()):
+			m.send(i, "undo", Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
+		case r.Code != OK:
+			if !m.again(i, "again") {
+				m.unconfirmed(i)
+			}
+		default:
+			s.Y = r.Object
+			m.send(i, "members", Command{Verb: ReadPeerSet, Peer: m.Record.Primary.Peer})
+		}
+	case "members":
+		switch {
+		case r.Code != OK:
+			if !m.again(i, "again") {
+				m.unconfirmed(i)
+			}
+		case !slices.Contains(r.PeerSet.reached(), s.Peer):
+			m.send(i, "undo", Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
+		default:
+			m.align(i, s.Y)
+		}
+	case "undo":
+		m.finish(i)
+	case "put":
+		if r.Class == Applied {
+			s.X = r.Object
+			m.Result.Mended = true
+			m.send(i, "activate", Command{Verb: Activate, Peer: s.Peer, Object: s.X})
+			return
+		}
+		if r.Code == Denied || !m.again(i, "again") {
+			m.unconfirmed(i)
+		}
+	case "reactivate":
+		m.send(i, "activate", Command{Verb: Activate, Peer: s.Peer, Object: s.X})
+	case "activate":
+		if r.Class == Applied {
+			m.finish(i)
+		} else if !m.again(i, "reactivate") {
+			m.unconfirmed(i)
+		}
+	}
+}
+
+// replica acts on what was read in the strand's peer.
+func (m *Machine) replica(i int, r Reply) {
+	s := &m.Strands[i]
+	s.X = r.Object
+	switch {
+	case r.Code == NotFound:
+		m.send(i, "create", Command{Verb: Create, Peer: s.Peer, Object: m.secondaryOf(s.Peer)})
+	case r.Code == Denied, r.Code == NoSuchPeer:
+		m.unconfirmed(i)
+	case r.Code != OK, s.X.Terminating:
+		if !m.again(i, "again") {
+			m.unconfirmed(i)
+		}
+	case !s.X.Claimed, s.X.Primary(m.Op.Mode):
+		m.unconfirmed(i)
+	case s.X.Of(m.Op.Mode) == m.Record.Primary:
+		m.send(i, "primary", Command{Verb: Read, Peer: m.Record.Primary.Peer})
+	default:
+		m.send(i, "rival", Command{Verb: Read, Peer: s.X.Of(m.Op.Mode).Peer})
+	}
+}
+
+// align brings replica X of strand i up to primary y.
+func (m *Machine) align(i int, y Object) {
+	s := &m.Strands[i]
+	if s.X.Stage == Active && s.X.Revision.Number >= y.Revision.Number && s.X.term() >= y.term() {
+		m.send(i, "activate", Command{Verb: Activate, Peer: s.Peer, Object: s.X})
+		return
+	}
+	x := s.X
+	x.Stage = Active
+	x.Revision = y.Revision
+	x.Home = y.Home
+	x.Payload = y.Payload
+	m.send(i, "put", Command{Verb: Put, Peer: s.Peer, Object: x, UID: s.X.UID, RV: s.X.RV})
+}
+
+// stepActivate tells the kind that the primary is in force.
+func (m *Machine) stepActivate(i int, r Reply) {
+	s := &m.Strands[i]
+	switch {
+	case s.Step != "activate":
+		m.send(i, "activate", Command{Verb: Activate, Peer: s.Peer, Object: m.Primary})
+	case r.Class == Applied:
+		m.finish(i)
+	case !m.again(i, "again"):
+		m.unconfirmed(i)
+	}
+}

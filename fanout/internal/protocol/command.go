@@ -1,0 +1,98 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+// Verb is what a command asks for.
+type Verb string
+
+const (
+	// Begin makes the operation durable in the log, before anything else.
+	Begin Verb = "begin"
+	// Advance makes Machine.Record durable.
+	Advance Verb = "advance"
+	// Forget ends the log's entry. It may be lost; nothing waits for it.
+	Forget Verb = "forget"
+
+	// Create creates Object in Peer.
+	Create Verb = "create"
+	// Read reads the object of the operation's name in Peer, from a quorum.
+	Read Verb = "read"
+	// Put replaces the object in Peer by Object if UID and RV still hold.
+	Put Verb = "put"
+	// Delete deletes the object in Peer if UID and RV still hold.
+	Delete Verb = "delete"
+
+	// ReadPeerSet reads Peer's PeerSet, from a quorum.
+	ReadPeerSet Verb = "read-peerset"
+	// ReadOwner reads the object that owns the namespace in Peer.
+	ReadOwner Verb = "read-owner"
+	// List lists in Peer what lives in the namespace that the object owns.
+	List Verb = "list"
+	// Settle judges what is Reserved in that namespace in Peer and removes what
+	// is dead, each by an operation of its own.
+	Settle Verb = "settle"
+	// Activate tells the kind that Object is in force in Peer.
+	Activate Verb = "activate"
+	// Release tells the kind that Object is about to go from Peer.
+	Release Verb = "release"
+
+	// Sleep waits for one quantum, a fraction of the lease.
+	Sleep Verb = "sleep"
+)
+
+// Command is one request of a machine. At most one command of a strand is
+// outstanding.
+type Command struct {
+	Strand, Seq int
+	Verb        Verb
+	Peer        string
+	Object      Object
+	UID, RV     string
+}
+
+// Class says what is known of an attempt.
+type Class uint8
+
+const (
+	// NotApplied: it had no effect and never will.
+	NotApplied Class = iota
+	// Applied: it had its effect.
+	Applied
+	// Unknown: it may have had its effect or may have it yet.
+	Unknown
+)
+
+// String returns the class's name.
+func (c Class) String() string {
+	return [...]string{"NotApplied", "Applied", "Unknown"}[c]
+}
+
+// Code is how a command was answered.
+type Code string
+
+const (
+	OK          Code = "OK"
+	NotFound    Code = "NotFound"
+	Exists      Code = "AlreadyExists"
+	Conflict    Code = "Conflict"
+	Denied      Code = "Denied"      // an answer that repeating will not change
+	Unavailable Code = "Unavailable" // no answer, or one that says: not now
+	NoSuchPeer  Code = "NoSuchPeer"  // not among the configured peers
+)
+
+// Reply answers a command.
+type Reply struct {
+	Strand, Seq int
+	Class       Class
+	Code        Code
+	Object      Object
+	PeerSet     PeerSet
+	Occupants   []Occupant
+}
+
+// Occupant is an object in the namespace that an object owns.
+type Occupant struct {
+	Peer, Resource, Namespace, Name string
+	Stage                           Stage
+}

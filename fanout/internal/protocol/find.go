@@ -1,0 +1,72 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+// find looks for the primary that an update or a removal is about.
+func (m *Machine) find() {
+	m.enter(finding)
+	for _, p := range m.Op.Peers {
+		m.spawn(jobFind, p)
+	}
+}
+
+func (m *Machine) stepFind(i int, r Reply) {
+	s := &m.Strands[i]
+	switch {
+	case s.Step != "read":
+		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
+	case r.Code == NotFound:
+		m.finish(i)
+	case r.Code == Denied:
+		m.fail(i, Refused)
+	case r.Code != OK:
+		if !m.again(i, "retry") {
+			m.Result.Peers = append(m.Result.Peers, s.Peer)
+			m.finish(i)
+		}
+	case r.Object.Primary(m.Op.Mode) && r.Object.Stage != Reserved:
+		m.Primary = r.Object
+		m.Present = true
+		m.Record.Primary = Ref{Peer: s.Peer, UID: r.Object.UID}
+		for j := range m.Strands {
+			m.finish(j)
+		}
+	case !r.Object.Claimed, r.Object.Primary(m.Op.Mode):
+		if m.Result.HolderAt == "" {
+			m.Result.Holder, m.Result.HolderAt = r.Object, s.Peer
+		}
+		m.finish(i)
+	default:
+		m.finish(i)
+	}
+}
+
+// afterFinding goes on with what was found, or says why nothing can be done.
+func (m *Machine) afterFinding() {
+	switch {
+	case m.Present && m.Op.UID != "" && m.Op.UID != m.Primary.UID:
+		m.because(Missing, m.Record.Primary.Peer)
+		m.end(Aborted)
+	case m.Present && m.Op.Action == Update:
+		m.Result.Reason = ""
+		m.revise()
+	case m.Present:
+		m.Result.Reason = ""
+		m.remove()
+	case m.Result.Reason != "":
+		m.end(Aborted)
+	case m.Expired:
+		m.because(Late, "")
+		m.end(Aborted)
+	case len(m.Result.Peers) > 0:
+		m.because(Unreachable, m.Result.Peers[0])
+		m.end(Aborted)
+	case m.Result.HolderAt != "":
+		m.because(HeldByOther, m.Result.HolderAt)
+		m.end(Aborted)
+	default:
+		m.because(Missing, "")
+		m.end(Aborted)
+	}
+}

@@ -1,0 +1,67 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+// verdict is what a secondary turns out to be.
+type verdict string
+
+const (
+	// dead for ever: delete it.
+	dead verdict = "dead"
+	// pending: its primary may yet be committed.
+	pending verdict = "pending"
+	// ending: somebody fences its primary; wait.
+	fenced verdict = "fenced"
+	// owned: its primary is committed, or a person's object.
+	owned verdict = "owned"
+	// leaving: its primary is being removed; it is to go.
+	leaving verdict = "leaving"
+	// moved: its primary has yielded to a home of a higher term.
+	moved verdict = "moved"
+	// undecidable: touch nothing.
+	undecidable verdict = "undecidable"
+	// stray: its primary's peer is not configured here; ask the PeerSet of the
+	// peer in which it stands.
+	stray verdict = "stray"
+)
+
+// judge says what secondary x is, from the reply to a read of its primary's
+// name in its primary's peer that was begun after x had been read. (Were y
+// older than x, a healthy guard could be taken for a dead one.)
+func judge(mode Mode, x Object, y Reply) verdict {
+	switch {
+	case y.Code == NoSuchPeer:
+		return stray
+	case y.Code == NotFound:
+		return dead
+	case y.Code != OK:
+		return undecidable
+	}
+	o := y.Object
+	switch {
+	case o.UID != x.Of(mode).UID:
+		return dead
+	case !o.Claimed:
+		return owned
+	case o.Pending():
+		return pending
+	case o.Leaving():
+		return leaving
+	case o.Stage == Reserved:
+		return fenced
+	case mode == Everywhere && !o.Primary(mode) && o.term() > x.term():
+		return moved
+	default:
+		return owned
+	}
+}
+
+// judgeStray says what secondary x is whose primary's peer is not configured,
+// from the PeerSet of the peer in which x stands.
+func judgeStray(mode Mode, x Object, set PeerSet) verdict {
+	if _, member := set.member(x.Of(mode).Peer); !member && set.departed(x.Of(mode).Peer) {
+		return dead
+	}
+	return undecidable
+}

@@ -1,0 +1,184 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Mode says what the other peers hold once an object is committed.
+type Mode uint8
+
+const (
+	// Once: one peer has the object, the others hold a guard.
+	Once Mode = iota
+	// Everywhere: each peer has the object with the same content.
+	Everywhere
+)
+
+// Stage is how far an object has come. The order of the constants is not their
+// rank: see rank.
+type Stage string
+
+const (
+	Reserved   Stage = "Reserved"
+	Configured Stage = "Configured"
+	Active     Stage = "Active"
+	Decided    Stage = "Decided"
+	Removing   Stage = "Removing"
+)
+
+func (s Stage) committed() bool { return s == Configured || s == Active || s == Decided }
+
+// Ref names one incarnation of an object of the operation's name.
+type Ref struct{ Peer, UID string }
+
+// Claim is who took a name. It never changes.
+type Claim struct {
+	Operation   string
+	Coordinator string
+	Digest      string
+	Start       int64
+	Epoch       int64
+	Primary     bool // the role
+	Peer        string
+	Target      string
+	Of          Ref // of a secondary: its primary
+}
+
+// Revision identifies a content of an Everywhere object.
+type Revision struct {
+	Number    int64
+	Operation string
+	Digest    string
+}
+
+// Home is the primary of an Everywhere object. The zero value means that it
+// never moved.
+type Home struct {
+	Ref
+	Term    int64
+	Yielded bool
+}
+
+// HistoryLength is how many revisions a primary remembers.
+const HistoryLength = 32
+
+// Object is what the protocol sees of an API object.
+type Object struct {
+	UID, RV     string
+	Terminating bool
+	Finalizer   bool // ours stands on it
+	Foreign     bool // somebody else's stands on it
+	Created     int64
+
+	Claimed   bool
+	Claim     Claim
+	Stage     Stage
+	Heartbeat int64
+	Removal   string // the operation that removes it
+	Revision  Revision
+	History   []Revision // oldest first, without digests
+	Home      Home
+
+	// Payload stands for the content: equal contents, equal strings. It is
+	// empty on guards and inert reservations.
+	Payload string
+}
+
+// Primary says whether o, found in the peer its claim names, decides.
+func (o Object) Primary(mode Mode) bool {
+	if !o.Claimed {
+		return false
+	}
+	if mode == Everywhere && o.Home.Term > 0 {
+		return o.Home.Peer == o.Claim.Peer && (o.Home.UID == o.UID || o.Home.UID == "")
+	}
+	return o.Claim.Primary
+}
+
+// Of returns the primary of a secondary.
+func (o Object) Of(mode Mode) Ref {
+	if mode == Everywhere && o.Home.Term > 0 {
+		return o.Home.Ref
+	}
+	return o.Claim.Of
+}
+
+// Committed says that o is in effect: committed and not being removed.
+func (o Object) Committed() bool { return o.Claimed && o.Stage.committed() && !o.Terminating }
+
+// Pending says that o is a reservation that may yet be committed.
+func (o Object) Pending() bool { return o.Claimed && o.Stage == Reserved && !o.Terminating }
+
+// Leaving says that the removal of o is committed. A plain delete of a
+// committed object is such a removal: our finalizer holds it.
+func (o Object) Leaving() bool {
+	return o.Claimed && (o.Stage == Removing || o.Stage.committed() && o.Terminating)
+}
+
+// term is the term of the home that o knows.
+func (o Object) term() int64 {
+	if o.Home.Term == 0 {
+		return 1
+	}
+	return o.Home.Term
+}
+
+// rival orders operations: the older one waits, the younger one gives way.
+type rival struct {
+	start     int64
+	operation string
+}
+
+func (r rival) olderThan(other rival) bool {
+	return cmp.Or(cmp.Compare(r.start, other.start), cmp.Compare(r.operation, other.operation)) < 0
+}
+
+// Member is a peer as a PeerSet names it.
+type Member struct {
+	Peer, UID string
+	State     string // Joining, Active, Leaving, Quarantined, Out
+}
+
+// PeerSet is one peer's knowledge of the ring.
+type PeerSet struct {
+	Self     Member
+	Members  []Member
+	Departed []string
+	Epoch    int64
+}
+
+func (s PeerSet) member(peer string) (Member, bool) {
+	for _, m := range s.Members {
+		if m.Peer == peer {
+			return m, true
+		}
+	}
+	return Member{}, false
+}
+
+func (s PeerSet) departed(peer string) bool {
+	return slices.Contains(s.Departed, peer)
+}
+
+// peers returns the members in one of the states.
+func (s PeerSet) peers(states ...string) []string {
+	var peers []string
+	for _, m := range s.Members {
+		if slices.Contains(states, m.State) {
+			peers = append(peers, m.Peer)
+		}
+	}
+	return peers
+}
+
+// held are the peers that an add must hold: those that have content or are
+// being given it.
+func (s PeerSet) held() []string { return s.peers("Active", "Joining") }
+
+// reached are the peers that a change of what exists must reach: a peer that is
+// about to leave is not gone yet.
+func (s PeerSet) reached() []string { return s.peers("Active", "Joining", "Leaving") }

@@ -1,0 +1,119 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+// Action is what an operation does.
+type Action string
+
+const (
+	Add    Action = "add"
+	Update Action = "update"
+	Remove Action = "remove"
+	// Sweep judges one object that was met and mends what it belongs to.
+	Sweep Action = "sweep"
+)
+
+// Patience is what an operation does about a peer that does not answer.
+type Patience uint8
+
+const (
+	// Hasty gives up after a few tries.
+	Hasty Patience = iota
+	// Patient tries until the deadline.
+	Patient
+	// Onward leaves the peer behind where the protocol allows it.
+	Onward
+)
+
+// Operation is what a machine is told. It does not change.
+type Operation struct {
+	ID          string
+	Action      Action
+	Mode        Mode
+	Coordinator string
+	Peers       []string // configured, sorted
+	Target      string   // of an add: where the primary goes; of a sweep: where Met stands
+	Digest      string   // of the request
+	Payload     string   // stands for the content
+	Start       int64
+	UID         string // of a removal: the primary's, if only that one is meant
+	Base        int64  // of an update: the revision that it replaces; 0 takes the one that is there
+	Met         Object // of a sweep
+
+	Agree    bool // any content that is committed will do
+	Inert    bool // reservations carry no payload; the commit brings it
+	Within   bool // the namespace's owner must be Active
+	Holds    bool // the object owns a namespace that must be empty to remove it
+	Patience Patience
+	Lease    int  // quanta without a sign of life after which a reservation may be fenced
+	Watch    bool // of a sweep: stay to see whether a lease expires
+}
+
+// Record is what the log holds of an operation beside Operation itself.
+type Record struct {
+	Primary    Ref      // the peer and, once known, the UID of the primary
+	Base       int64    // of an update: the revision that it replaces
+	Committing bool     // a commit may have been sent
+	Committed  bool     // the commit is known to have been applied
+	Leftover   []string // peers in which a reservation may yet appear
+}
+
+// Ending is how a machine stopped.
+type Ending string
+
+const (
+	// Running: not yet.
+	Running Ending = ""
+	// Done: in effect, confirmed by every peer.
+	Done Ending = "done"
+	// Committed: in effect; Result.Pending names what has not confirmed.
+	Committed Ending = "committed"
+	// AlreadyDone: an earlier operation had the effect.
+	AlreadyDone Ending = "already done"
+	// Aborted: without effect, now and ever.
+	Aborted Ending = "aborted"
+	// Ended: without effect now and from now on; perhaps it was for a while.
+	Ended Ending = "ended"
+	// InDoubt: not to be known while Result.Peer does not answer.
+	InDoubt Ending = "in doubt"
+)
+
+// Reason says why an operation was not committed.
+type Reason string
+
+const (
+	HeldByOther  Reason = "held"         // Result.Holder
+	GaveWay      Reason = "gave way"     // to Result.Holder, which is older
+	Unreachable  Reason = "unreachable"  // Result.Peer
+	Refused      Reason = "refused"      // by Result.Peer
+	Fenced       Reason = "fenced"       // somebody took the reservation down
+	Membership   Reason = "membership"   // Result.Peers
+	OneCluster   Reason = "one cluster"  // Result.Peer and Result.Peers[0]
+	NoOwner      Reason = "no owner"     // of the namespace, in Result.Peer
+	Occupied     Reason = "occupied"     // Result.Occupants
+	Outdated     Reason = "outdated"     // Result.Revision is the one there
+	Missing      Reason = "missing"      // there is no such object
+	Late         Reason = "late"         // the deadline came first
+	LogFailed    Reason = "log failed"   // nothing was sent
+	Contended    Reason = "contended"    // the name changed hands again and again
+	UnknownOwner Reason = "unknown peer" // Result.Peer holds the primary and is not configured
+)
+
+// Result is what a machine found out.
+type Result struct {
+	Ending    Ending
+	Reason    Reason
+	Peer      string
+	Peers     []string
+	Holder    Object // as it was read in HolderAt
+	HolderAt  string
+	Primary   Ref
+	Revision  int64
+	Occupants []Occupant
+	Problem   string   // of Membership: what differs, for people
+	Pending   []string // peers that have not confirmed
+	Removed   bool     // of a sweep: something dead was removed
+	Mended    bool     // of a sweep: something missing was restored
+	Keep      bool     // the log's entry must stay
+}

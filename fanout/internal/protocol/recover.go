@@ -1,0 +1,85 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+// recover settles an operation whose process ended. What was not committed is
+// never committed by it: an add is fenced and cleaned. What was committed goes
+// forward.
+func (m *Machine) recover() {
+	switch m.Op.Action {
+	case Add:
+		m.spawn(jobFind, m.Record.Primary.Peer)
+	default:
+		if !m.Record.Committing {
+			// Nothing was written before the commit.
+			m.Result.Ending = Aborted
+			m.because(Late, "")
+			m.end(Aborted)
+			return
+		}
+		m.Op.UID = m.Record.Primary.UID
+		m.spawn(jobFind, m.Record.Primary.Peer)
+	}
+}
+
+// afterRecovering decides by what stands in the primary's place.
+func (m *Machine) afterRecovering() {
+	unread := len(m.Result.Peers) > 0 || m.Result.Reason == Refused
+	m.Stopping = false
+	switch {
+	case unread:
+		m.because(Unreachable, m.Record.Primary.Peer)
+		m.end(InDoubt)
+	case m.Op.Action == Add:
+		m.recoverAdd()
+	case !m.Present || m.Primary.UID != m.Op.UID:
+		m.Record.Primary.UID = m.Op.UID
+		if m.Op.Action == Remove {
+			m.end(Done)
+			return
+		}
+		m.because(Missing, m.Record.Primary.Peer)
+		m.end(Ended)
+	case m.Op.Action == Remove:
+		m.Result.Reason = ""
+		m.remove()
+	default:
+		m.enter(committing)
+		m.spawn(jobRevise, m.Record.Primary.Peer)
+	}
+}
+
+func (m *Machine) recoverAdd() {
+	o := m.Primary
+	if !m.Present {
+		o = m.Result.Holder
+	}
+	m.Result.Holder, m.Result.HolderAt = Object{}, ""
+	mine := o.Claimed && o.Claim.Operation == m.Op.ID && o.Claim.Primary
+	if mine && o.Stage != Reserved {
+		m.Primary = o
+		m.Record.Committed = true
+		m.Result.Revision = o.Revision.Number
+		if o.Leaving() {
+			// Its removal is an operation of its own.
+			m.end(Done)
+			return
+		}
+		m.bring()
+		return
+	}
+	// Every peer may hold a secondary, or get it yet.
+	for _, p := range m.Op.Peers {
+		if p != m.Record.Primary.Peer {
+			m.Claims[p] = Claimed{Unsure: true}
+		}
+	}
+	m.Present = true
+	m.Primary = Object{}
+	if mine {
+		m.Primary = o
+	}
+	m.because(Late, m.Record.Primary.Peer)
+	m.abort()
+}

@@ -1,0 +1,172 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+// sweep does what anybody does who meets an object under the protocol.
+func (m *Machine) sweep() {
+	x := m.Op.Met
+	m.Primary = x
+	switch {
+	case !x.Claimed:
+		m.end(Done)
+	case x.Primary(m.Op.Mode) && x.Committed():
+		m.Record.Primary = Ref{Peer: m.Op.Target, UID: x.UID}
+		m.Record.Committed = true
+		if m.Op.Mode == Everywhere {
+			m.bring()
+			return
+		}
+		m.enter(bringing)
+		m.spawn(jobActivate, m.Op.Target)
+		m.spawn(jobLook, m.Op.Target)
+	case x.Primary(m.Op.Mode) && x.Leaving():
+		m.Record.Primary = Ref{Peer: m.Op.Target, UID: x.UID}
+		m.Record.Committed = true
+		m.afterMark()
+		m.proceed()
+	default:
+		m.enter(judging)
+		m.spawn(jobJudge, m.Op.Target)
+	}
+}
+
+// afterJudging ends a sweep.
+func (m *Machine) afterJudging() { m.end(Done) }
+
+// stepJudge judges a reservation, primary or secondary, and removes what is
+// dead. A pending one is taken down only when its lease has run out under this
+// strand's eyes.
+func (m *Machine) stepJudge(i int, r Reply) {
+	s := &m.Strands[i]
+	switch s.Step {
+	case "":
+		s.X = m.Op.Met
+		m.look(i)
+	case "reread":
+		m.send(i, "met", Command{Verb: Read, Peer: s.Peer})
+	case "met":
+		switch {
+		case r.Code == OK && r.Object.UID == m.Op.Met.UID:
+			s.X = r.Object
+			m.look(i)
+		case r.Code == OK || r.Code == NotFound:
+			m.finish(i)
+		case !m.again(i, "reread"):
+			m.unconfirmed(i)
+		}
+	case "primary":
+		m.sweepSecondary(i, judge(m.Op.Mode, s.X, r), r.Object)
+	case "stray":
+		v := undecidable
+		if r.Code == OK {
+			v = judgeStray(m.Op.Mode, s.X, r.PeerSet)
+		}
+		m.sweepSecondary(i, v, Object{})
+	case "fence":
+		m.Result.Removed = m.Result.Removed || r.Class == Applied
+		m.send(i, "met", Command{Verb: Read, Peer: s.Peer})
+	case "remove":
+		m.Result.Removed = m.Result.Removed || r.Class == Applied
+		if r.Class == Applied {
+			m.finish(i)
+			return
+		}
+		m.send(i, "met", Command{Verb: Read, Peer: s.Peer})
+	}
+}
+
+// look takes the next step for the object that was met.
+func (m *Machine) look(i int) {
+	s := &m.Strands[i]
+	switch {
+	case !s.X.Claimed:
+		m.finish(i)
+	case !s.X.Primary(m.Op.Mode):
+		m.send(i, "primary", Command{Verb: Read, Peer: s.X.Of(m.Op.Mode).Peer})
+	case s.X.Pending():
+		m.outlast(i, s.Peer, s.X)
+	default:
+		// It was committed meanwhile, or is on its way out.
+		m.finish(i)
+	}
+}
+
+func (m *Machine) sweepSecondary(i int, v verdict, y Object) {
+	s := &m.Strands[i]
+	switch v {
+	case dead, leaving:
+		m.send(i, "remove", Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
+	case pending:
+		m.outlast(i, s.X.Of(m.Op.Mode).Peer, y)
+	case stray:
+		m.send(i, "stray", Command{Verb: ReadPeerSet, Peer: s.Peer})
+	case owned:
+		m.finish(i)
+	case undecidable:
+		m.pend(s.X.Of(m.Op.Mode).Peer)
+		m.finish(i)
+	default:
+		m.unconfirmed(i)
+	}
+}
+
+// outlast takes a pending primary down once its lease has run out.
+func (m *Machine) outlast(i int, peer string, y Object) {
+	s := &m.Strands[i]
+	if y.UID+"@"+y.RV != s.Seen {
+		s.Seen, s.Quiet = y.UID+"@"+y.RV, 0
+	} else {
+		s.Quiet++
+	}
+	switch {
+	case s.Quiet >= m.Op.Lease:
+		m.send(i, "fence", Command{Verb: Delete, Peer: peer, UID: y.UID, RV: y.RV})
+	case !m.Op.Watch || m.Expired:
+		m.Result.Holder, m.Result.HolderAt = y, peer
+		m.unconfirmed(i)
+	default:
+		m.pause(i, "reread")
+	}
+}
+
+// stepGuard sees to it that a committed object that exists once is guarded in
+// the strand's peer.
+func (m *Machine) stepGuard(i int, r Reply) {
+	s := &m.Strands[i]
+	switch s.Step {
+	case "", "again":
+		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
+	case "read":
+		s.X = r.Object
+		switch {
+		case r.Code == NotFound:
+			m.send(i, "create", Command{Verb: Create, Peer: s.Peer, Object: m.secondaryOf(s.Peer)})
+		case r.Code == Denied, r.Code == NoSuchPeer:
+			m.unconfirmed(i)
+		case r.Code != OK, s.X.Terminating:
+			if !m.again(i, "again") {
+				m.unconfirmed(i)
+			}
+		case s.X.Claimed && s.X.Of(m.Op.Mode) == m.Record.Primary:
+			m.finish(i)
+		case !s.X.Claimed, s.X.Primary(m.Op.Mode):
+			m.unconfirmed(i)
+		default:
+			m.send(i, "rival", Command{Verb: Read, Peer: s.X.Of(m.Op.Mode).Peer})
+		}
+	case "rival":
+		if judge(m.Op.Mode, s.X, r) == dead {
+			m.send(i, "remove", Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
+			return
+		}
+		m.unconfirmed(i)
+	case "create", "remove":
+		m.Result.Mended = m.Result.Mended || s.Step == "create" && r.Class == Applied
+		if s.Step == "create" && r.Class == Applied {
+			m.finish(i)
+		} else if r.Code == Denied || !m.again(i, "again") {
+			m.unconfirmed(i)
+		}
+	}
+}

@@ -1,0 +1,140 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+// revise commits a new revision on the primary that was found. The name is held
+// already, so there is nothing to reserve: one conditional write is the commit.
+func (m *Machine) revise() {
+	number := m.Primary.Revision.Number
+	switch {
+	case m.Primary.Leaving(), m.Primary.Stage != Active:
+		m.Result.Holder, m.Result.HolderAt = m.Primary, m.Record.Primary.Peer
+		m.because(HeldByOther, m.Record.Primary.Peer)
+		m.end(Aborted)
+	case m.Op.Base != 0 && number != m.Op.Base:
+		m.Result.Revision = number
+		m.because(Outdated, m.Record.Primary.Peer)
+		m.end(Aborted)
+	case m.Primary.Revision.Digest == m.Op.Digest && m.Primary.Payload == m.Op.Payload:
+		m.Result.Revision = number
+		m.Result.Reason = alreadyDone
+		m.HaveSet = false
+		m.bring()
+	default:
+		m.Record.Base = number
+		m.Record.Committing = true
+		m.enter(advancing)
+		m.spawn(jobAdvance, "")
+	}
+}
+
+func (m *Machine) sendRevision(i int) {
+	o := m.Primary
+	next := Revision{Number: m.Record.Base + 1, Operation: m.Op.ID, Digest: m.Op.Digest}
+	o.Payload = m.Op.Payload
+	o.Revision = next
+	o.History = append(append([]Revision(nil), m.Primary.History...), Revision{Number: next.Number, Operation: next.Operation})
+	if len(o.History) > HistoryLength {
+		o.History = o.History[len(o.History)-HistoryLength:]
+	}
+	m.send(i, "put", Command{Verb: Put, Peer: m.Strands[i].Peer, Object: o, UID: o.UID, RV: o.RV})
+}
+
+func (m *Machine) stepRevise(i int, r Reply) {
+	s := &m.Strands[i]
+	switch s.Step {
+	case "":
+		if m.Unsure {
+			// A recovered operation asks first whether it was committed.
+			m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
+			return
+		}
+		m.sendRevision(i)
+	case "reread":
+		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
+	case "put":
+		switch {
+		case r.Class == Applied:
+			m.Primary = r.Object
+			m.Record.Committed = true
+			m.finish(i)
+			return
+		case r.Class == Unknown:
+			m.Unsure = true
+		case r.Code == Denied && !m.Unsure:
+			m.fail(i, Refused)
+			return
+		}
+		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
+	case "read":
+		m.revisionRead(i, r)
+	}
+}
+
+// revisionRead decides what became of an update that was not answered with yes.
+// The history tells an update that was committed and then overtaken from one
+// that never was.
+func (m *Machine) revisionRead(i int, r Reply) {
+	s := &m.Strands[i]
+	o := r.Object
+	mine := m.Record.Base + 1
+	switch {
+	case r.Code == NotFound, r.Code == OK && o.UID != m.Record.Primary.UID:
+		m.because(Missing, s.Peer)
+		m.Result.Ending = Aborted
+		if m.Unsure {
+			m.Result.Ending = Ended
+		}
+		m.finish(i)
+	case r.Code != OK:
+		if s.Tries++; s.Tries >= m.patience() {
+			m.because(Unreachable, s.Peer)
+			m.Result.Ending = Aborted
+			if m.Unsure {
+				m.Result.Ending = InDoubt
+			}
+			m.finish(i)
+			return
+		}
+		m.pause(i, "reread")
+	case o.Revision.Number >= mine:
+		m.overtaken(i, o)
+	case o.Leaving():
+		m.Result.Holder, m.Result.HolderAt = o, s.Peer
+		m.because(HeldByOther, s.Peer)
+		m.Result.Ending = Aborted
+		m.finish(i)
+	default:
+		// With the resource version unchanged the first attempt may land yet,
+		// and this is the same write; with it moved the first is void.
+		m.Primary = o
+		m.sendRevision(i)
+	}
+}
+
+// overtaken decides by the history of o, whose number is at least this update's.
+func (m *Machine) overtaken(i int, o Object) {
+	s := &m.Strands[i]
+	m.finish(i)
+	for _, h := range o.History {
+		if h.Number != m.Record.Base+1 {
+			continue
+		}
+		if h.Operation == m.Op.ID {
+			m.Primary = o
+			m.Record.Committed = true
+			return
+		}
+		m.Result.Revision = o.Revision.Number
+		m.because(Outdated, s.Peer)
+		m.Result.Ending = Aborted
+		return
+	}
+	m.Result.Revision = o.Revision.Number
+	m.because(Outdated, s.Peer)
+	m.Result.Ending = Aborted
+	if m.Unsure {
+		m.Result.Ending = Ended
+	}
+}
