@@ -1,0 +1,141 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package build
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// cache is the directory of the executables that one set of versions makes.
+type cache struct {
+	dir    string
+	module string
+	log    io.Writer
+}
+
+// open finds the pinned module and the directory that belongs to its versions.
+func (b *builder) open(ctx context.Context) (*cache, error) {
+	c := &cache{module: b.module, log: b.log}
+	if c.module == "" {
+		module, err := pinnedModule(ctx)
+		if err != nil {
+			return nil, err
+		}
+		c.module = module
+	}
+	base := b.cache
+	if base == "" {
+		user, err := os.UserCacheDir()
+		if err != nil {
+			return nil, fmt.Errorf("finding the user's cache directory: %w", err)
+		}
+		base = filepath.Join(user, "atoll", "e2e")
+	}
+	key, err := c.key(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c.dir = filepath.Join(base, key)
+	return c, os.MkdirAll(c.dir, 0o755)
+}
+
+// key names what determines the executables: the pinned modules and the Go
+// toolchain with its target.
+func (c *cache) key(ctx context.Context) (string, error) {
+	hash := sha256.New()
+	for _, name := range []string{"go.mod", "go.sum"} {
+		content, err := os.ReadFile(filepath.Join(c.module, name))
+		if err != nil && !(name == "go.sum" && errors.Is(err, os.ErrNotExist)) {
+			return "", fmt.Errorf("reading the pinned versions: %w", err)
+		}
+		fmt.Fprintf(hash, "%s %d\n%s", name, len(content), content)
+	}
+	toolchain, err := c.goOutput(ctx, "env", "GOVERSION", "GOOS", "GOARCH")
+	if err != nil {
+		return "", err
+	}
+	fmt.Fprint(hash, toolchain)
+	return hex.EncodeToString(hash.Sum(nil))[:16], nil
+}
+
+// once lets one process of all make the file at path, under another name that
+// it then gives up for the final one. Whoever finds the file finds all of it.
+func (c *cache) once(ctx context.Context, path string, make func(partial string) error) error {
+	unlock, err := lock(ctx, path+".lock", func() {
+		c.say("%s: another process is making it; waiting", filepath.Base(path))
+	})
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if _, err := os.Stat(path); err == nil {
+		return nil
+	}
+	partial := path + ".partial"
+	defer func() { _ = os.Remove(partial) }()
+	if err := make(partial); err != nil {
+		return err
+	}
+	return os.Rename(partial, path)
+}
+
+// ldflags strips symbols, and stamps Kubernetes programs with their version,
+// which go build alone would leave at v0.0.0-master.
+func (c *cache) ldflags(ctx context.Context, p program) (string, error) {
+	flags := "-s -w"
+	if p.version != "k8s.io/kubernetes" {
+		return flags, nil
+	}
+	version, err := c.goOutput(ctx, "list", "-m", "-f", "{{.Version}}", p.version)
+	if err != nil {
+		return "", err
+	}
+	number := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
+	if len(number) != 3 {
+		return "", fmt.Errorf("version %q of %s: want vMAJOR.MINOR.PATCH", version, p.version)
+	}
+	const stamp = " -X k8s.io/component-base/version."
+	return flags + stamp + "gitVersion=" + version + stamp + "gitMajor=" + number[0] + stamp + "gitMinor=" + number[1], nil
+}
+
+// goOutput runs the go command and returns what it prints.
+func (c *cache) goOutput(ctx context.Context, args ...string) (string, error) {
+	output, err := c.goCommand(ctx, args...).Output()
+	if err != nil {
+		var stderr string
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+			stderr = ": " + tail(string(exit.Stderr), 5)
+		}
+		return "", fmt.Errorf("go %s: %w%s", strings.Join(args, " "), err, stderr)
+	}
+	return strings.TrimSpace(string(output)), nil
+}
+
+// pinnedModule is the directory of the module internal/e2e/programs.
+func pinnedModule(ctx context.Context) (string, error) {
+	if _, file, _, ok := runtime.Caller(0); ok {
+		dir := filepath.Join(filepath.Dir(filepath.Dir(file)), "programs")
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir, nil
+		}
+	}
+	// With -trimpath a program no longer knows where its source was; the
+	// module that it is run from does.
+	const module = "github.com/atoll-dev/atoll/internal/e2e"
+	dir, err := (&cache{}).goOutput(ctx, "list", "-m", "-f", "{{.Dir}}", module)
+	if err != nil {
+		return "", fmt.Errorf("finding the source of %s: %w", module, err)
+	}
+	return filepath.Join(dir, "programs"), nil
+}

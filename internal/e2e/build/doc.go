@@ -1,0 +1,24 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package build provides the executables of a real control plane: etcd,
+// kube-apiserver, kube-controller-manager, kube-scheduler, kubectl and KWOK.
+//
+// An executable comes from the directory that KUBEBUILDER_ASSETS names, if it
+// is there, and is otherwise compiled, once, from the versions that the module
+// internal/e2e/programs pins, into the user's cache:
+//
+//	os.UserCacheDir()/atoll/e2e/<versions>/<program>
+//
+// where <versions> stands for the pinned modules, the Go version, the operating
+// system and the architecture, so that a change of any of them builds anew. The
+// first build takes about ten minutes on two cores; the next call a few
+// milliseconds.
+//
+// Guaranteed: a file under its final name is complete; processes that ask at
+// the same time build once and share the result; a failed or interrupted build
+// leaves nothing that a later one could take for a program.
+//
+// Not guaranteed: that executables in KUBEBUILDER_ASSETS have the pinned
+// versions. It needs the go command, and flock, thus Linux, macOS or a BSD.
+package build

@@ -1,0 +1,57 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package e2e is the root of the module that runs Atoll against real control
+// planes: etcd, kube-apiserver, on request kube-controller-manager,
+// kube-scheduler and KWOK, all on loopback and without containers.
+//
+// The first use compiles these programs from the Go modules that
+// internal/e2e/programs pins, once, into the user's cache (see package build);
+// that takes about four minutes on two idle cores. KUBEBUILDER_ASSETS may name
+// a directory that has some of them. After that, four planes are ready in five
+// seconds and take about 330 MB each. Linux and macOS; on Linux the planes also
+// end when the process that started them is killed.
+//
+// # Writing a suite
+//
+// A suite is a package under internal/e2e/suites:
+//
+//	func TestMain(m *testing.M) { os.Exit(planetest.Run(m)) }
+//
+//	func TestCreate(t *testing.T) {
+//		planes := planetest.Shared(t, 3)            // eu-west, us-east, ap-south
+//		namespace := planetest.Namespace(t, planes...) // of this test only
+//		planetest.Apply(t, planes[0], manifests)    // also CRDs; waits until they are served
+//		client := dynamic.NewForConfigOrDie(planes[0].Config())
+//		...
+//	}
+//
+// What there is:
+//
+//   - planetest.Shared(t, n): planes without controllers, for all tests of the
+//     package. An API and etcd, nothing else: no garbage collection, namespaces
+//     that are deleted stay Terminating, no default service account.
+//   - planetest.SharedPods(t, n): planes with controllers, a scheduler and a node
+//     on which pods run at once.
+//   - planetest.New(t, plane.Options{...}), NewAll: planes of this test only, to
+//     be killed, paused, or started with flags such as
+//     --runtime-config=apps/v1=false.
+//   - planetest.Peer(t, plane, regions...), PeerAs: a plane as a region.Peer.
+//   - planetest.Eventually(t, timeout, what, probe): await a condition.
+//   - planetest.WriteKubeconfig(t, name, kubeconfig): for programs that take a path.
+//   - Plane.Kubeconfig, Config: the administrator. KubeconfigFor(user, groups...):
+//     a client certificate. ServiceAccountKubeconfig: a service account's token.
+//     RunAs(ctx, clusterRoles): a token that may do exactly what these
+//     ClusterRoles say. The API server acts on it when RunAs returns.
+//   - Plane.Pause, Resume: a frozen API server, requests time out. Kill: refused
+//     connections. Restart: same data, same address, same credentials.
+//
+// When a test fails, the log says where the logs of its planes are.
+//
+// # By hand
+//
+// The program cmd/planes starts planes and runs a command against them:
+//
+//	go run ./cmd/planes -n 3 -pods -dir /tmp/planes
+//	go run ./cmd/planes -n 3 -dir /tmp/planes -- ./demo {kubeconfigs}
+package e2e

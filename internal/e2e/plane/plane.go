@@ -1,0 +1,188 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plane
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/atoll-dev/atoll/internal/e2e/build"
+)
+
+// Plane is a running control plane. Its methods are safe for concurrent use;
+// those that start or stop processes wait for one another.
+type Plane struct {
+	name     string
+	options  Options
+	programs map[string]string
+	stages   string // the configuration of KWOK, with Pods
+
+	dir       string
+	temporary bool
+	keep      atomic.Bool
+
+	port      *port
+	authority *authority
+	token     string
+	admin     []byte
+
+	// turn is held by the one call that starts or stops processes.
+	turn      chan struct{}
+	processes []*process // in the order in which they were started
+	stopped   bool
+}
+
+// Start builds what is missing, starts a plane and returns when its API server
+// is ready and, with Pods, its nodes are. ctx limits the start, not the life of
+// the plane, which ends with Stop. If Start fails nothing runs; the error holds
+// the last lines of the log that tells why, and names the directory, which stays.
+func Start(ctx context.Context, options Options) (*Plane, error) {
+	options, err := options.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	p := &Plane{name: options.Name, options: options, turn: make(chan struct{}, 1)}
+	if err := p.find(ctx); err != nil {
+		return nil, fmt.Errorf("%s: %w", p.name, err)
+	}
+	if err := p.prepare(); err != nil {
+		p.release()
+		return nil, fmt.Errorf("%s: %w", p.name, err)
+	}
+	if err := p.startProcesses(ctx); err != nil {
+		p.killProcesses()
+		p.release()
+		return nil, fmt.Errorf("%s: %w\nits files stay in %s", p.name, err, p.dir)
+	}
+	return p, nil
+}
+
+// StartAll starts one plane for each of the options, all at the same time, and
+// returns them in that order. If one of them fails, the others are stopped and
+// the error tells of every one that failed.
+func StartAll(ctx context.Context, options ...Options) ([]*Plane, error) {
+	planes := make([]*Plane, len(options))
+	problems := make([]error, len(options))
+	var group sync.WaitGroup
+	for i, o := range options {
+		group.Go(func() { planes[i], problems[i] = Start(ctx, o) })
+	}
+	group.Wait()
+	if err := errors.Join(problems...); err != nil {
+		started := slices.DeleteFunc(planes, func(p *Plane) bool { return p == nil })
+		return nil, errors.Join(err, StopAll(context.WithoutCancel(ctx), started...))
+	}
+	return planes, nil
+}
+
+// StopAll stops all planes at the same time; see [Plane.Stop].
+func StopAll(ctx context.Context, planes ...*Plane) error {
+	problems := make([]error, len(planes))
+	var group sync.WaitGroup
+	for i, p := range planes {
+		group.Go(func() { problems[i] = p.Stop(ctx) })
+	}
+	group.Wait()
+	return errors.Join(problems...)
+}
+
+// Name returns the plane's name.
+func (p *Plane) Name() string { return p.name }
+
+// Server returns the URL of the API server, the same for the plane's whole life.
+func (p *Plane) Server() string { return "https://" + p.port.address() }
+
+// Logs returns the directory that holds one log per program.
+func (p *Plane) Logs() string { return filepath.Join(p.dir, "logs") }
+
+// Keep lets the logs outlive the plane: Stop then removes nothing.
+func (p *Plane) Keep() { p.keep.Store(true) }
+
+// find gets the programs that the options ask for.
+func (p *Plane) find(ctx context.Context) error {
+	names := []string{build.Etcd, build.APIServer}
+	if p.options.Controllers {
+		names = append(names, build.ControllerManager, build.Scheduler)
+	}
+	if p.options.Pods {
+		names = append(names, build.KWOK)
+		stages, err := build.Stages(ctx)
+		if err != nil {
+			return err
+		}
+		p.stages = stages
+	}
+	programs, err := build.Programs(ctx, names...)
+	p.programs = programs
+	return err
+}
+
+// prepare makes all that lasts from Start to Stop: the directory, the port, the
+// identities and the files that the programs read.
+func (p *Plane) prepare() (err error) {
+	if p.dir = p.options.Dir; p.dir == "" {
+		p.temporary = true
+		if p.dir, err = os.MkdirTemp("", "atoll-"+p.name+"-"); err != nil {
+			return err
+		}
+	} else if p.dir, err = filepath.Abs(p.dir); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(p.Logs(), 0o755); err != nil {
+		return err
+	}
+	if p.port, err = reservePort(); err != nil {
+		return err
+	}
+	if p.authority, err = newAuthority(p.name); err != nil {
+		return err
+	}
+	p.token = rand.Text()
+	if p.admin, err = p.kubeconfig(&api.AuthInfo{Token: p.token}); err != nil {
+		return err
+	}
+	return p.writeFiles()
+}
+
+// writeFiles writes what the programs read from the plane's directory.
+func (p *Plane) writeFiles() error {
+	serving, err := p.authority.server()
+	if err != nil {
+		return fmt.Errorf("signing the API server's certificate: %w", err)
+	}
+	_, accounts, err := newKey()
+	if err != nil {
+		return fmt.Errorf("making the key of service account tokens: %w", err)
+	}
+	files := map[string][]byte{
+		"ca.crt":              p.authority.pem,
+		"apiserver.crt":       serving.certificate,
+		"apiserver.key":       serving.key,
+		"serviceaccounts.key": accounts,
+		"tokens.csv":          []byte(p.token + ",admin,admin,\"system:masters\"\n"),
+		"kubeconfig":          p.admin,
+	}
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(p.dir, name), content, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// release gives back what prepare took, except the directory.
+func (p *Plane) release() {
+	if p.port != nil {
+		p.port.release()
+	}
+}

@@ -1,0 +1,62 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plane
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// port is a loopback port that is bound, but not listened on, for as long as
+// its plane exists. kube-apiserver binds it as well, with --permit-port-sharing.
+// Until then, and while the API server is down, nobody else on the machine can
+// be given the port: there is no gap between finding a free port and using it,
+// hence nothing to retry. A bound socket that does not listen takes no
+// connections away.
+type port struct {
+	number int
+	fd     int
+}
+
+func reservePort() (*port, error) {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
+	if err != nil {
+		return nil, fmt.Errorf("reserving a port: %w", err)
+	}
+	unix.CloseOnExec(fd)
+	p := &port{fd: fd}
+	if err := p.bind(); err != nil {
+		p.release()
+		return nil, fmt.Errorf("reserving a port on 127.0.0.1: %w", err)
+	}
+	return p, nil
+}
+
+func (p *port) bind() error {
+	if err := unix.SetsockoptInt(p.fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1); err != nil {
+		return err
+	}
+	if err := unix.Bind(p.fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		return err
+	}
+	name, err := unix.Getsockname(p.fd)
+	if err != nil {
+		return err
+	}
+	address, ok := name.(*unix.SockaddrInet4)
+	if !ok {
+		return fmt.Errorf("bound to an address of type %T", name)
+	}
+	p.number = address.Port
+	return nil
+}
+
+func (p *port) address() string {
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(p.number))
+}
+
+func (p *port) release() { _ = unix.Close(p.fd) }

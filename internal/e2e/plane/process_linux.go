@@ -1,0 +1,12 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plane
+
+import "syscall"
+
+// attributes put a process into its own group, out of reach of a terminal's
+// interrupt, and end it together with the process that started it.
+func attributes() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}

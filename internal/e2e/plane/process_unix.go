@@ -1,0 +1,15 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix && !linux
+
+package plane
+
+import "syscall"
+
+// attributes put a process into its own group, out of reach of a terminal's
+// interrupt. Only Linux can also end it together with the process that started
+// it.
+func attributes() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true}
+}
