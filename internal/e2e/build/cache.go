@@ -83,6 +83,8 @@ func (c *cache) once(ctx context.Context, path string, make func(partial string)
 		return nil
 	}
 	partial := path + ".partial"
+	// A killed process may have left a piece, which go build would not replace.
+	_ = os.Remove(partial)
 	defer func() { _ = os.Remove(partial) }()
 	if err := make(partial); err != nil {
 		return err

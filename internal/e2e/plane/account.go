@@ -30,7 +30,7 @@ var (
 // account, valid for an hour. It makes the namespace and the account if they do
 // not exist, and grants nothing.
 func (p *Plane) ServiceAccountKubeconfig(ctx context.Context, namespace, name string) ([]byte, error) {
-	client, err := dynamic.NewForConfig(p.Config())
+	client, err := p.api()
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +50,7 @@ func (p *Plane) RunAs(ctx context.Context, clusterRoles []byte) ([]byte, error) 
 	if err != nil {
 		return nil, fmt.Errorf("%s: run as: %w", p.name, err)
 	}
-	client, err := dynamic.NewForConfig(p.Config())
+	client, err := p.api()
 	if err != nil {
 		return nil, err
 	}

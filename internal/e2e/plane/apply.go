@@ -36,11 +36,11 @@ func (p *Plane) Apply(ctx context.Context, manifests []byte) error {
 	if err != nil {
 		return fmt.Errorf("%s: apply: %w", p.name, err)
 	}
-	client, err := dynamic.NewForConfig(p.Config())
+	client, err := p.api()
 	if err != nil {
 		return err
 	}
-	described, err := discovery.NewDiscoveryClientForConfig(p.Config())
+	described, err := discovery.NewDiscoveryClientForConfigAndClient(p.Config(), p.client)
 	if err != nil {
 		return err
 	}

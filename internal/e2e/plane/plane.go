@@ -8,12 +8,15 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
 
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/atoll-dev/atoll/internal/e2e/build"
@@ -35,6 +38,7 @@ type Plane struct {
 	authority *authority
 	token     string
 	admin     []byte
+	client    *http.Client // of the administrator
 
 	// turn is held by the one call that starts or stops processes.
 	turn      chan struct{}
@@ -151,7 +155,15 @@ func (p *Plane) prepare() (err error) {
 	if p.admin, err = p.kubeconfig(&api.AuthInfo{Token: p.token}); err != nil {
 		return err
 	}
+	if p.client, err = rest.HTTPClientFor(p.Config()); err != nil {
+		return err
+	}
 	return p.writeFiles()
+}
+
+// api returns the administrator's client.
+func (p *Plane) api() (dynamic.Interface, error) {
+	return dynamic.NewForConfigAndClient(p.Config(), p.client)
 }
 
 // writeFiles writes what the programs read from the plane's directory.
@@ -184,5 +196,8 @@ func (p *Plane) writeFiles() error {
 func (p *Plane) release() {
 	if p.port != nil {
 		p.port.release()
+	}
+	if p.client != nil {
+		p.client.CloseIdleConnections()
 	}
 }

@@ -17,8 +17,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
 )
 
 // poll is how often a condition is looked at that cannot be watched yet.
@@ -72,18 +70,13 @@ func (p *Plane) await(ctx context.Context, what string, probe func(context.Conte
 
 // awaitReady waits for the API server and for what it makes by itself.
 func (p *Plane) awaitReady(ctx context.Context) error {
-	client, err := rest.HTTPClientFor(p.Config())
-	if err != nil {
-		return err
-	}
-	defer client.CloseIdleConnections()
-	err = p.await(ctx, "kube-apiserver to be ready", func(ctx context.Context) error {
-		return readyz(ctx, client, p.Server())
+	err := p.await(ctx, "kube-apiserver to be ready", func(ctx context.Context) error {
+		return readyz(ctx, p.client, p.Server())
 	})
 	if err != nil {
 		return err
 	}
-	api, err := dynamic.NewForConfigAndClient(p.Config(), client)
+	api, err := p.api()
 	if err != nil {
 		return err
 	}
@@ -127,7 +120,7 @@ func readyz(ctx context.Context, client *http.Client, server string) error {
 
 // createNodes makes the nodes that KWOK then keeps ready.
 func (p *Plane) createNodes(ctx context.Context) error {
-	api, err := dynamic.NewForConfig(p.Config())
+	api, err := p.api()
 	if err != nil {
 		return err
 	}
@@ -152,7 +145,7 @@ func (p *Plane) createNodes(ctx context.Context) error {
 // awaitControllers waits for the marks that the controllers leave: the default
 // service account and nodes that take pods.
 func (p *Plane) awaitControllers(ctx context.Context) error {
-	api, err := dynamic.NewForConfig(p.Config())
+	api, err := p.api()
 	if err != nil {
 		return err
 	}

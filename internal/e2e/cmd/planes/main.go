@@ -1,0 +1,122 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command planes starts real control planes on loopback, writes a kubeconfig
+// for each, and stops them when a command that it runs ends or when it is
+// interrupted.
+//
+//	planes [-n N] [-dir DIR] [-controllers] [-pods] [-- COMMAND ARGS...]
+//
+// The planes are eu-west, us-east, ap-south, peer-4 and so on; their kubeconfigs
+// are DIR/NAME.kubeconfig. In ARGS, the argument {kubeconfigs} stands for
+// "-kubeconfig NAME=PATH" once per plane. COMMAND also finds them, as
+// NAME=PATH,NAME=PATH, in the environment variable ATOLL_KUBECONFIGS. The exit
+// code is that of COMMAND (go run itself makes 1 of any other than 0).
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/atoll-dev/atoll/internal/e2e/plane"
+)
+
+// usageCode is the exit code for wrong arguments, as that of package flag.
+const usageCode = 2
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	code := run(ctx, os.Args[1:], os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// settings are the command line.
+type settings struct {
+	n                 int
+	dir               string
+	controllers, pods bool
+	command           []string
+}
+
+func run(ctx context.Context, args []string, stderr io.Writer) int {
+	s, err := parse(args, stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		return 0
+	}
+	if err != nil {
+		return usageCode
+	}
+	code, err := s.run(ctx, stderr)
+	if err != nil {
+		_, _ = fmt.Fprintln(stderr, "planes:", err)
+		return max(code, 1)
+	}
+	return code
+}
+
+func parse(args []string, stderr io.Writer) (*settings, error) {
+	s := &settings{}
+	flags := flag.NewFlagSet("planes", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.IntVar(&s.n, "n", 3, "how many planes to start")
+	flags.StringVar(&s.dir, "dir", "", "directory for the kubeconfigs; empty means a temporary one")
+	flags.BoolVar(&s.controllers, "controllers", false, "also run kube-controller-manager and kube-scheduler")
+	flags.BoolVar(&s.pods, "pods", false, "also run KWOK with one node per plane, so that pods run; implies -controllers")
+	if err := flags.Parse(args); err != nil {
+		return nil, err
+	}
+	s.command = flags.Args()
+	if s.n < 1 {
+		err := fmt.Errorf("-n is %d: want at least 1", s.n)
+		_, _ = fmt.Fprintln(stderr, "planes:", err)
+		return nil, err
+	}
+	return s, nil
+}
+
+// run starts the planes, runs the command or waits for ctx to end, and stops
+// the planes in any case.
+func (s *settings) run(ctx context.Context, stderr io.Writer) (code int, err error) {
+	if s.dir == "" {
+		if s.dir, err = os.MkdirTemp("", "atoll-planes-"); err != nil {
+			return 1, err
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(s.dir)) }()
+	}
+	var options []plane.Options
+	for _, name := range plane.Names(s.n) {
+		options = append(options, plane.Options{Name: name, Controllers: s.controllers, Pods: s.pods})
+	}
+	_, _ = fmt.Fprintf(stderr, "planes: starting %d control plane(s)\n", s.n)
+	begin := time.Now()
+	planes, err := plane.StartAll(ctx, options...)
+	if err != nil {
+		return 1, err
+	}
+	defer func() {
+		err = errors.Join(err, plane.StopAll(context.WithoutCancel(ctx), planes...))
+		_, _ = fmt.Fprintln(stderr, "planes: stopped")
+	}()
+	files, err := writeKubeconfigs(s.dir, planes)
+	if err != nil {
+		return 1, err
+	}
+	_, _ = fmt.Fprintf(stderr, "planes: ready after %s\n", time.Since(begin).Round(100*time.Millisecond))
+	for i, p := range planes {
+		_, _ = fmt.Fprintf(stderr, "planes: %-10s %s  kubeconfig %s  logs %s\n", p.Name(), p.Server(), files[i].path, p.Logs())
+	}
+	if len(s.command) > 0 {
+		return runCommand(ctx, s.command, files)
+	}
+	_, _ = fmt.Fprintln(stderr, "planes: interrupt (Ctrl-C) to stop them")
+	<-ctx.Done()
+	return 0, nil
+}
