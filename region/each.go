@@ -128,11 +128,11 @@ func (r Results[T]) met(p Policy) bool {
 		}
 	}
 	switch p.kind {
-	case bestEffort:
+	case kindBestEffort:
 		return true
-	case require:
+	case kindRequire:
 		return len(r.outcomes) > 0
-	case quorum:
+	case kindQuorum:
 		return answered >= p.quorum
 	default:
 		return r.Complete()

@@ -20,40 +20,42 @@ type Policy struct {
 type policyKind int
 
 const (
-	all policyKind = iota
-	failFast
-	bestEffort
-	require
-	quorum
+	kindAll policyKind = iota
+	kindFailFast
+	kindBestEffort
+	kindRequire
+	kindQuorum
 )
 
 // All asks everyone and waits for everyone; every one must answer.
 func All() Policy { return Policy{} }
 
 // FailFast is All, but the first failure cancels the rest.
-func FailFast() Policy { return Policy{kind: failFast} }
+func FailFast() Policy { return Policy{kind: kindFailFast} }
 
 // BestEffort takes whatever answers in time. It waits for everyone, until the context ends.
-func BestEffort() Policy { return Policy{kind: bestEffort} }
+func BestEffort() Policy { return Policy{kind: kindBestEffort} }
 
 // Require needs these peers to answer; the others may. It waits for everyone, until the context ends. A required peer
 // that is not in the Snapshot is a failure (ErrUnknownPeer).
-func Require(peers ...PeerName) Policy { return Policy{kind: require, required: slices.Clone(peers)} }
+func Require(peers ...PeerName) Policy {
+	return Policy{kind: kindRequire, required: slices.Clone(peers)}
+}
 
 // Quorum needs any n peers to answer, and cancels the rest once they have; if they do not, it waits for everyone, until
 // the context ends. An n below 1 counts as 1.
-func Quorum(n int) Policy { return Policy{kind: quorum, quorum: max(n, 1)} }
+func Quorum(n int) Policy { return Policy{kind: kindQuorum, quorum: max(n, 1)} }
 
 // String names the policy, as in "quorum of 2".
 func (p Policy) String() string {
 	switch p.kind {
-	case failFast:
+	case kindFailFast:
 		return "fail fast"
-	case bestEffort:
+	case kindBestEffort:
 		return "best effort"
-	case require:
+	case kindRequire:
 		return fmt.Sprintf("require %v", p.required)
-	case quorum:
+	case kindQuorum:
 		return fmt.Sprintf("quorum of %d", p.quorum)
 	default:
 		return "all"
@@ -79,9 +81,9 @@ func (t *tally) add(name PeerName, err error) error {
 		t.good++
 	}
 	switch {
-	case t.policy.kind == failFast && err != nil:
+	case t.policy.kind == kindFailFast && err != nil:
 		return fmt.Errorf("canceled: peer %s failed first", name)
-	case t.policy.kind == quorum && t.good >= t.policy.quorum:
+	case t.policy.kind == kindQuorum && t.good >= t.policy.quorum:
 		return errEnough
 	default:
 		return nil

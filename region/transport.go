@@ -162,8 +162,8 @@ func (g *generation) locate(u *url.URL) *url.URL {
 	moved := *u
 	moved.Scheme, moved.Host, moved.User = g.base.Scheme, g.base.Host, nil
 	if prefix := strings.TrimSuffix(g.base.Path, "/"); prefix != "" {
-		if u.RawPath != "" {
-			moved.RawPath = strings.TrimSuffix(g.base.EscapedPath(), "/") + u.RawPath
+		if u.RawPath != "" || g.base.RawPath != "" {
+			moved.RawPath = strings.TrimSuffix(g.base.EscapedPath(), "/") + u.EscapedPath()
 		}
 		moved.Path = prefix + u.Path
 	}

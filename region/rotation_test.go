@@ -1,0 +1,218 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package region
+
+import (
+	"context"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
+)
+
+var widgets = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
+
+func widget(name string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "example.com/v1", "kind": "Widget", "metadata": map[string]any{"name": name},
+	}}
+}
+
+// newConn connects to c and releases its sockets at the end of the test.
+func newConn(t testing.TB, creds Credentials, opts ConnOptions) *Conn {
+	t.Helper()
+	conn, err := NewConn(Peer{Name: "eu", Credentials: creds}, opts)
+	require.NoError(t, err)
+	t.Cleanup(func() { conn.current.Load().end() })
+	return conn
+}
+
+// Clients go on while token, CA and address change a hundred times, each old token being refused before the new one is
+// known here.
+func TestRotateUnderLoad(t *testing.T) {
+	c := newCluster("one", "token-0")
+	authorities := []*authority{newAuthority(t), newAuthority(t)}
+	addresses := []string{authorities[0].serve(t, c), authorities[1].serve(t, c)}
+	conn := newConn(t, credentialsFor(t, addresses[0], authorities[0].pem, "token-0"), ConnOptions{Await: 10 * time.Second})
+	client := conn.Dynamic().Resource(widgets).Namespace("default")
+
+	ctx, stop := context.WithCancel(t.Context())
+	var calls, failed atomic.Int64
+	var wg sync.WaitGroup
+	for worker := range 8 {
+		wg.Go(func() {
+			for i := 0; ctx.Err() == nil; i++ {
+				_, err := client.Create(t.Context(), widget(fmt.Sprintf("w-%d-%d", worker, i)), metav1.CreateOptions{})
+				if err == nil {
+					_, err = client.Get(t.Context(), "w", metav1.GetOptions{})
+				}
+				calls.Add(2)
+				if err != nil {
+					failed.Add(1)
+					t.Error(err)
+				}
+			}
+		})
+	}
+	for i := 1; i <= 100; i++ {
+		token := fmt.Sprintf("token-%d", i)
+		c.setToken(fmt.Sprintf("token-%d", i-1), false)
+		before := len(c.seen())
+		c.setToken(token, true)
+		require.NoError(t, conn.Rotate(t.Context(), credentialsFor(t, addresses[i%2], authorities[i%2].pem, token)))
+		require.Eventually(t, func() bool { return len(c.seen()) > before }, 10*time.Second, time.Millisecond)
+	}
+	stop()
+	wg.Wait()
+	require.Zero(t, failed.Load())
+	require.EqualValues(t, 101, conn.Health().Generation)
+	require.Contains(t, c.seen(), "token:token-100")
+	t.Logf("%d calls, none failed", calls.Load())
+}
+
+// A 401 makes a request wait for newer credentials; it is then sent again, body and all.
+func TestUnauthorizedIsAbsorbedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster("one", "new")
+		refreshed := make(chan struct{}, 10)
+		conn := newConn(t, c.credentials(t, "old"), ConnOptions{Refresh: func() { refreshed <- struct{}{} }})
+		go func() {
+			<-refreshed
+			time.Sleep(time.Second)
+			_ = conn.Rotate(t.Context(), c.credentials(t, "new"))
+		}()
+		began := time.Now()
+		made, err := conn.Dynamic().Resource(widgets).Namespace("default").Create(t.Context(), widget("w"), metav1.CreateOptions{})
+		require.NoError(t, err)
+		require.Equal(t, "w", made.GetName())
+		require.Equal(t, time.Second, time.Since(began))
+		require.Equal(t, 1, c.writes)
+
+		// Without newer credentials, the refusal is the answer: after Await at first, then at once.
+		c.setToken("new", false)
+		for _, wait := range []time.Duration{defaultAwait, 0} {
+			began = time.Now()
+			_, err = conn.Dynamic().Resource(widgets).Namespace("default").Get(t.Context(), "w", metav1.GetOptions{})
+			require.True(t, apierrors.IsUnauthorized(err), "%v", err)
+			require.Equal(t, wait, time.Since(began))
+		}
+	})
+}
+
+func TestBodyThatCannotBeRewoundIsNotSentAgain(t *testing.T) {
+	c := newCluster("one", "new")
+	conn := newConn(t, c.credentials(t, "old"), ConnOptions{Await: time.Minute})
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://eu.invalid/apis/x", struct{ *strings.Reader }{strings.NewReader("{}")})
+	require.NoError(t, err)
+	req.GetBody = nil
+	resp, err := conn.own.RoundTrip(req)
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	require.Equal(t, http.StatusUnauthorized, resp.StatusCode)
+}
+
+func TestRotateRefuses(t *testing.T) {
+	one, two := newCluster("one", "a", "b"), newCluster("two", "a")
+	var events []RotateEvent
+	conn := newConn(t, one.credentials(t, "a"), ConnOptions{Observer: &Observer{
+		Rotated: func(_ context.Context, e RotateEvent) { events = append(events, e) },
+	}})
+	uid, err := conn.UID(t.Context())
+	require.NoError(t, err)
+	require.EqualValues(t, "one", uid)
+
+	err = conn.Rotate(t.Context(), two.credentials(t, "a"))
+	require.ErrorIs(t, err, ErrOtherCluster)
+	require.ErrorContains(t, err, "peer eu: rotate:")
+	err = conn.Rotate(t.Context(), one.credentials(t, "wrong"))
+	require.True(t, apierrors.IsUnauthorized(err), "%v", err)
+	require.Error(t, conn.Rotate(t.Context(), Credentials{}))
+	one.setDown(true)
+	require.Error(t, conn.Rotate(t.Context(), one.credentials(t, "b")))
+	one.setDown(false)
+	require.EqualValues(t, 1, conn.Health().Generation)
+
+	// What was in use goes on; the same credentials again are no rotation.
+	_, err = conn.Dynamic().Resource(widgets).Get(t.Context(), "w", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.NoError(t, conn.Rotate(t.Context(), conn.current.Load().creds))
+	require.NoError(t, conn.Rotate(t.Context(), one.credentials(t, "b")))
+	require.EqualValues(t, 2, conn.Health().Generation)
+	require.Len(t, events, 5)
+	require.NoError(t, events[4].Err)
+}
+
+// A stream on replaced credentials goes on for Drain, then it ends, and says why.
+func TestDrain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster("one", "a", "b")
+		c.answer = func(w http.ResponseWriter, r *http.Request) {
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		}
+		conn := newConn(t, c.credentials(t, "a"), ConnOptions{Drain: time.Minute})
+		watch, err := conn.Dynamic().Resource(widgets).Watch(t.Context(), metav1.ListOptions{})
+		require.NoError(t, err)
+		began := time.Now()
+		require.NoError(t, conn.Rotate(t.Context(), c.credentials(t, "b")))
+		for range watch.ResultChan() {
+		}
+		require.Equal(t, time.Minute, time.Since(began))
+	})
+}
+
+// Whoever brings a token is that token, although the peer's own credential is a certificate.
+func TestCallerIsNeverThePeer(t *testing.T) {
+	c := newCluster("one", "alice")
+	a := newAuthority(t)
+	server := a.serve(t, c)
+	_, _, cert, key := a.sign(t, &x509.Certificate{
+		Subject: pkix.Name{CommonName: "atoll"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	})
+	creds, err := ParseKubeconfig(kubeconfig(t, server, a.pem, func(k *clientcmdv1.Config) {
+		k.AuthInfos[0].AuthInfo = clientcmdv1.AuthInfo{ClientCertificateData: cert, ClientKeyData: key}
+	}), Trust{})
+	require.NoError(t, err)
+	conn := newConn(t, creds, ConnOptions{})
+
+	_, err = conn.Dynamic().Resource(widgets).Get(t.Context(), "w", metav1.GetOptions{})
+	require.NoError(t, err)
+	get := func(rt http.RoundTripper, authorization string) (*http.Response, error) {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://eu.invalid/apis/x", http.NoBody)
+		require.NoError(t, err)
+		req.Header.Set("Authorization", authorization)
+		resp, err := rt.RoundTrip(req)
+		if err == nil {
+			require.NoError(t, resp.Body.Close())
+		}
+		return resp, err //nolint:bodyclose // closed above
+	}
+	for _, rt := range []http.RoundTripper{conn.CallerTransport(), conn.Config().Transport} {
+		resp, err := get(rt, "Bearer alice") //nolint:bodyclose // closed by get
+		require.NoError(t, err)
+		require.Equal(t, http.StatusOK, resp.StatusCode)
+		resp, err = get(rt, "Bearer garbage") //nolint:bodyclose // closed by get
+		require.NoError(t, err)
+		require.Equal(t, http.StatusUnauthorized, resp.StatusCode)
+	}
+	for _, none := range []string{"", "Bearer ", "Basic YTpi"} {
+		_, err = get(conn.CallerTransport(), none) //nolint:bodyclose // there is none
+		require.ErrorContains(t, err, "needs its own bearer token")
+	}
+	require.Equal(t, []string{"certificate:atoll", "token:alice", "token:alice"}, slices.Clone(c.seen()))
+}
