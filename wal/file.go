@@ -6,47 +6,206 @@ package wal
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
+	"sync"
+
+	"go.etcd.io/bbolt"
 )
 
 // File is a Log in one bbolt file, owned by one process. Concurrent calls share commits: whatever waits while one commit
 // is on its way to disk is written by the next, so that a lone call waits for nobody and many cost little more than one.
-type File struct{}
+type File struct {
+	path   string
+	opts   Options
+	db     *bbolt.DB
+	lock   *lock
+	damage []*CorruptError          // found when the file was opened
+	lost   map[string]*CorruptError // by true name, as it was then
+
+	requests chan *request
+	stop     chan struct{} // tells the owner to return, once no call is in progress
+	stopped  chan struct{} // the owner has returned
+	released chan struct{} // Close is done
+
+	// The owner's own.
+	pruned   []byte
+	wedged   bool
+	commitTx func(*bbolt.Tx) error
+
+	mu       sync.Mutex
+	closed   bool
+	failure  error // of the commit that latched the File
+	calls    sync.WaitGroup
+	closeErr error
+}
 
 var _ Log = (*File)(nil)
 
-var errNotYet = errors.New("not built")
-
-// Open opens or creates the log at path, with directories that are missing. Beside it lies path.lock, which names the
-// process that holds the log. Errors: *LockedError (says which process holds it), *SchemaError (a newer or foreign file,
-// left as it is), *CorruptError (the file was set aside, its new name is in the error), *FieldError, or the file
-// system's with the path and a remedy. It waits at most Options.LockTimeout for another process. Close the File.
-func Open(path string, opts Options) (*File, error) { return nil, errNotYet }
-
 // Begin implements [Log].
-func (f *File) Begin(ctx context.Context, e Entry) (Entry, error) { return Entry{}, errNotYet }
+func (f *File) Begin(ctx context.Context, e Entry) (Entry, error) {
+	if err := e.validate(); err != nil {
+		return Entry{}, f.wrap("begin", e.ID, err)
+	}
+	return f.write(ctx, "begin", e.ID, func(s *state) (Entry, error) { return s.begin(e) })
+}
 
 // Advance implements [Log].
-func (f *File) Advance(ctx context.Context, e Entry) (Entry, error) { return Entry{}, errNotYet }
+func (f *File) Advance(ctx context.Context, e Entry) (Entry, error) {
+	if err := e.validate(); err != nil {
+		return Entry{}, f.wrap("advance", e.ID, err)
+	}
+	return f.write(ctx, "advance", e.ID, func(s *state) (Entry, error) { return s.advance(e) })
+}
 
 // End implements [Log].
-func (f *File) End(ctx context.Context, e Entry, outcome []byte) error { return errNotYet }
+func (f *File) End(ctx context.Context, e Entry, outcome []byte) error {
+	if len(outcome) > MaxOutcome {
+		return f.wrap("end", e.ID, tooLong("outcome", len(outcome), MaxOutcome))
+	}
+	_, err := f.write(ctx, "end", e.ID, func(s *state) (Entry, error) { return Entry{}, s.end(e, outcome) })
+	return err
+}
 
 // Open implements [Log].
 func (f *File) Open(ctx context.Context) iter.Seq2[Entry, error] {
-	return func(yield func(Entry, error) bool) { yield(Entry{}, errNotYet) }
+	return func(yield func(Entry, error) bool) {
+		for _, c := range f.damage {
+			if c.ID == "" && c.Key == "" && !yield(Entry{}, c) {
+				return
+			}
+		}
+		var after []byte
+		for {
+			// Read in short transactions: an open one would make a growing file wait.
+			var page []opened
+			err := f.read(ctx, func(s *state) error {
+				page, after = s.openAfter(after)
+				return nil
+			})
+			if err != nil {
+				yield(Entry{}, f.wrap("list", "", err))
+				return
+			}
+			for _, o := range page {
+				if !yield(o.entry, o.err) {
+					return
+				}
+			}
+			if after == nil {
+				return
+			}
+		}
+	}
 }
 
 // Find implements [Log].
-func (f *File) Find(ctx context.Context, key string) (Entry, error) { return Entry{}, errNotYet }
-
-// Verify reads every record and every page and returns what is damaged, joined, each a *CorruptError; nil means the
-// whole file is sound. The log can be used meanwhile.
-func (f *File) Verify(ctx context.Context) error { return errNotYet }
-
-// Backup writes a consistent copy to path, which must not exist, while the log is in use. The copy is durable when it
-// returns nil. It is a log of its own: never open original and copy for the same work at once.
-func (f *File) Backup(ctx context.Context, path string) error { return errNotYet }
+func (f *File) Find(ctx context.Context, key string) (Entry, error) {
+	var e Entry
+	err := f.read(ctx, func(s *state) (err error) {
+		if key == "" {
+			return ErrNotFound
+		}
+		e, err = s.byKey(key)
+		return err
+	})
+	if err != nil {
+		return e, fmt.Errorf("wal %s: find key %q: %w", f.path, key, err)
+	}
+	return e, nil
+}
 
 // Close waits for calls in progress, then releases the file. It is idempotent.
-func (f *File) Close() error { return errNotYet }
+func (f *File) Close() error {
+	f.mu.Lock()
+	first := !f.closed
+	f.closed = true
+	f.mu.Unlock()
+	if !first {
+		<-f.released
+		return f.closeErr
+	}
+	defer close(f.released)
+	f.calls.Wait()
+	close(f.stop)
+	<-f.stopped
+	var err error
+	if !f.wedged {
+		err = guard(f.db.Close)
+	}
+	if err = errors.Join(err, f.lock.release()); err != nil {
+		f.closeErr = explain(f.path, "close", err)
+	}
+	return f.closeErr
+}
+
+// enter counts a call in, so that Close waits for it; leave counts it out.
+func (f *File) enter(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return context.Cause(ctx)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return ErrClosed
+	}
+	if f.failure != nil {
+		return fmt.Errorf("%w after a failed commit: %w", ErrClosed, f.failure)
+	}
+	f.calls.Add(1)
+	return nil
+}
+
+func (f *File) leave() { f.calls.Done() }
+
+// latch makes every later call fail.
+func (f *File) latch(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.failure = err
+}
+
+// refusal is what a call gets that was on its way when the File was latched.
+func (f *File) refusal() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.failure == nil {
+		return nil
+	}
+	return fmt.Errorf("%w after a failed commit: %w", ErrClosed, f.failure)
+}
+
+func (f *File) write(ctx context.Context, op, id string, apply func(*state) (Entry, error)) (Entry, error) {
+	if err := f.enter(ctx); err != nil {
+		return Entry{}, f.wrap(op, id, err)
+	}
+	defer f.leave()
+	r := &request{id: id, apply: apply, done: make(chan struct{})}
+	select {
+	case f.requests <- r:
+		<-r.done
+		return r.entry, f.wrap(op, id, r.err)
+	case <-ctx.Done():
+		return Entry{}, f.wrap(op, id, context.Cause(ctx))
+	}
+}
+
+func (f *File) read(ctx context.Context, fn func(*state) error) error {
+	if err := f.enter(ctx); err != nil {
+		return err
+	}
+	defer f.leave()
+	return guard(func() error {
+		return f.db.View(func(tx *bbolt.Tx) error { return fn(newState(f, tx)) })
+	})
+}
+
+func (f *File) wrap(op, id string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if id == "" {
+		return fmt.Errorf("wal %s: %s: %w", f.path, op, err)
+	}
+	return fmt.Errorf("wal %s: %s %q: %w", f.path, op, id, err)
+}

@@ -1,0 +1,139 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package wal
+
+import (
+	"errors"
+	"time"
+
+	"go.etcd.io/bbolt"
+)
+
+// maxBatch bounds how many calls share a commit, and with MaxData its size.
+const maxBatch = 256
+
+// request is one writing call on its way to the owner. From the moment that the owner receives it, it is answered by the
+// outcome of a commit and no longer by its context.
+type request struct {
+	id    string
+	apply func(*state) (Entry, error)
+
+	entry Entry
+	err   error
+	done  chan struct{}
+}
+
+// own is the only goroutine that writes. It takes whatever waits, commits once and answers all: no timer, so that a
+// lone call is never delayed.
+func (f *File) own() {
+	defer close(f.stopped)
+	for {
+		select {
+		case r := <-f.requests:
+			batch := f.gather(r)
+			f.commit(batch)
+			for _, r := range batch {
+				close(r.done)
+			}
+		case <-f.stop:
+			return
+		}
+	}
+}
+
+func (f *File) gather(first *request) []*request {
+	batch := []*request{first}
+	for len(batch) < maxBatch {
+		select {
+		case r := <-f.requests:
+			batch = append(batch, r)
+		default:
+			return batch
+		}
+	}
+	return batch
+}
+
+// commit applies batch in one transaction and fills in the answers.
+func (f *File) commit(batch []*request) {
+	if err := f.refusal(); err != nil {
+		for _, r := range batch {
+			r.entry, r.err = Entry{}, err
+		}
+		return
+	}
+	start := time.Now()
+	wrote, err := f.transact(batch)
+	switch {
+	case err == nil && !wrote:
+		return
+	case err == nil:
+	case wrote:
+		err = explain(f.path, "commit", err)
+		f.latch(err)
+		for _, r := range batch {
+			if r.err == nil {
+				r.err = &InDoubtError{Path: f.path, ID: r.id, Err: err}
+			} else {
+				r.err = f.refusal() // what it was told may rest on what is in doubt
+			}
+			r.entry = Entry{}
+		}
+	case len(batch) > 1:
+		// Nothing was written, and one call's trouble stays its own.
+		for _, r := range batch {
+			f.commit([]*request{r})
+		}
+		return
+	default:
+		batch[0].entry, batch[0].err = Entry{}, explain(f.path, "write", err)
+		return
+	}
+	if o := f.opts.Observer; o != nil && o.Committed != nil {
+		o.Committed(CommitEvent{Calls: len(batch), Elapsed: time.Since(start), Err: err})
+	}
+}
+
+// transact returns whether it began to write and what failed. If it did not, nothing has changed.
+func (f *File) transact(batch []*request) (wrote bool, err error) {
+	var tx *bbolt.Tx
+	after := f.pruned
+	err = guard(func() (err error) {
+		if tx, err = f.db.Begin(true); err != nil {
+			return err
+		}
+		s := newState(f, tx)
+		for _, r := range batch {
+			r.entry, r.err = r.apply(s)
+			if e, ok := errors.AsType[*storageError](r.err); ok {
+				return e.err
+			}
+		}
+		if !s.changed {
+			return nil
+		}
+		if after, err = s.prune(f.pruned, f.opts.Retention); err != nil {
+			return err
+		}
+		if err := s.finish(); err != nil {
+			return err
+		}
+		wrote = true
+		return f.commitTx(tx)
+	})
+	if wrote && err == nil {
+		f.pruned = after
+		return wrote, nil
+	}
+	if tx == nil {
+		return wrote, err
+	}
+	if rollback := guard(tx.Rollback); errors.Is(rollback, errDamaged) {
+		// bbolt still holds its own locks and cannot be used, nor closed.
+		f.wedged = true
+		err = errors.Join(err, rollback)
+		wrote = true
+	}
+	return wrote, err
+}

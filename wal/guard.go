@@ -1,0 +1,48 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package wal
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"runtime/debug"
+	"syscall"
+
+	bolterrors "go.etcd.io/bbolt/errors"
+)
+
+// errDamaged says that bbolt met a page that makes no sense.
+var errDamaged = errors.New("page tree is damaged")
+
+// guard runs fn and turns a panic of bbolt, and a fault in the mapped file, into an error.
+func guard(fn func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: %v", errDamaged, p)
+		}
+	}()
+	return fn()
+}
+
+// explain adds path, operation and, where there is one, a remedy to what the system said.
+func explain(path, op string, err error) error {
+	remedy := ""
+	switch {
+	case errors.Is(err, syscall.ENOSPC):
+		remedy = ": free space on the disk, then reopen"
+	case errors.Is(err, syscall.EFBIG):
+		remedy = ": raise the file size limit of the process, then reopen"
+	case errors.Is(err, bolterrors.ErrMaxSizeReached):
+		remedy = ": reopen with a larger MaxSize or a shorter Retention"
+	case errors.Is(err, syscall.EROFS):
+		remedy = ": the file system is read-only, mount it writable or use another path"
+	case errors.Is(err, fs.ErrPermission):
+		remedy = ": make file and directory writable for this user"
+	case errors.Is(err, syscall.ENOTDIR):
+		remedy = ": a part of the path is a file, use a directory"
+	}
+	return fmt.Errorf("wal %s: %s: %w%s", path, op, err, remedy)
+}

@@ -1,0 +1,194 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package wal
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// Buckets and the names in the first of them. The marker tells our files from those of other bbolt users, also when
+// nothing else of a file can be read.
+const (
+	metaBucket = "meta"
+	opsBucket  = "ops"  // ID: open entry
+	histBucket = "hist" // ID: ended entry
+	idemBucket = "idem" // idempotency key: ID
+
+	formatName = "format"
+	schemaName = "schema"
+	censusName = "census"
+
+	marker        = "atoll.dev/wal"
+	schemaVersion = 1
+)
+
+// findings are what a complete reading of a file brought to light.
+type findings struct {
+	damage []*CorruptError          // everything that is wrong
+	broken error                    // the page tree is damaged: bbolt must not map it
+	lost   map[string]*CorruptError // by bucket and true name: records that cannot be reached under it
+}
+
+func lostName(bucket, name string) string { return bucket + "\x00" + name }
+
+// inspect reads all of a file, without a lock and without bbolt. Pages of the transaction txid must not change meanwhile;
+// zero takes the newest. The error is a *SchemaError, or that the file cannot be read.
+func inspect(path string, file *os.File, txid uint64) (findings, error) {
+	found := findings{lost: map[string]*CorruptError{}}
+	info, err := file.Stat()
+	if err != nil {
+		return found, err
+	}
+	if info.Size() == 0 {
+		return found, foreign(path, "empty")
+	}
+	metas, damage, err := readMetas(file)
+	if errors.Is(err, errNotBolt) {
+		return found, foreign(path, "not a bbolt file")
+	} else if err != nil {
+		return found, err
+	}
+	if damage != nil {
+		found.add(&CorruptError{Path: path, Err: damage})
+	}
+	var m meta
+	for _, candidate := range metas {
+		if txid == 0 || candidate.txid == txid {
+			m = candidate
+			break
+		}
+	}
+	switch {
+	case m.pageSize != 0:
+	case txid != 0:
+		return found, errOvertaken
+	default:
+		found.broken = damage
+		return found, unlessOurs(path, file)
+	}
+	r := &inspection{path: path, findings: &found}
+	if err := walk(file, info.Size(), m, r.visit); err != nil {
+		found.broken = err
+		found.add(&CorruptError{Path: path, Err: err})
+	}
+	return found, r.finish(file)
+}
+
+// errOvertaken says that newer commits replaced the meta page that was asked for.
+var errOvertaken = errors.New("overtaken by newer commits")
+
+func foreign(path, what string) error {
+	return &SchemaError{Path: path, Found: what, Want: fmt.Sprintf("%s schema %d", marker, schemaVersion)}
+}
+
+// unlessOurs returns a *SchemaError if nothing in a damaged file says that it is ours.
+func unlessOurs(path string, file io.ReaderAt) error {
+	const chunk = 1 << 20
+	buf := make([]byte, chunk+len(marker))
+	for at := int64(0); ; at += chunk {
+		n, err := file.ReadAt(buf, at)
+		if bytes.Contains(buf[:n], []byte(marker)) {
+			return nil
+		}
+		if err == io.EOF {
+			return foreign(path, "a damaged bbolt file that cannot be recognized")
+		} else if err != nil {
+			return err
+		}
+	}
+}
+
+func (f *findings) add(e *CorruptError) { f.damage = append(f.damage, e) }
+
+// inspection gathers findings from the pairs of a file.
+type inspection struct {
+	path     string
+	findings *findings
+
+	format, schema []byte
+	stored         census
+	storedErr      error
+	counted        census // by the names as they are
+	meant          census // by the names as the records give them
+	storedSeen     bool
+}
+
+func (r *inspection) visit(bucket string, key, value []byte) {
+	switch bucket {
+	case metaBucket:
+		switch string(key) {
+		case formatName:
+			r.format = bytes.Clone(value)
+		case schemaName:
+			r.schema = bytes.Clone(value)
+		case censusName:
+			r.storedSeen = true
+			r.stored, r.storedErr = decodeCensus(value)
+		}
+	case opsBucket, histBucket:
+		e, err := decodeEntry(value)
+		r.count(bucket, key, e.ID, err, &CorruptError{Path: r.path, ID: string(key), Err: err})
+	case idemBucket:
+		name, _, err := decodeName(value)
+		r.count(bucket, key, name, err, &CorruptError{Path: r.path, Key: string(key), Err: err})
+	}
+}
+
+// count compares the name of a record with the one it was found under.
+func (r *inspection) count(bucket string, key []byte, name string, err error, corrupt *CorruptError) {
+	r.counted.add(bucket, key)
+	if err != nil {
+		r.meant.add(bucket, key)
+		r.findings.add(corrupt)
+		return
+	}
+	r.meant.add(bucket, []byte(name))
+	if name == string(key) {
+		return
+	}
+	corrupt.Err = fmt.Errorf("found under the damaged name %q", key)
+	if bucket == idemBucket {
+		corrupt.Key = name
+	} else {
+		corrupt.ID = name
+	}
+	r.findings.add(corrupt)
+	r.findings.lost[lostName(bucket, name)] = corrupt
+}
+
+func (r *inspection) finish(file io.ReaderAt) error {
+	f := r.findings
+	format, err := openRecord(r.format)
+	if f.broken == nil && r.format == nil {
+		return foreign(r.path, "a bbolt file of another program")
+	}
+	if err != nil || string(format) != marker {
+		if f.broken == nil {
+			f.broken = errors.New("the marker of the file is damaged")
+			f.add(&CorruptError{Path: r.path, Err: f.broken})
+		}
+		return unlessOurs(r.path, file)
+	}
+	schema, err := openRecord(r.schema)
+	version, n := binary.Uvarint(schema)
+	switch {
+	case err == nil && n > 0 && version != schemaVersion:
+		return foreign(r.path, fmt.Sprintf("%s schema %d", marker, version))
+	case f.broken != nil:
+		return nil
+	case err != nil || n <= 0:
+		f.broken = errors.New("the schema version of the file is damaged")
+		f.add(&CorruptError{Path: r.path, Err: f.broken})
+	case r.storedErr != nil || !r.storedSeen:
+		f.add(&CorruptError{Path: r.path, Err: errors.New("the count of entries is damaged")})
+	case r.stored != r.counted && r.stored != r.meant:
+		f.add(&CorruptError{Path: r.path, Err: fmt.Errorf("%d names were written and %d are here: some entries are lost", r.stored.count, r.counted.count)})
+	}
+	return nil
+}

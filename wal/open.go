@@ -1,0 +1,161 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package wal
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
+)
+
+// Open opens or creates the log at path, with directories that are missing. Beside it lies path.lock, which names the
+// process that holds the log. Errors: *LockedError (says which process holds it), *SchemaError (a newer or foreign file,
+// left as it is), *CorruptError (the file was set aside, its new name is in the error), *FieldError, or the file
+// system's with the path and a remedy. It waits at most Options.LockTimeout for another process. Close the File.
+func Open(path string, opts Options) (*File, error) {
+	opts, err := opts.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	if path == "" {
+		return nil, &FieldError{Field: "path", Reason: "is empty, must name a file"}
+	}
+	path = filepath.Clean(path)
+	if err := makeDirs(filepath.Dir(path)); err != nil {
+		return nil, explain(path, "create directory", err)
+	}
+	start := time.Now()
+	held, err := acquireLock(path, opts.LockTimeout)
+	if err != nil {
+		return nil, err
+	}
+	f, err := openHeld(path, opts, max(0, opts.LockTimeout-time.Since(start)))
+	if err != nil {
+		_ = held.release()
+		return nil, err
+	}
+	f.lock = held
+	go f.own()
+	return f, nil
+}
+
+// openHeld is Open for whoever holds the lock.
+func openHeld(path string, opts Options, timeout time.Duration) (*File, error) {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if err := begin(path, opts); err != nil {
+			return nil, err
+		}
+	case err != nil:
+		return nil, explain(path, "open", err)
+	case !info.Mode().IsRegular():
+		return nil, foreign(path, "not a regular file")
+	}
+	found, err := inspectPath(path)
+	if err != nil {
+		return nil, err
+	}
+	f := &File{
+		path: path, opts: opts, damage: found.damage, lost: found.lost,
+		requests: make(chan *request), stop: make(chan struct{}), stopped: make(chan struct{}), released: make(chan struct{}),
+		commitTx: (*bbolt.Tx).Commit,
+	}
+	err = found.broken
+	if err == nil {
+		err = f.openBolt(timeout)
+	}
+	switch {
+	case err == nil:
+		return f, nil
+	case errors.Is(err, bolterrors.ErrTimeout):
+		return nil, &LockedError{Path: path, Waited: opts.LockTimeout}
+	case found.broken != nil || errors.Is(err, errDamaged):
+		name, moveErr := setAside(path)
+		if moveErr != nil {
+			return nil, &CorruptError{Path: path, Err: errors.Join(err, moveErr)}
+		}
+		return nil, &CorruptError{Path: path, SetAside: name, Err: err}
+	}
+	return nil, explain(path, "open", err)
+}
+
+// begin creates the log, unless one was set aside here and nobody has said that this is settled.
+func begin(path string, opts Options) error {
+	if !opts.AcceptLoss {
+		name, err := lastSetAside(path)
+		if err != nil {
+			return explain(path, "open", err)
+		}
+		if name != "" {
+			return &CorruptError{Path: path, SetAside: name, Err: errors.New("found at an earlier start")}
+		}
+	}
+	if err := create(path); err != nil {
+		return explain(path, "create", err)
+	}
+	return nil
+}
+
+func inspectPath(path string) (findings, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return findings{}, explain(path, "open", err)
+	}
+	defer func() { _ = file.Close() }()
+	found, err := inspect(path, file, 0)
+	if _, ok := errors.AsType[*SchemaError](err); err != nil && !ok {
+		err = explain(path, "read", err)
+	}
+	return found, err
+}
+
+func (f *File) openBolt(timeout time.Duration) error {
+	options := boltOptions(timeout, f.opts.MaxSize)
+	var opened *os.File
+	options.OpenFile = func(name string, flag int, mode os.FileMode) (*os.File, error) {
+		// The log exists by now: bbolt must not make an empty one, which would be a log without a schema.
+		file, err := os.OpenFile(name, flag&^os.O_CREATE, mode)
+		opened = file
+		return file, err
+	}
+	err := guard(func() (err error) {
+		f.db, err = bbolt.Open(f.path, 0o600, options)
+		return err
+	})
+	if errors.Is(err, errDamaged) && opened != nil {
+		_ = opened.Close() // bbolt's own lock goes with it
+	}
+	return err
+}
+
+func (o Options) withDefaults() (Options, error) {
+	switch {
+	case o.LockTimeout == 0:
+		o.LockTimeout = 2 * time.Second
+	case o.LockTimeout < 0:
+		o.LockTimeout = 0
+	}
+	if o.Retention == 0 {
+		o.Retention = 24 * time.Hour
+	}
+	if o.MaxSize == 0 {
+		o.MaxSize = 1 << 30
+	}
+	if o.Retention < 0 {
+		return o, &FieldError{Field: "Retention", Reason: fmt.Sprintf("is %s, must not be negative", o.Retention)}
+	}
+	if o.MaxSize < minMaxSize {
+		return o, &FieldError{Field: "MaxSize", Reason: fmt.Sprintf("is %d bytes, must be at least %d", o.MaxSize, minMaxSize)}
+	}
+	return o, nil
+}
+
+const minMaxSize = 16 << 20

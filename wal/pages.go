@@ -1,0 +1,220 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package wal
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+)
+
+// The layout of a bbolt file, version 2. It is read here page by page before bbolt maps the file, because bbolt trusts
+// what it maps: a damaged page makes it panic, and one beyond the end of the file is a fault that cannot be recovered.
+const (
+	boltMagic   = 0xED0CDAED
+	boltVersion = 2
+	pageHeader  = 16
+	metaSize    = 64
+	elementSize = 16
+	bucketSize  = 16
+
+	branchPage = 0x01
+	leafPage   = 0x02
+	metaPage   = 0x04
+	bucketLeaf = 0x01
+)
+
+// errNotBolt says that neither meta page was ever written by bbolt.
+var errNotBolt = errors.New("not a bbolt file")
+
+// meta is what one of the two meta pages says.
+type meta struct {
+	pageSize int64
+	root     uint64
+	pages    uint64 // all pages in use have smaller numbers
+	txid     uint64
+}
+
+func parseMeta(b []byte) (m meta, bolt bool, err error) {
+	if len(b) < pageHeader+metaSize {
+		return meta{}, false, errors.New("meta page is cut short")
+	}
+	flags, b := binary.NativeEndian.Uint16(b[8:]), b[pageHeader:pageHeader+metaSize]
+	bolt = binary.NativeEndian.Uint32(b) == boltMagic
+	sum := fnv.New64a()
+	_, _ = sum.Write(b[:56])
+	switch {
+	case !bolt:
+		return meta{}, false, errors.New("meta page is not bbolt's")
+	case binary.NativeEndian.Uint32(b[4:]) != boltVersion:
+		return meta{}, true, errors.New("meta page has an unknown version")
+	case binary.NativeEndian.Uint64(b[56:]) != sum.Sum64():
+		return meta{}, true, errors.New("meta page has a wrong checksum")
+	case flags != metaPage:
+		return meta{}, true, errors.New("meta page is marked as another type")
+	}
+	return meta{
+		pageSize: int64(binary.NativeEndian.Uint32(b[8:])),
+		root:     binary.NativeEndian.Uint64(b[16:]),
+		pages:    binary.NativeEndian.Uint64(b[40:]),
+		txid:     binary.NativeEndian.Uint64(b[48:]),
+	}, true, nil
+}
+
+// readMetas returns the valid meta pages, newest first, and the error of an invalid one. Meta pages are written whole
+// within one sector, so an invalid one is damage and not a commit that a crash interrupted.
+func readMetas(f io.ReaderAt) (metas []meta, damage error, err error) {
+	buf := make([]byte, pageHeader+metaSize)
+	n, err := f.ReadAt(buf, 0)
+	if err != nil && err != io.EOF {
+		return nil, nil, err
+	}
+	first, bolt, err0 := parseMeta(buf[:n])
+	if err0 == nil {
+		metas = append(metas, first)
+	}
+	var err1 error
+	for size := int64(1 << 10); size <= 1<<24; size <<= 1 {
+		if err0 == nil && size != first.pageSize {
+			continue
+		}
+		n, err := f.ReadAt(buf, size)
+		if err != nil && err != io.EOF {
+			return nil, nil, err
+		}
+		second, ok, e := parseMeta(buf[:n])
+		bolt, err1 = bolt || ok, e
+		if e == nil && second.pageSize == size {
+			metas = append(metas, second)
+			break
+		}
+	}
+	switch {
+	case !bolt:
+		return nil, nil, errNotBolt
+	case len(metas) == 0:
+		return nil, errors.Join(err0, err1), nil
+	case len(metas) == 2 && metas[0].txid < metas[1].txid:
+		metas[0], metas[1] = metas[1], metas[0]
+	case len(metas) == 1:
+		damage = fmt.Errorf("one of two meta pages is damaged, the last commit may be missing: %w", errors.Join(err0, err1))
+	}
+	return metas, damage, nil
+}
+
+// walker visits every key and value below one meta page.
+type walker struct {
+	file  io.ReaderAt
+	meta  meta
+	seen  map[uint64]bool
+	visit func(bucket string, key, value []byte)
+}
+
+// walk checks the page tree of m and calls visit for each pair in the buckets of the root, in order. The slices passed to
+// visit are only valid during the call. An error means that some pairs were not visited.
+func walk(file io.ReaderAt, size int64, m meta, visit func(bucket string, key, value []byte)) error {
+	if m.pageSize < 1<<10 || m.pageSize > 1<<24 || m.pageSize&(m.pageSize-1) != 0 {
+		return fmt.Errorf("page size %d is impossible", m.pageSize)
+	}
+	if m.pages > uint64(size/m.pageSize) {
+		return fmt.Errorf("file has %d bytes, its %d pages need %d", size, m.pages, m.pages*uint64(m.pageSize))
+	}
+	w := &walker{file: file, meta: m, seen: map[uint64]bool{0: true, 1: true}, visit: visit}
+	return w.page(m.root, "", nil)
+}
+
+// page visits the tree below page id. Keys must not be smaller than least.
+func (w *walker) page(id uint64, bucket string, least []byte) error {
+	head := make([]byte, pageHeader)
+	if id >= w.meta.pages {
+		return fmt.Errorf("page %d lies beyond the last, %d", id, w.meta.pages-1)
+	}
+	if _, err := w.file.ReadAt(head, int64(id)*w.meta.pageSize); err != nil {
+		return fmt.Errorf("page %d: %w", id, err)
+	}
+	overflow := uint64(binary.NativeEndian.Uint32(head[12:]))
+	if overflow >= w.meta.pages-id {
+		return fmt.Errorf("page %d runs beyond the last", id)
+	}
+	for i := id; i <= id+overflow; i++ {
+		if w.seen[i] {
+			return fmt.Errorf("page %d is used twice", i)
+		}
+		w.seen[i] = true
+	}
+	if got := binary.NativeEndian.Uint64(head); got != id {
+		return fmt.Errorf("page %d says that it is page %d", id, got)
+	}
+	p := make([]byte, (int64(overflow)+1)*w.meta.pageSize)
+	if _, err := w.file.ReadAt(p, int64(id)*w.meta.pageSize); err != nil {
+		return fmt.Errorf("page %d: %w", id, err)
+	}
+	if err := w.elements(p, bucket, least); err != nil {
+		return fmt.Errorf("page %d: %w", id, err)
+	}
+	return nil
+}
+
+func (w *walker) elements(p []byte, bucket string, least []byte) error {
+	flags, count := binary.NativeEndian.Uint16(p[8:]), int(binary.NativeEndian.Uint16(p[10:]))
+	if flags != branchPage && flags != leafPage {
+		return fmt.Errorf("unknown type %#x", flags)
+	}
+	if flags == branchPage && count == 0 {
+		return errors.New("branch without children")
+	}
+	if pageHeader+count*elementSize > len(p) {
+		return fmt.Errorf("%d elements do not fit", count)
+	}
+	// Damage in one element does not hide the others.
+	var errs []error
+	for i := range count {
+		at := pageHeader + i*elementSize
+		e := p[at : at+elementSize]
+		var kind, pos, ksize, vsize uint32
+		if flags == branchPage {
+			pos, ksize = binary.NativeEndian.Uint32(e), binary.NativeEndian.Uint32(e[4:])
+		} else {
+			kind, pos = binary.NativeEndian.Uint32(e), binary.NativeEndian.Uint32(e[4:])
+			ksize, vsize = binary.NativeEndian.Uint32(e[8:]), binary.NativeEndian.Uint32(e[12:])
+		}
+		start := uint64(at) + uint64(pos)
+		if start+uint64(ksize)+uint64(vsize) > uint64(len(p)) || start < uint64(pageHeader+count*elementSize) || kind&^bucketLeaf != 0 {
+			return errors.Join(append(errs, fmt.Errorf("element %d is damaged", i))...)
+		}
+		key, value := p[start:start+uint64(ksize)], p[start+uint64(ksize):start+uint64(ksize)+uint64(vsize)]
+		if c := bytes.Compare(least, key); c > 0 || c == 0 && i > 0 {
+			errs = append(errs, fmt.Errorf("key %q is out of order", key))
+		}
+		least = key
+		switch {
+		case flags == branchPage:
+			errs = append(errs, w.page(binary.NativeEndian.Uint64(e[8:]), bucket, key))
+		case kind == bucketLeaf && bucket == "":
+			errs = append(errs, w.bucket(string(key), value))
+		case kind == bucketLeaf || bucket == "":
+			errs = append(errs, fmt.Errorf("key %q is in an unknown place", key))
+		default:
+			w.visit(bucket, key, value)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (w *walker) bucket(name string, value []byte) error {
+	if len(value) < bucketSize {
+		return fmt.Errorf("bucket %q is cut short", name)
+	}
+	if root := binary.NativeEndian.Uint64(value); root != 0 {
+		return w.page(root, name, nil)
+	}
+	inline := value[bucketSize:]
+	if len(inline) < pageHeader || binary.NativeEndian.Uint16(inline[8:]) != leafPage {
+		return fmt.Errorf("bucket %q is damaged", name)
+	}
+	return w.elements(inline, name, nil)
+}
