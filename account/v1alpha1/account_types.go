@@ -33,9 +33,11 @@ type Account struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec is what is wanted.
+	// An absent one becomes empty, so that its rules always see a change.
 	//
 	// +optional
-	Spec AccountSpec `json:"spec,omitzero"`
+	// +kubebuilder:default={}
+	Spec AccountSpec `json:"spec"`
 
 	// Status is what was observed.
 	//
@@ -46,6 +48,13 @@ type Account struct {
 // AccountSpec is what is wanted of an Account. On its home a changed payload
 // is a request: it takes effect nowhere until a coordinator has committed a
 // revision for it.
+//
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.fanout) || has(self.fanout)",message="claim cannot be removed: use apply instead of replace, or keep spec.fanout as it is; to give the name up, delete the object and let a coordinator clear all peers"
+// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || self.?fanout.stage.orValue('Reserved') == 'Reserved'",message="an Account is created Reserved or without spec.fanout: leave spec.fanout out, a coordinator adopts the object",optionalOldSelf=true
+// +kubebuilder:validation:XValidation:rule="has(oldSelf.fanout) || !has(self.fanout) || (self.fanout.?claim.role.orValue('None') == 'Primary' && self.fanout.?stage.orValue('None') == 'Active')",message="an object that was applied without a claim is adopted as a Primary and Active at once, never as a reservation: adopt it through a coordinator"
+// +kubebuilder:validation:XValidation:rule="self.?fanout.stage.orValue('Reserved') in ['Reserved', 'Active', 'Removing']",message="the stages of an Account are Reserved, Active, Removing"
+// +kubebuilder:validation:XValidation:rule="!(self.?fanout.stage.orValue('None') == 'Reserved' && oldSelf.?fanout.stage.orValue('None') == 'Reserved') || (has(self.metadata) == has(oldSelf.metadata) && (!has(self.metadata) || self.metadata == oldSelf.metadata) && has(self.roles) == has(oldSelf.roles) && (!has(self.roles) || self.roles == oldSelf.roles) && has(self.subjects) == has(oldSelf.subjects) && (!has(self.subjects) || self.subjects == oldSelf.subjects))",message="a reservation cannot be changed: wait until its operation has ended",messageExpression="'a reservation cannot be changed: operation ' + self.fanout.claim.operation + ' holds the name for peer ' + self.fanout.claim.target + '; wait until it has ended'"
+// +kubebuilder:validation:XValidation:rule="!has(self.fanout) || !has(oldSelf.fanout) || (has(self.fanout.home) ? self.fanout.home.peer == self.fanout.claim.peer : self.fanout.claim.role == 'Primary') || self.?fanout.revision.number.orValue(-1) > oldSelf.?fanout.revision.number.orValue(-1) || (has(self.metadata) == has(oldSelf.metadata) && (!has(self.metadata) || self.metadata == oldSelf.metadata) && has(self.roles) == has(oldSelf.roles) && (!has(self.roles) || self.roles == oldSelf.roles) && has(self.subjects) == has(oldSelf.subjects) && (!has(self.subjects) || self.subjects == oldSelf.subjects))",message="a replica follows its home: change the Account there, a coordinator brings the change to all peers",messageExpression="'a replica follows its home: change the Account in peer ' + (has(self.fanout.home) ? self.fanout.home.peer : self.fanout.claim.primary.peer) + ', a coordinator brings the change to all peers'"
 type AccountSpec struct {
 	// Metadata is how people see the account.
 	//

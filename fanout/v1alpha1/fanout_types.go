@@ -49,6 +49,17 @@ const (
 //
 // Its rules that look back at the old object stand at the object's spec, since
 // a transition rule on an optional field is silent when the field is dropped.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.claim) && has(self.stage)",message="claim and stage are both needed: leave spec.fanout out of an object that you apply, a coordinator adds it"
+// +kubebuilder:validation:XValidation:rule="has(self.claim) && self.claim == oldSelf.claim",message="claim cannot be changed: remove the object from all peers and create it again",messageExpression="'claim cannot be changed: the name is held for peer ' + oldSelf.claim.target + ' by operation ' + oldSelf.claim.operation + '; remove the object from all peers and create it again'"
+// +kubebuilder:validation:XValidation:rule="has(self.stage) && (self.stage == oldSelf.stage || oldSelf.stage == 'Reserved' || (oldSelf.stage != 'Removing' && self.stage == 'Removing'))",message="stage cannot go back: it goes from Reserved to Configured, Active or Decided, and from there to Removing",messageExpression="'stage cannot go from ' + oldSelf.stage + ' to ' + self.stage + ': it goes from Reserved to Configured, Active or Decided, and from there to Removing'"
+// +kubebuilder:validation:XValidation:rule="self.?heartbeat.orValue(0) >= oldSelf.?heartbeat.orValue(0)",message="heartbeat cannot fall: write the value that was read, or one more"
+// +kubebuilder:validation:XValidation:rule="has(self.removal) == (has(self.stage) && self.stage == 'Removing')",message="removal goes with stage Removing: set both in one write, or neither"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.removal) || (has(self.removal) && self.removal == oldSelf.removal)",message="removal cannot be changed: it is under way already; join it instead of starting another"
+// +kubebuilder:validation:XValidation:rule="self.?revision.number.orValue(-1) >= oldSelf.?revision.number.orValue(-1)",message="revision.number cannot fall: read the object again and write the next number"
+// +kubebuilder:validation:XValidation:rule="!has(self.revision) || !has(oldSelf.revision) || self.revision.number != oldSelf.revision.number || self.revision == oldSelf.revision",message="revision cannot be changed under the same number: another content needs the next number"
+// +kubebuilder:validation:XValidation:rule="self.?home.term.orValue(0) >= oldSelf.?home.term.orValue(0)",message="home.term cannot fall: read the object again, its home has moved on"
+// +kubebuilder:validation:XValidation:rule="!has(self.home) || !has(oldSelf.home) || self.home.term != oldSelf.home.term || (self.home.peer == oldSelf.home.peer && (!has(oldSelf.home.uid) || size(oldSelf.home.uid) == 0 || (has(self.home.uid) && self.home.uid == oldSelf.home.uid)))",message="home cannot be changed within a term: a move needs the next term"
 type Fanout struct {
 	// Claim says who took the name, when and for which operation. Once set it
 	// never changes.
@@ -94,6 +105,8 @@ type Fanout struct {
 
 // Claim is immutable: ownership changes only by delete and create, so the
 // object's UID is the fencing token.
+//
+// +kubebuilder:validation:XValidation:rule="(self.role == 'Secondary') == has(self.primary)",message="a Secondary names its primary and a Primary names none"
 type Claim struct {
 	// Operation is the ID of the operation that created the object.
 	//

@@ -50,6 +50,9 @@ type PeerSet struct {
 }
 
 // PeerSetSpec is the membership as one peer knows it.
+//
+// +kubebuilder:validation:XValidation:rule="self.self.peer == oldSelf.self.peer && self.self.uid == oldSelf.self.uid",message="self cannot become another peer: a PeerSet is never copied from one peer to another"
+// +kubebuilder:validation:XValidation:rule="self.epoch > oldSelf.epoch || self == oldSelf",message="epoch must grow with each change: read the PeerSet again and write one more"
 type PeerSetSpec struct {
 	// Self is the peer in which this object stands.
 	Self Member `json:"self"`

@@ -27,9 +27,11 @@ type RegionClaim struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec is empty but for the protocol's part: what is claimed is the name.
+	// An absent one becomes empty, so that its rules always see a change.
 	//
 	// +optional
-	Spec RegionClaimSpec `json:"spec,omitzero"`
+	// +kubebuilder:default={}
+	Spec RegionClaimSpec `json:"spec"`
 
 	// Status is the answer.
 	//
@@ -38,6 +40,11 @@ type RegionClaim struct {
 }
 
 // RegionClaimSpec is what is wanted of a RegionClaim.
+//
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.fanout) || has(self.fanout)",message="claim cannot be removed: use apply instead of replace, or keep spec.fanout as it is; to give the name up, delete the object and let a coordinator clear all peers"
+// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || self.?fanout.stage.orValue('Reserved') == 'Reserved'",message="a RegionClaim is created Reserved or without spec.fanout: leave spec.fanout out, a coordinator adopts the object",optionalOldSelf=true
+// +kubebuilder:validation:XValidation:rule="has(oldSelf.fanout) || !has(self.fanout) || (self.fanout.?claim.role.orValue('None') == 'Primary' && self.fanout.?stage.orValue('None') == 'Configured')",message="an object that was applied without a claim is adopted as a Primary and Configured at once, never as a reservation: adopt it through a coordinator"
+// +kubebuilder:validation:XValidation:rule="self.?fanout.stage.orValue('Reserved') in ['Reserved', 'Configured', 'Decided', 'Removing']",message="the stages of a RegionClaim are Reserved, Configured, Decided, Removing"
 type RegionClaimSpec struct {
 	// Fanout is the protocol's part. It is written by coordinators alone.
 	//

@@ -29,9 +29,11 @@ type ServiceCluster struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec is what is wanted.
+	// An absent one becomes empty, so that its rules always see a change.
 	//
 	// +optional
-	Spec ServiceClusterSpec `json:"spec,omitzero"`
+	// +kubebuilder:default={}
+	Spec ServiceClusterSpec `json:"spec"`
 
 	// Status is what was observed.
 	//
@@ -40,6 +42,14 @@ type ServiceCluster struct {
 }
 
 // ServiceClusterSpec is what is wanted of a ServiceCluster.
+//
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.fanout) || has(self.fanout)",message="claim cannot be removed: use apply instead of replace, or keep spec.fanout as it is; to give the name up, delete the object and let a coordinator clear all peers"
+// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || self.?fanout.stage.orValue('Reserved') == 'Reserved'",message="a ServiceCluster is created Reserved or without spec.fanout: leave spec.fanout out, a coordinator adopts the object",optionalOldSelf=true
+// +kubebuilder:validation:XValidation:rule="has(oldSelf.fanout) || !has(self.fanout) || (self.fanout.?claim.role.orValue('None') == 'Primary' && self.fanout.?stage.orValue('None') == 'Configured')",message="an object that was applied without a claim is adopted as a Primary and Configured at once, never as a reservation: adopt it through a coordinator"
+// +kubebuilder:validation:XValidation:rule="self.?fanout.stage.orValue('Reserved') in ['Reserved', 'Configured', 'Decided', 'Removing']",message="the stages of a ServiceCluster are Reserved, Configured, Decided, Removing"
+// +kubebuilder:validation:XValidation:rule="!(self.?fanout.stage.orValue('None') == 'Reserved' && oldSelf.?fanout.stage.orValue('None') == 'Reserved') || (has(self.metadata) == has(oldSelf.metadata) && (!has(self.metadata) || self.metadata == oldSelf.metadata) && has(self.kubeconfigSecret) == has(oldSelf.kubeconfigSecret) && (!has(self.kubeconfigSecret) || self.kubeconfigSecret == oldSelf.kubeconfigSecret))",message="a reservation cannot be changed: wait until its operation has ended",messageExpression="'a reservation cannot be changed: operation ' + self.fanout.claim.operation + ' holds the name for peer ' + self.fanout.claim.target + '; wait until it has ended, or change the ServiceCluster in that peer'"
+// +kubebuilder:validation:XValidation:rule="!has(self.fanout) || self.fanout.claim.role == 'Primary' || self.fanout.claim.peer == self.fanout.claim.target || (!has(self.metadata) && !has(self.kubeconfigSecret))",message="a guard carries no payload: the ServiceCluster is in another peer, change it there",messageExpression="'a guard carries no payload: the ServiceCluster of this name is in peer ' + self.fanout.claim.target + '; change it there, or remove it from all peers first'"
+// +kubebuilder:validation:XValidation:rule="self.?fanout.stage.orValue('None') != 'Configured' || has(self.kubeconfigSecret)",message="a Configured ServiceCluster needs kubeconfigSecret.name: name the Secret that holds the cluster's kubeconfig"
 type ServiceClusterSpec struct {
 	// Metadata is how people see the cluster.
 	//

@@ -1,0 +1,83 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	// SchemaVersionLabel stands on every CRD of this module. It tells them from
+	// CRDs of the same names that other software installs.
+	SchemaVersionLabel = "atoll.dev/schema-version"
+
+	// SchemaVersion is the label's value for the CRDs of this release: an
+	// integer that grows when a schema changes.
+	SchemaVersion = "1"
+)
+
+//go:embed crd/*.yaml
+var files embed.FS
+
+// CRDs returns the CustomResourceDefinitions of this module, sorted by group
+// and then by name, each with the label SchemaVersionLabel. The objects are the
+// caller's to change. It does no I/O and is safe for concurrent use.
+func CRDs() ([]*unstructured.Unstructured, error) {
+	paths, err := fs.Glob(files, "crd/*.yaml")
+	if err != nil {
+		return nil, fmt.Errorf("list embedded CRDs: %w", err)
+	}
+	crds := make([]*unstructured.Unstructured, 0, len(paths))
+	for _, path := range paths {
+		data, err := files.ReadFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("read embedded CRD: %w", err)
+		}
+		crd := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(data, &crd.Object); err != nil {
+			return nil, fmt.Errorf("embedded CRD %s: %w", path, err)
+		}
+		labels := crd.GetLabels()
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		labels[SchemaVersionLabel] = SchemaVersion
+		crd.SetLabels(labels)
+		unstructured.RemoveNestedField(crd.Object, "metadata", "creationTimestamp")
+		unstructured.RemoveNestedField(crd.Object, "status")
+		crds = append(crds, crd)
+	}
+	return crds, nil
+}
+
+// CRD returns the typed CustomResourceDefinition of that name, such as
+// accounts.catalog.kubecarrier.io. The error says that there is none. It does no
+// I/O and is safe for concurrent use.
+func CRD(name string) (*apiextensionsv1.CustomResourceDefinition, error) {
+	crds, err := CRDs()
+	if err != nil {
+		return nil, err
+	}
+	for _, crd := range crds {
+		if crd.GetName() != name {
+			continue
+		}
+		data, err := crd.MarshalJSON()
+		if err != nil {
+			return nil, fmt.Errorf("embedded CRD %s: %w", name, err)
+		}
+		typed := &apiextensionsv1.CustomResourceDefinition{}
+		if err := yaml.UnmarshalStrict(data, typed); err != nil {
+			return nil, fmt.Errorf("embedded CRD %s: %w", name, err)
+		}
+		return typed, nil
+	}
+	return nil, fmt.Errorf("no CRD %q in this release", name)
+}
