@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,7 +30,7 @@ var definitions = schema.GroupVersionResource{
 // Apply applies manifests (YAML or JSON, one or several documents) as the
 // administrator, by server-side apply with force, in their order. Objects
 // without a namespace go into "default". It returns when every
-// CustomResourceDefinition among them is established, so that objects of the
+// CustomResourceDefinition among them is served, so that objects of the
 // new kinds may follow in the same manifests. It is idempotent.
 func (p *Plane) Apply(ctx context.Context, manifests []byte) error {
 	objects, err := parse(manifests)
@@ -53,7 +54,7 @@ func (p *Plane) Apply(ctx context.Context, manifests []byte) error {
 	return nil
 }
 
-func apply(ctx context.Context, client dynamic.Interface, mapper meta.RESTMapper, object *unstructured.Unstructured) error {
+func apply(ctx context.Context, client dynamic.Interface, mapper meta.ResettableRESTMapper, object *unstructured.Unstructured) error {
 	kind := object.GroupVersionKind()
 	mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil {
@@ -71,24 +72,32 @@ func apply(ctx context.Context, client dynamic.Interface, mapper meta.RESTMapper
 	if err != nil || mapping.Resource != definitions {
 		return err
 	}
-	return awaitEstablished(ctx, client, object.GetName())
+	return awaitServed(ctx, client, mapper, object.GetName())
 }
 
-// awaitEstablished waits until the API server serves a new kind.
-func awaitEstablished(ctx context.Context, client dynamic.Interface, name string) error {
-	return await(ctx, "it to be established", func(ctx context.Context) error {
-		definition, err := client.Resource(definitions).Get(ctx, name, metav1.GetOptions{})
+// awaitServed waits until a definition is established and the API server tells
+// of its kind in discovery, which it does a moment later.
+func awaitServed(ctx context.Context, client dynamic.Interface, mapper meta.ResettableRESTMapper, name string) error {
+	return await(ctx, "it to be served", func(ctx context.Context) error {
+		object, err := client.Resource(definitions).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
-		conditions, _, _ := unstructured.NestedSlice(definition.Object, "status", "conditions")
-		for _, c := range conditions {
-			condition, _ := c.(map[string]any)
-			if condition["type"] == "Established" && condition["status"] == "True" {
-				return nil
-			}
+		if conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions"); !established(conditions) {
+			return fmt.Errorf("its conditions are %v", conditions)
 		}
-		return fmt.Errorf("its conditions are %v", conditions)
+		group, _, _ := unstructured.NestedString(object.Object, "spec", "group")
+		kind, _, _ := unstructured.NestedString(object.Object, "spec", "names", "kind")
+		mapper.Reset()
+		_, err = mapper.RESTMapping(schema.GroupKind{Group: group, Kind: kind})
+		return err
+	})
+}
+
+func established(conditions []any) bool {
+	return slices.ContainsFunc(conditions, func(c any) bool {
+		condition, ok := c.(map[string]any)
+		return ok && condition["type"] == "Established" && condition["status"] == "True"
 	})
 }
 
