@@ -83,3 +83,15 @@ func cost(t *testing.T, s *structuralschema.Structural, decl *celmodel.DeclType,
 	}
 	return total
 }
+
+// crdNames returns the names of all CRDs.
+func crdNames(t *testing.T) []string {
+	t.Helper()
+	crds, err := config.CRDs()
+	require.NoError(t, err)
+	names := make([]string, 0, len(crds))
+	for _, crd := range crds {
+		names = append(names, crd.GetName())
+	}
+	return names
+}
