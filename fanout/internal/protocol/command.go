@@ -30,7 +30,8 @@ const (
 	// List lists in Peer what lives in the namespace that the object owns.
 	List Verb = "list"
 	// Settle judges what is Reserved in that namespace in Peer and removes what
-	// is dead, each by an operation of its own.
+	// is dead, each by a sweep of its own. It answers with what is left, each
+	// with the stage of its primary.
 	Settle Verb = "settle"
 	// Activate tells the kind that Object is in force in Peer.
 	Activate Verb = "activate"

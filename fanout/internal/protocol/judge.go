@@ -60,7 +60,7 @@ func judge(mode Mode, x Object, y Reply) verdict {
 // judgeStray says what secondary x is whose primary's peer is not configured,
 // from the PeerSet of the peer in which x stands.
 func judgeStray(mode Mode, x Object, set PeerSet) verdict {
-	if _, member := set.member(x.Of(mode).Peer); !member && set.departed(x.Of(mode).Peer) {
+	if set.Gone(x.Of(mode).Peer) {
 		return dead
 	}
 	return undecidable

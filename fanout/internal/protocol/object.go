@@ -160,6 +160,13 @@ func (s PeerSet) member(peer string) (Member, bool) {
 	return Member{}, false
 }
 
+// Gone says that peer has departed and is no member again: what names it is
+// dead.
+func (s PeerSet) Gone(peer string) bool {
+	_, member := s.member(peer)
+	return !member && s.departed(peer)
+}
+
 func (s PeerSet) departed(peer string) bool {
 	return slices.Contains(s.Departed, peer)
 }

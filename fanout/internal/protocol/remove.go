@@ -31,7 +31,17 @@ func (m *Machine) stepList(i int, r Reply) {
 	case "", "retry":
 		m.send(i, "list", list)
 	case "settle":
-		m.pause(i, "relist")
+		// What is left belongs to somebody alive.
+		alive := slices.ContainsFunc(r.Occupants, func(o Occupant) bool { return o.Stage != Reserved })
+		switch {
+		case r.Code == OK && len(r.Occupants) == 0:
+			m.finish(i)
+		case r.Code == OK && (alive || s.Tries >= m.patience() || m.Expired):
+			m.Result.Occupants = append(m.Result.Occupants, r.Occupants...)
+			m.finish(i)
+		default:
+			m.pause(i, "relist")
+		}
 	case "relist":
 		m.send(i, "list", list)
 	case "list":
@@ -49,7 +59,7 @@ func (m *Machine) stepList(i int, r Reply) {
 			m.fail(i, reasonOf(r))
 		case len(r.Occupants) == 0:
 			m.finish(i)
-		case !slices.ContainsFunc(r.Occupants, func(o Occupant) bool { return o.Stage != Reserved }) && s.Tries < m.patience() && !m.Expired:
+		case !slices.ContainsFunc(r.Occupants, func(o Occupant) bool { return o.Stage != Reserved }):
 			s.Tries++
 			m.send(i, "settle", Command{Verb: Settle, Peer: s.Peer})
 		default:

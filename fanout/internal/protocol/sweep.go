@@ -102,6 +102,7 @@ func (m *Machine) sweepSecondary(i int, v verdict, y Object) {
 	case stray:
 		m.send(i, "stray", Command{Verb: ReadPeerSet, Peer: s.Peer})
 	case owned:
+		m.Result.Holder, m.Result.HolderAt = y, s.X.Of(m.Op.Mode).Peer
 		m.finish(i)
 	case undecidable:
 		m.pend(s.X.Of(m.Op.Mode).Peer)

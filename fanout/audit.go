@@ -1,0 +1,136 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fanout
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/fanout/internal/protocol"
+	"github.com/atoll-dev/atoll/region"
+)
+
+// Report is what Audit found.
+type Report struct {
+	// Objects is how many objects of the Coordinator's kinds were read.
+	Objects int
+	// Violations are the findings, by kind, object and peer.
+	Violations []Violation
+	// Pending is work under way: reservations that are alive, replicas behind,
+	// removals that go on. It is no violation.
+	Pending []Violation
+	// Repaired are the findings that a repair mended.
+	Repaired []Violation
+	// Unread are the peers, with Err set for one that could not be read: what
+	// it holds was not judged.
+	Unread region.Results[struct{}]
+}
+
+// Violation is one finding of an audit.
+type Violation struct {
+	// Invariant is the rule's name in docs/fanout.md: "I1", "I2", ...; or what
+	// is under way: "replica", "removal".
+	Invariant string
+	Peer      region.PeerName
+	Kind      schema.GroupKind
+	Key       types.NamespacedName
+	UID       types.UID
+	// Text says what is wrong.
+	Text string
+}
+
+// Audit reads all peers and reports every violated invariant of docs/fanout.md.
+// A reservation that it meets is watched for one lease: if it shows no sign of
+// life, it is a violation. With repair it sweeps first, as Start does, and tells
+// what that mended. A peer that cannot be read makes no error: Report.Unread
+// names it. It blocks and is idempotent.
+func (c *Coordinator) Audit(ctx context.Context, repair bool) (*Report, error) {
+	peers, err := c.peers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	report := &Report{}
+	unread := map[string]error{}
+	for _, kind := range c.opts.Kinds {
+		s, findings := c.inspect(ctx, kind, peers)
+		if repair {
+			before := findings
+			// What could not be mended is found again.
+			_, _ = c.mend(ctx, kind, before)
+			s, findings = c.inspect(ctx, kind, peers)
+			for _, f := range before {
+				if !slices.ContainsFunc(findings, func(g finding) bool { return g.Violation == f.Violation }) {
+					report.Repaired = append(report.Repaired, f.Violation)
+				}
+			}
+		}
+		maps.Copy(unread, s.unread)
+		for _, at := range s.late {
+			report.Objects += len(at)
+		}
+		for _, f := range findings {
+			if f.underWay {
+				report.Pending = append(report.Pending, f.Violation)
+			} else {
+				report.Violations = append(report.Violations, f.Violation)
+			}
+		}
+	}
+	report.Violations = unique(report.Violations)
+	var outcomes []region.Outcome[struct{}]
+	for _, p := range peers {
+		outcomes = append(outcomes, region.Outcome[struct{}]{Peer: region.PeerName(p), Err: unread[p]})
+	}
+	report.Unread = region.ResultsOf("audit", outcomes...)
+	return report, nil
+}
+
+// unique drops repeated findings: that PeerSets differ is found with each kind.
+func unique(all []Violation) []Violation {
+	var out []Violation
+	for _, v := range all {
+		if !slices.Contains(out, v) {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// inspect surveys and examines one kind. Reservations are looked at twice, one
+// lease apart: one that did not move is dead.
+func (c *Coordinator) inspect(ctx context.Context, kind Kind, peers []string) (survey, []finding) {
+	s := c.look(ctx, kind, peers)
+	findings := s.examine()
+	if !slices.ContainsFunc(findings, finding.reservation) {
+		return s, findings
+	}
+	select {
+	case <-time.After(c.opts.LeaseTimeout):
+	case <-ctx.Done():
+		return s, findings
+	}
+	again := c.look(ctx, kind, peers)
+	findings = again.examine()
+	for i, f := range findings {
+		if !f.reservation() {
+			continue
+		}
+		was, ok := s.late[f.Key][f.mendAt]
+		if ok && was.view.UID == f.mend.view.UID && was.view.RV == f.mend.view.RV {
+			findings[i].underWay = false
+			findings[i].Text = "a reservation of dead " + f.Text
+		}
+	}
+	return again, findings
+}
+
+// reservation says that the finding is a primary that is not yet committed.
+func (f finding) reservation() bool {
+	return f.underWay && f.Invariant == "I6" && f.mend.view.Stage == protocol.Reserved
+}

@@ -1,0 +1,245 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fanout
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/fanout/internal/protocol"
+	"github.com/atoll-dev/atoll/region"
+)
+
+// conclude turns what the machine found out into what the caller gets.
+func (r *runner) conclude(ctx context.Context, result protocol.Result, err error) (*Operation, error) {
+	operation := r.operation(result)
+	if err == nil {
+		err = r.reason(ctx, result)
+	}
+	r.coordinator.opts.Observer.end(ctx, EndEvent{
+		Operation: operation.ID,
+		Kind:      r.kind.GroupKind(),
+		Key:       r.key,
+		State:     operation.State,
+		Err:       err,
+	})
+	return operation, err
+}
+
+func stateOf(e protocol.Ending) State {
+	switch e {
+	case protocol.Done, protocol.AlreadyDone:
+		return Done
+	case protocol.Committed:
+		return Committed
+	case protocol.Aborted:
+		return Aborted
+	case protocol.Ended:
+		return Ended
+	default:
+		return InDoubt
+	}
+}
+
+func (r *runner) operation(result protocol.Result) *Operation {
+	o := r.result(result)
+	operation := o.operation(r.machineID(), r.kind)
+	outcomes := slices.Collect(operation.Peers.All())
+	for i, peer := range outcomes {
+		if slices.Contains(result.Pending, string(peer.Peer)) {
+			err := r.failure(peer.Peer)
+			if err == nil {
+				err = &region.Error{Peer: peer.Peer, Op: string(r.machine.Op.Action), Err: errors.New("has not confirmed yet")}
+			}
+			outcomes[i].Value, outcomes[i].Err = PeerPending, err
+		}
+	}
+	operation.Peers = region.ResultsOf(operationName(r.machine.Op.Action, r.kind, r.key), outcomes...)
+	return operation
+}
+
+// result is what the log remembers.
+func (r *runner) result(result protocol.Result) outcome {
+	return outcome{
+		State:       stateOf(result.Ending),
+		Primary:     region.PeerName(r.machine.Record.Primary.Peer),
+		Revision:    result.Revision,
+		AlreadyDone: result.Ending == protocol.AlreadyDone,
+		Reason:      string(result.Reason),
+		Peers:       r.machine.Op.Peers,
+		Removal:     r.machine.Op.Action == protocol.Remove,
+		Mode:        r.kind.Mode,
+		Request:     r.journal.Request,
+	}
+}
+
+func (r *runner) outcome() []byte {
+	text, err := json.Marshal(r.result(r.machine.Result))
+	if err != nil {
+		return nil
+	}
+	return text
+}
+
+// operation is what an outcome tells: where the object is, and what the peers
+// hold of it.
+func (o outcome) operation(id string, kind Kind) *Operation {
+	operation := &Operation{ID: id, State: o.State, Primary: o.Primary, Revision: o.Revision, AlreadyDone: o.AlreadyDone}
+	var outcomes []region.Outcome[PeerState]
+	for _, p := range o.Peers {
+		peer := region.Outcome[PeerState]{Peer: region.PeerName(p), Value: PeerGuard}
+		switch {
+		case !o.committed() || o.Removal:
+			peer.Value = PeerGone
+		case peer.Peer == o.Primary:
+			peer.Value = PeerPrimary
+		case kind.Mode == Everywhere:
+			peer.Value = PeerReplica
+		}
+		outcomes = append(outcomes, peer)
+	}
+	operation.Peers = region.ResultsOf("operation "+id, outcomes...)
+	return operation
+}
+
+func operationName(action protocol.Action, kind Kind, key types.NamespacedName) string {
+	return fmt.Sprintf("%s %s %s", action, kind.Kind, keyString(key))
+}
+
+// reason is the error of an operation that was not committed.
+func (r *runner) reason(ctx context.Context, result protocol.Result) error {
+	name := operationName(r.machine.Op.Action, r.kind, r.key)
+	switch result.Ending {
+	case protocol.Done, protocol.AlreadyDone:
+		return nil
+	case protocol.Committed:
+		if result.Reason == protocol.Occupied {
+			return r.occupied(result, true)
+		}
+		return nil
+	case protocol.InDoubt:
+		return r.inDoubt(result)
+	}
+	switch result.Reason {
+	case protocol.HeldByOther, protocol.GaveWay:
+		return r.held(result)
+	case protocol.Outdated:
+		return &ConflictError{Kind: r.kind.GroupKind(), Key: r.key, Revision: result.Revision}
+	case protocol.Occupied:
+		return r.occupied(result, false)
+	case protocol.Missing:
+		return fmt.Errorf("%s: %w", name, ErrNotFound)
+	}
+	ending := ErrAborted
+	if result.Ending == protocol.Ended {
+		ending = ErrEnded
+	}
+	return fmt.Errorf("%s: %w (operation %s): %w", name, ending, r.machineID(), r.cause(ctx, result))
+}
+
+// cause is why an operation came to nothing.
+func (r *runner) cause(ctx context.Context, result protocol.Result) error {
+	peer := region.PeerName(result.Peer)
+	switch result.Reason {
+	case protocol.Membership:
+		return fmt.Errorf("%w: %s (\"atollctl peer init\" writes the first PeerSets)", ErrMembership, result.Problem)
+	case protocol.OneCluster:
+		return fmt.Errorf("%w: %s and %s", region.ErrSameCluster, peer, strings.Join(result.Peers, ", "))
+	case protocol.NoOwner:
+		state := "is not there"
+		if result.Holder.UID != "" {
+			state = fmt.Sprintf("is %s there", stageOf(result.Holder))
+		}
+		return fmt.Errorf("%w: %s %s must be Active in peer %s and %s", ErrNoOwner, r.kind.Within.GroupResource(), r.key.Namespace, peer, state)
+	case protocol.UnknownOwner:
+		return &region.Error{Peer: peer, Op: "judge what holds the name", Err: region.ErrUnknownPeer}
+	case protocol.Fenced:
+		return &region.Error{Peer: peer, Op: "commit", Err: errors.New("the reservation was taken down by somebody else")}
+	case protocol.Contended:
+		return &region.Error{Peer: peer, Op: "reserve", Err: errors.New("the name changed hands again and again")}
+	case protocol.Unreachable:
+		err := r.failure(peer)
+		if err == nil {
+			err = &region.Error{Peer: peer, Op: "reach", Err: region.ErrUnavailable}
+		} else if !errors.Is(err, region.ErrUnavailable) {
+			err = fmt.Errorf("%w: %w", region.ErrUnavailable, err)
+		}
+		return err
+	}
+	if err := r.failure(peer); err != nil && result.Reason != protocol.Late {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("it was not committed in time: %w", context.Cause(ctx))
+	}
+	return errors.New("its process ended before it was committed")
+}
+
+func stageOf(o protocol.Object) string {
+	switch {
+	case !o.Claimed:
+		return "without a claim"
+	case o.Leaving():
+		return string(protocol.Removing)
+	default:
+		return string(o.Stage)
+	}
+}
+
+func (r *runner) held(result protocol.Result) error {
+	h := result.Holder
+	e := &HeldError{
+		Kind:      r.kind.GroupKind(),
+		Key:       r.key,
+		Holder:    region.PeerName(result.HolderAt),
+		UID:       types.UID(h.UID),
+		Operation: h.Claim.Operation,
+		Since:     time.Unix(h.Created, 0).UTC(),
+	}
+	if h.Claimed {
+		e.Stage = stageOf(h)
+	}
+	return e
+}
+
+func (r *runner) occupied(result protocol.Result, committed bool) error {
+	e := &OccupiedError{Kind: r.kind.GroupKind(), Key: r.key, Committed: committed}
+	for _, o := range result.Occupants {
+		e.Occupants = append(e.Occupants, Occupant{
+			Peer:     region.PeerName(o.Peer),
+			Resource: schema.ParseGroupResource(o.Resource),
+			Key:      types.NamespacedName{Namespace: o.Namespace, Name: o.Name},
+			Stage:    string(o.Stage),
+		})
+	}
+	slices.SortFunc(e.Occupants, func(a, b Occupant) int {
+		return strings.Compare(string(a.Peer)+"/"+a.Key.String(), string(b.Peer)+"/"+b.Key.String())
+	})
+	return e
+}
+
+func (r *runner) inDoubt(result protocol.Result) error {
+	peer := region.PeerName(result.Peer)
+	if peer == "" {
+		peer = region.PeerName(r.machine.Record.Primary.Peer)
+	}
+	err := r.failure(peer)
+	if err == nil {
+		err = &region.Error{Peer: peer, Op: string(r.machine.Op.Action), Err: region.ErrUnavailable}
+	}
+	return &InDoubtError{
+		Operation: r.machineID(),
+		Peers:     []region.PeerName{peer},
+		Settles:   fmt.Sprintf("it is settled by Recover (atollctl wal recover) once peer %s answers", peer),
+		Err:       err,
+	}
+}

@@ -1,0 +1,230 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fanout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/fanout/internal/protocol"
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/wal"
+)
+
+// Object is any typed or unstructured API object: the method set of
+// controller-runtime's client.Object.
+type Object interface {
+	metav1.Object
+	runtime.Object
+}
+
+// Coordinator carries out operations on all peers and finishes what it or
+// another one left behind. Any number may work on the same peers, in any number
+// of processes, without knowing of one another. Safe for concurrent use.
+type Coordinator struct {
+	directory region.Directory
+	log       wal.Log
+	opts      Options
+
+	mu   sync.Mutex
+	busy map[string]bool      // operations of the log that are being worked on
+	rest map[string]time.Time // when an operation that could not be settled may be tried again
+}
+
+// New checks opts and reads nothing: it does not block, and d may still be
+// empty. Two coordinators must not share one wal.File. Errors name the field of
+// opts and what would be right.
+func New(d region.Directory, log wal.Log, opts Options) (*Coordinator, error) {
+	switch {
+	case d == nil:
+		return nil, errors.New("fanout: directory is nil: pass a region.Ring or region.Fixed(...)")
+	case log == nil:
+		return nil, errors.New("fanout: log is nil: pass what wal.Open returns")
+	}
+	opts = opts.withDefaults()
+	if err := opts.validate(); err != nil {
+		return nil, err
+	}
+	return &Coordinator{directory: d, log: log, opts: opts, busy: map[string]bool{}, rest: map[string]time.Time{}}, nil
+}
+
+func (o Options) validate() error {
+	seen := map[schema.GroupKind]bool{}
+	for i, k := range o.Kinds {
+		switch {
+		case k.Resource.Resource == "" || k.Resource.Version == "" || k.Kind == "":
+			return fmt.Errorf("fanout: Options.Kinds[%d]: Resource and Kind are required", i)
+		case seen[k.GroupKind()]:
+			return fmt.Errorf("fanout: Options.Kinds[%d]: %s is there twice", i, k.GroupKind())
+		case !k.Within.Empty() && !k.Namespaced:
+			return fmt.Errorf("fanout: Options.Kinds[%d]: %s is Within %s but has no namespace", i, k.Kind, k.Within.Resource)
+		case len(k.Holds) > 0 && (k.Namespaced || k.Mode != Everywhere):
+			return fmt.Errorf("fanout: Options.Kinds[%d]: %s Holds others, so it must be cluster-scoped and Everywhere", i, k.Kind)
+		}
+		seen[k.GroupKind()] = true
+	}
+	for _, d := range []struct {
+		field string
+		value time.Duration
+	}{
+		{"LeaseTimeout", o.LeaseTimeout},
+		{"CallTimeout", o.CallTimeout},
+		{"Cleanup", o.Cleanup},
+		{"SweepEvery", o.SweepEvery},
+		{"MaxInFlight", o.MaxInFlight},
+	} {
+		if d.value < 0 {
+			return fmt.Errorf("fanout: Options.%s is %s: it must not be negative", d.field, d.value)
+		}
+	}
+	return nil
+}
+
+// Add brings obj into being on all peers, or on none. Within ctx it waits for
+// the Directory's first Snapshot.
+//
+// It returns nil when the operation is committed: Operation.State is Done if
+// every peer has confirmed and Committed if one has yet to be brought along,
+// which Start or Recover do. Otherwise the error is a *HeldError if the name is
+// another's, a *InDoubtError if the outcome cannot be known yet (the operation
+// stays in the log: ask Outcome, never start it anew), or one that wraps
+// ErrAborted or ErrEnded: nothing is in effect. Adding the same object again
+// under the same idempotency key gives the first answer.
+func (c *Coordinator) Add(ctx context.Context, obj Object, opts AddOptions) (*Operation, error) {
+	op, _, err := c.add(ctx, obj, opts, false)
+	return op, err
+}
+
+func (c *Coordinator) add(ctx context.Context, obj Object, opts AddOptions, agree bool) (*Operation, *runner, error) {
+	kind, u, err := c.object(obj)
+	if err != nil {
+		return nil, nil, fmt.Errorf("add: %w", err)
+	}
+	if agree && kind.Mode != Everywhere {
+		return nil, nil, fmt.Errorf("agree: %s exists %s, only the content of kinds that exist Everywhere can be agreed on", kind.Kind, kind.Mode)
+	}
+	return c.submit(ctx, request{
+		action:         protocol.Add,
+		kind:           kind,
+		key:            objectKey(u),
+		obj:            u,
+		target:         opts.Target,
+		idempotencyKey: opts.IdempotencyKey,
+		fieldManager:   opts.FieldManager,
+		unreachable:    opts.Unreachable,
+		agree:          agree,
+	})
+}
+
+// Update replaces the content of obj on all peers, for kinds that exist
+// Everywhere. If obj has a resourceVersion it is ignored: the update is based on
+// the revision that is found, and another update that comes between makes it a
+// *ConflictError. Otherwise the errors are those of Add, and one that wraps
+// ErrNotFound if there is nothing to update.
+func (c *Coordinator) Update(ctx context.Context, obj Object, opts AddOptions) (*Operation, error) {
+	kind, u, err := c.object(obj)
+	if err != nil {
+		return nil, fmt.Errorf("update: %w", err)
+	}
+	if kind.Mode != Everywhere {
+		return nil, fmt.Errorf("update: %s exists %s: change the object in its own peer", kind.Kind, kind.Mode)
+	}
+	op, _, err := c.submit(ctx, request{
+		action:         protocol.Update,
+		kind:           kind,
+		key:            objectKey(u),
+		obj:            u,
+		idempotencyKey: opts.IdempotencyKey,
+		fieldManager:   opts.FieldManager,
+		unreachable:    opts.Unreachable,
+	})
+	return op, err
+}
+
+// Agree is Add for content that is decided once, such as a generated password or
+// a CA: whoever is first wins, and everyone gets the object that the peers
+// hold, as its primary has it. Only for kinds that exist Everywhere. The errors
+// are those of Add; that the name is taken is none.
+func (c *Coordinator) Agree(ctx context.Context, obj Object, opts AddOptions) (*unstructured.Unstructured, error) {
+	op, r, err := c.add(ctx, obj, opts, true)
+	if err != nil {
+		return nil, err
+	}
+	agreed, err := c.agreed(ctx, r, op)
+	if err != nil {
+		return nil, fmt.Errorf("operation %s is committed, reading what was agreed on: %w", op.ID, err)
+	}
+	return agreed, nil
+}
+
+// Remove takes the object of that kind and name away from all peers. It returns
+// nil when the removal is committed: Operation.State is Done if nothing is left
+// and Committed if it goes on, which Start or Recover do. Otherwise the error
+// wraps ErrNotFound if no peer holds it, or is a *HeldError if what stands there
+// is not under the protocol or is only reserved, an *OccupiedError if other
+// objects live in the namespace that it owns, a *InDoubtError, or one that wraps
+// ErrAborted: the object stays.
+func (c *Coordinator) Remove(ctx context.Context, gk schema.GroupKind, key types.NamespacedName, opts RemoveOptions) (*Operation, error) {
+	kind, err := c.kindFor(gk)
+	if err == nil {
+		err = kind.check(key)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("remove: %w", err)
+	}
+	op, _, err := c.submit(ctx, request{
+		action:         protocol.Remove,
+		kind:           kind,
+		key:            key,
+		uid:            opts.UID,
+		idempotencyKey: opts.IdempotencyKey,
+		unreachable:    opts.Unreachable,
+	})
+	return op, err
+}
+
+// Start recovers the open operations of the log, then sweeps all peers again and
+// again until ctx ends: reservations of dead operations go, missing guards and
+// replicas come, removals end. It blocks, and returns nil when ctx has ended.
+// Without it the open operations are settled at the beginning of each
+// operation, so a short-lived program need not call it.
+func (c *Coordinator) Start(ctx context.Context) error {
+	for {
+		// What fails is reported to the Observer and tried again: a peer that
+		// is away must not stop the work on the others.
+		_, _ = c.Recover(ctx)
+		_, _ = c.Sweep(ctx)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(c.opts.SweepEvery):
+		}
+	}
+}
+
+// begin notes that this process works on an operation of the log.
+func (c *Coordinator) begin(id string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.busy[id] {
+		return false
+	}
+	c.busy[id] = true
+	return true
+}
+
+func (c *Coordinator) done(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.busy, id)
+}

@@ -1,0 +1,196 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fanout
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/fanout/internal/protocol"
+	"github.com/atoll-dev/atoll/region"
+)
+
+// finding is something that is not as it will be: a violation of an invariant,
+// or work that is under way.
+type finding struct {
+	Violation
+	underWay bool
+	mend     met // the object whose sweep mends it; no object if nothing does
+	mendAt   string
+}
+
+// examine judges a survey. It is pure. What it finds may have been mended
+// meanwhile: whoever acts on a finding reads again.
+func (s survey) examine() []finding {
+	var findings []finding
+	for _, key := range s.keys() {
+		findings = append(findings, s.examineKey(key)...)
+	}
+	return append(findings, s.examineSets()...)
+}
+
+type examination struct {
+	survey
+	key      types.NamespacedName
+	findings []finding
+}
+
+func (e *examination) report(invariant, peer string, at met, underWay bool, format string, args ...any) *finding {
+	f := finding{underWay: underWay, Violation: Violation{
+		Invariant: invariant,
+		Peer:      region.PeerName(peer),
+		Kind:      e.kind.GroupKind(),
+		Key:       e.key,
+		Text:      fmt.Sprintf(format, args...),
+	}}
+	if at.obj != nil {
+		f.UID = at.obj.GetUID()
+		f.mend, f.mendAt = at, peer
+	}
+	e.findings = append(e.findings, f)
+	return &e.findings[len(e.findings)-1]
+}
+
+func (s survey) examineKey(key types.NamespacedName) []finding {
+	e := &examination{survey: s, key: key}
+	mode := protocol.Mode(s.kind.Mode)
+	var owners []string
+	for _, peer := range slices.Sorted(maps.Keys(s.late[key])) {
+		m := s.late[key][peer]
+		if m.bad != nil {
+			e.report("claim", peer, met{}, false, "the claim cannot be read: %v", m.bad)
+			continue
+		}
+		switch {
+		case !m.view.Claimed, !m.view.Primary(mode):
+		case m.view.Committed():
+			owners = append(owners, peer)
+			e.owner(peer, m)
+		case m.view.Leaving():
+			owners = append(owners, peer)
+			e.report("removal", peer, m, true, "its removal is committed and goes on")
+		case m.view.Pending():
+			e.report("I6", peer, m, true, "operation %s of %s holds the name and is not committed", m.view.Claim.Operation, m.view.Claim.Coordinator)
+		}
+	}
+	if len(owners) > 1 {
+		name := "I1"
+		if mode == protocol.Everywhere {
+			name = "I10"
+		}
+		e.report(name, owners[0], met{}, false, "peers %s all own the name", strings.Join(owners, ", "))
+	}
+	for peer, m := range s.late[key] {
+		if len(owners) > 0 && m.bad == nil && !m.view.Claimed && s.late[key][owners[0]].view.Committed() {
+			e.report("I1", peer, met{}, false, "an object without a claim stands beside the committed one in %s: delete it by hand", owners[0])
+		}
+	}
+	for _, peer := range slices.Sorted(maps.Keys(s.early[key])) {
+		if m := s.early[key][peer]; m.bad == nil && m.view.Claimed && !m.view.Primary(mode) {
+			e.secondary(peer, m)
+		}
+	}
+	return e.findings
+}
+
+// owner examines what the other members hold of a committed object.
+func (e *examination) owner(peer string, m met) {
+	mode := protocol.Mode(e.kind.Mode)
+	set, ok := e.sets[peer]
+	if !ok {
+		return
+	}
+	self := protocol.Ref{Peer: peer, UID: m.view.UID}
+	for _, member := range set.Members {
+		if member.Peer == peer || member.State != "Active" || e.unread[member.Peer] != nil {
+			continue
+		}
+		if !slices.Contains(e.peers, member.Peer) {
+			e.report("I11", peer, met{}, false, "member %s is not configured here", member.Peer)
+			continue
+		}
+		there, ok := e.late[e.key][member.Peer]
+		switch {
+		case !ok:
+			e.report("I2", member.Peer, m, false, "nothing guards the name of the object that is committed in %s", peer).mendAt = peer
+		case there.bad != nil:
+		case !there.view.Claimed || there.view.Primary(mode) || there.view.Of(mode) != self:
+			e.report("I2", member.Peer, m, false, "what stands here does not name the object that is committed in %s", peer).mendAt = peer
+		case mode == protocol.Everywhere && there.view.Stage != protocol.Active:
+			e.report("replica", member.Peer, m, true, "the replica is %s, not yet Active", there.view.Stage).mendAt = peer
+		case mode == protocol.Everywhere && there.view.Revision.Number < m.view.Revision.Number:
+			e.report("replica", member.Peer, m, true, "the replica has revision %d, the primary in %s %d",
+				there.view.Revision.Number, peer, m.view.Revision.Number).mendAt = peer
+		}
+	}
+}
+
+// secondary judges a guard or a replica by its primary as it was read later.
+func (e *examination) secondary(peer string, m met) {
+	mode := protocol.Mode(e.kind.Mode)
+	of := m.view.Of(mode)
+	if e.unread[of.Peer] != nil {
+		return
+	}
+	if !slices.Contains(e.peers, of.Peer) {
+		if e.sets[peer].Gone(of.Peer) {
+			e.report("I6", peer, m, false, "its primary's peer %s has left", of.Peer)
+			return
+		}
+		e.report("I11", peer, met{}, false, "its primary stands in %s, which is not configured here", of.Peer)
+		return
+	}
+	primary, ok := e.late[e.key][of.Peer]
+	switch {
+	case !ok || primary.view.UID != of.UID:
+		e.report("I6", peer, m, false, "a leftover of operation %s: its primary in %s is gone", m.view.Claim.Operation, of.Peer)
+	case primary.bad != nil || !primary.view.Claimed:
+	case m.view.Stage == protocol.Active && primary.view.Stage == protocol.Reserved:
+		e.report("I7", peer, m, false, "it is Active, its primary in %s is not committed", of.Peer)
+	case m.view.Stage == protocol.Active && m.view.Revision.Number > primary.view.Revision.Number:
+		e.report("I7", peer, met{}, false, "it has revision %d, ahead of its primary in %s with %d", m.view.Revision.Number, of.Peer, primary.view.Revision.Number)
+	case m.view.Stage == protocol.Active && m.view.Revision.Number == primary.view.Revision.Number && m.view.Revision.Digest != primary.view.Revision.Digest:
+		e.report("I7", peer, met{}, false, "its digest of revision %d differs from its primary's in %s", m.view.Revision.Number, of.Peer)
+	}
+}
+
+// examineSets compares the members' PeerSets. While a change is under way they
+// may differ.
+func (s survey) examineSets() []finding {
+	e := &examination{survey: s}
+	for _, peer := range slices.Sorted(maps.Keys(s.sets)) {
+		set := s.sets[peer]
+		if set.Self.Peer != peer {
+			e.report("I11", peer, met{}, false, "its PeerSet calls it %s", set.Self.Peer)
+			continue
+		}
+		if set.Self.State != "Active" {
+			continue
+		}
+		want := active(set)
+		for _, other := range want {
+			theirs, ok := s.sets[other]
+			if ok && !slices.Equal(active(theirs), want) {
+				e.report("I11", peer, met{}, false, "it knows the members %s, %s knows %s",
+					strings.Join(want, ", "), other, strings.Join(active(theirs), ", "))
+			}
+		}
+	}
+	return e.findings
+}
+
+func active(set protocol.PeerSet) []string {
+	var names []string
+	for _, m := range set.Members {
+		if m.State == "Active" {
+			names = append(names, m.Peer)
+		}
+	}
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,310 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fanout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/atoll-dev/atoll/fanout/internal/protocol"
+	"github.com/atoll-dev/atoll/fanout/v1alpha1"
+	"github.com/atoll-dev/atoll/region"
+)
+
+// fieldManager owns what the protocol writes.
+const fieldManager = "atoll-fanout"
+
+var (
+	peerSets   = v1alpha1.GroupVersion.WithResource("peersets")
+	namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+	background = metav1.DeletePropagationBackground
+)
+
+// execute carries out one command and says what came of it.
+func (r *runner) execute(ctx context.Context, command protocol.Command, write logWrite) protocol.Reply {
+	if command.Verb == protocol.Sleep {
+		return r.sleep(ctx)
+	}
+	event := StepEvent{
+		Operation: r.machineID(),
+		Kind:      r.kind.GroupKind(),
+		Key:       r.key,
+		Peer:      region.PeerName(command.Peer),
+		Verb:      string(command.Verb),
+		Stage:     string(command.Object.Stage),
+		Role:      roleOf(command),
+	}
+	observer := r.coordinator.opts.Observer
+	observer.step(ctx, event)
+	call, cancel := context.WithTimeout(ctx, r.coordinator.opts.CallTimeout)
+	defer cancel()
+	reply, err := r.perform(call, command, write)
+	if err != nil {
+		err = explain(event.Peer, fmt.Sprintf("%s %s %s", command.Verb, r.kind.Kind, keyString(r.key)), err)
+		r.failed(event.Peer, err)
+	}
+	event.Done, event.Code, event.Err = true, string(reply.Code), err
+	observer.step(ctx, event)
+	return reply
+}
+
+func roleOf(command protocol.Command) string {
+	switch {
+	case !command.Object.Claimed:
+		return ""
+	case command.Object.Claim.Primary:
+		return "primary"
+	default:
+		return "secondary"
+	}
+}
+
+func (r *runner) machineID() string { return r.journal.Operation.ID }
+
+// sleep waits for one quantum, with jitter so that rivals fall out of step.
+func (r *runner) sleep(ctx context.Context) protocol.Reply {
+	quantum := r.coordinator.quantum()
+	timer := time.NewTimer(quantum*3/4 + rand.N(quantum/2+1))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return protocol.Reply{Class: protocol.Applied, Code: protocol.OK}
+}
+
+func (r *runner) perform(ctx context.Context, command protocol.Command, write logWrite) (protocol.Reply, error) {
+	switch command.Verb {
+	case protocol.Begin, protocol.Advance, protocol.Forget:
+		return r.writeLog(ctx, command.Verb, write)
+	}
+	conn, err := r.coordinator.directory.Conn(region.PeerName(command.Peer))
+	if err != nil {
+		return protocol.Reply{Class: protocol.NotApplied, Code: protocol.NoSuchPeer}, err
+	}
+	switch command.Verb {
+	case protocol.Create, protocol.Put, protocol.Delete:
+		return r.write(ctx, conn, command)
+	case protocol.Read:
+		return r.read(ctx, conn)
+	case protocol.ReadPeerSet:
+		return r.readPeerSet(ctx, conn)
+	case protocol.ReadOwner:
+		return r.readOwner(ctx, conn)
+	case protocol.List:
+		return r.list(ctx, conn)
+	case protocol.Settle:
+		return r.settle(ctx, conn)
+	case protocol.Activate, protocol.Release:
+		return r.tell(ctx, conn, command)
+	default:
+		return protocol.Reply{Class: protocol.NotApplied, Code: protocol.Denied}, fmt.Errorf("unknown command %q", command.Verb)
+	}
+}
+
+// writeLog carries out a log command. The log is not cancelled half-way by the
+// caller's context: whether an entry is durable must be known.
+func (r *runner) writeLog(ctx context.Context, verb protocol.Verb, write logWrite) (protocol.Reply, error) {
+	err := write.err
+	log := r.coordinator.log
+	ctx = context.WithoutCancel(ctx)
+	if err == nil {
+		entry := write.entry
+		switch {
+		case write.skip:
+		case verb == protocol.Forget:
+			err = log.End(ctx, entry, write.outcome)
+		case entry.Version == "":
+			entry, err = log.Begin(ctx, entry)
+		default:
+			entry, err = log.Advance(ctx, entry)
+		}
+		if err == nil && verb != protocol.Forget {
+			r.mu.Lock()
+			r.entry = entry
+			r.mu.Unlock()
+		}
+	}
+	if err != nil {
+		return protocol.Reply{Class: protocol.NotApplied, Code: protocol.Denied}, fmt.Errorf("write-ahead log: %w", err)
+	}
+	return protocol.Reply{Class: protocol.Applied, Code: protocol.OK}, nil
+}
+
+func (r *runner) resource(conn *region.Conn) dynamic.ResourceInterface {
+	client := conn.Dynamic().Resource(r.kind.Resource)
+	if r.kind.Namespaced {
+		return client.Namespace(r.key.Namespace)
+	}
+	return client
+}
+
+// write sends one conditional write and says whether it was applied.
+func (r *runner) write(ctx context.Context, conn *region.Conn, command protocol.Command) (protocol.Reply, error) {
+	obj, err := r.body(command)
+	if err != nil {
+		return protocol.Reply{Class: protocol.NotApplied, Code: protocol.Denied}, err
+	}
+	var (
+		attempt region.Attempt
+		got     *unstructured.Unstructured
+		client  = r.resource(conn)
+		send    = region.WithAttempt(ctx, &attempt)
+	)
+	switch command.Verb {
+	case protocol.Create:
+		got, err = client.Create(send, obj, metav1.CreateOptions{FieldManager: fieldManager})
+	case protocol.Put:
+		got, err = client.Update(send, obj, metav1.UpdateOptions{FieldManager: fieldManager})
+	default:
+		uid := types.UID(command.UID)
+		err = client.Delete(send, r.key.Name, metav1.DeleteOptions{
+			Preconditions:     &metav1.Preconditions{UID: &uid, ResourceVersion: &command.RV},
+			PropagationPolicy: &background,
+		})
+	}
+	class, code := classify(&attempt, err)
+	if command.Verb == protocol.Create && code == protocol.NotFound {
+		// The namespace is missing, not the object.
+		code = protocol.Denied
+	}
+	reply := protocol.Reply{Class: class, Code: code}
+	if err == nil && got != nil {
+		if reply.Object, err = r.remember(got); err != nil {
+			return protocol.Reply{Class: protocol.Unknown, Code: protocol.Unavailable}, err
+		}
+	}
+	return reply, err
+}
+
+// body makes what a write sends.
+func (r *runner) body(command protocol.Command) (*unstructured.Unstructured, error) {
+	switch command.Verb {
+	case protocol.Create:
+		// An inert reservation is made of the content that it will get.
+		token := command.Object.Payload
+		if r.kind.Inert != nil && token == "" {
+			token = r.inertToken(command.Object)
+		}
+		return r.kind.born(r.key, command.Object, r.content(token))
+	case protocol.Put:
+		return r.changed(command)
+	default:
+		return nil, nil
+	}
+}
+
+// inertToken is the content behind an inert reservation: the request's own, or
+// that of the primary which it is brought up to.
+func (r *runner) inertToken(o protocol.Object) string {
+	if o.Claim.Operation == r.machineID() {
+		return r.requestToken
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, view := range r.views {
+		if view.UID == o.Claim.Of.UID && view.Payload != "" {
+			return view.Payload
+		}
+	}
+	return ""
+}
+
+// changed makes the object that a put sends of the one that the machine read.
+func (r *runner) changed(command protocol.Command) (*unstructured.Unstructured, error) {
+	base, was, ok := r.recall(command.UID, command.RV)
+	if !ok {
+		return nil, fmt.Errorf("put on %s at resource version %s, which was never read", command.UID, command.RV)
+	}
+	obj, err := r.kind.changed(base, was, command.Object, r.content(command.Object.Payload), time.Now())
+	if err != nil {
+		return nil, err
+	}
+	if was.Stage == protocol.Reserved && command.Object.Stage != protocol.Reserved && command.Object.Claim.Primary {
+		handOver(obj, r.kind, r.journal.FieldManager, time.Now())
+	}
+	return obj, nil
+}
+
+func (r *runner) read(ctx context.Context, conn *region.Conn) (protocol.Reply, error) {
+	obj, err := r.resource(conn).Get(ctx, r.key.Name, metav1.GetOptions{})
+	reply := protocol.Reply{Class: protocol.Applied, Code: classifyRead(err)}
+	if err != nil {
+		if reply.Code == protocol.NotFound {
+			err = nil
+		}
+		return reply, err
+	}
+	if reply.Object, err = r.remember(obj); err != nil {
+		reply.Code = protocol.Denied
+	}
+	return reply, err
+}
+
+func (r *runner) readPeerSet(ctx context.Context, conn *region.Conn) (protocol.Reply, error) {
+	set, err := getPeerSet(ctx, conn)
+	reply := protocol.Reply{Class: protocol.Applied, Code: classifyRead(err)}
+	if err == nil {
+		reply.PeerSet = viewPeerSet(set)
+	}
+	return reply, err
+}
+
+func getPeerSet(ctx context.Context, conn *region.Conn) (*v1alpha1.PeerSet, error) {
+	obj, err := conn.Dynamic().Resource(peerSets).Get(ctx, v1alpha1.PeerSetName, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	var set v1alpha1.PeerSet
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, &set); err != nil {
+		return nil, fmt.Errorf("PeerSet: %w", err)
+	}
+	return &set, nil
+}
+
+func (r *runner) readOwner(ctx context.Context, conn *region.Conn) (protocol.Reply, error) {
+	owner := r.coordinator.kindOf(r.kind.Within)
+	obj, err := conn.Dynamic().Resource(r.kind.Within).Get(ctx, r.key.Namespace, metav1.GetOptions{})
+	reply := protocol.Reply{Class: protocol.Applied, Code: classifyRead(err)}
+	if err != nil {
+		if reply.Code == protocol.NotFound {
+			err = nil
+		}
+		return reply, err
+	}
+	if reply.Object, _, err = owner.view(obj); err != nil {
+		reply.Code = protocol.Denied
+	}
+	return reply, err
+}
+
+// tell calls the kind's hook for the object as it was read.
+func (r *runner) tell(ctx context.Context, conn *region.Conn, command protocol.Command) (protocol.Reply, error) {
+	hook := r.kind.Activated
+	if command.Verb == protocol.Release {
+		hook = r.kind.Released
+	}
+	done := protocol.Reply{Class: protocol.Applied, Code: protocol.OK}
+	if hook == nil {
+		return done, nil
+	}
+	obj, _, ok := r.recall(command.Object.UID, command.Object.RV)
+	if !ok {
+		return protocol.Reply{Code: protocol.Unavailable}, errors.New("the object was never read")
+	}
+	if err := hook(ctx, conn, obj.DeepCopy()); err != nil {
+		return protocol.Reply{Class: protocol.NotApplied, Code: protocol.Unavailable}, fmt.Errorf("%s hook: %w", command.Verb, err)
+	}
+	return done, nil
+}

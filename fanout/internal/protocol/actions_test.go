@@ -1,0 +1,373 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+)
+
+type kind uint8
+
+const (
+	actBegin kind = iota
+	actDeliver
+	actTimeout
+	actUnsent
+	actCrash
+	actRecover
+	actDouble
+	actExpire
+	actRetry
+	actSweep
+	actBump
+	actDelete
+	actHold
+	actUnhold
+	actApply
+	actLook
+)
+
+// action is one step of the scheduler: of process or message a, at peer b.
+type action struct {
+	kind kind
+	a, b uint8
+}
+
+// enabled returns what may happen next.
+func (w *world) enabled() []action {
+	var out []action
+	add := func(k kind, a, b int) { out = append(out, action{k, uint8(a), uint8(b)}) }
+	for i, p := range w.procs {
+		switch {
+		case p.m != nil:
+			if !p.sweep && w.crashes > 0 {
+				add(actCrash, i, 0)
+			}
+			if !p.sweep && w.expiries > 0 && !p.m.Expired {
+				add(actExpire, i, 0)
+			}
+		case p.sweep && w.cfg.mutant.stale && p.seen == nil:
+			add(actLook, i, 0)
+		case p.sweep:
+			for j, c := range w.store.cells {
+				if c.obj != nil && c.obj.Claimed {
+					add(actSweep, i, j)
+				}
+			}
+		case p.state == idle:
+			add(actBegin, i, 0)
+		case p.state == crashed:
+			add(actRecover, i, 0)
+		case p.state == waiting:
+			if !w.rivalPending(p) {
+				add(actRetry, i, 0)
+			}
+		}
+	}
+	for k, m := range w.net {
+		add(actDeliver, k, 0)
+		if w.split && !m.applied && !m.orphan && m.cmd.Verb != Sleep {
+			add(actApply, k, 0)
+		}
+		if m.orphan || m.cmd.Verb == Sleep || m.cmd.remote() && w.procs[m.proc].sweep && !w.split {
+			continue
+		}
+		if w.timeouts > 0 && m.cmd.Verb != Forget && m.cmd.Verb != Begin {
+			add(actTimeout, k, 0)
+		}
+		if w.unsent > 0 && !m.applied {
+			add(actUnsent, k, 0)
+		}
+		if w.duplicates > 0 && m.cmd.Verb == Create && !m.applied {
+			add(actDouble, k, 0)
+		}
+	}
+	for j, c := range w.store.cells {
+		if c.obj == nil {
+			continue
+		}
+		if w.bumps > 0 && c.obj.Claimed {
+			add(actBump, j, 0)
+		}
+		if w.deletes > 0 && !c.obj.Terminating && (!c.obj.Claimed || c.obj.Primary(w.cfg.mode) && c.obj.Committed() || w.cfg.mode == Everywhere && c.obj.Committed()) {
+			add(actDelete, j, 0)
+		}
+		if w.foreign > 0 && !c.obj.Foreign && !c.obj.Terminating {
+			add(actHold, j, 0)
+		}
+		if c.obj.Foreign {
+			add(actUnhold, j, 0)
+		}
+	}
+	return out
+}
+
+func (c Command) remote() bool {
+	return c.Verb == Read || c.Verb == Create || c.Verb == Put || c.Verb == Delete
+}
+
+// rivalPending says whether the primary that p gave way to is still undecided.
+func (w *world) rivalPending(p *proc) bool {
+	o := w.store.cells[w.store.index(p.result.HolderAt)].obj
+	return o != nil && o.UID == p.result.Holder.UID && o.Stage == Reserved
+}
+
+// do carries an action out in a world of its own.
+func (w *world) do(a action) {
+	i := int(a.a)
+	switch a.kind {
+	case actBegin:
+		p := w.own(i)
+		p.state, p.m = running, New(p.op)
+		w.run(i, p.m.Start())
+	case actDeliver:
+		w.deliver(i)
+	case actApply:
+		m := &w.net[i]
+		if w.procs[m.proc].m != nil {
+			w.own(m.proc)
+		}
+		m.reply, m.applied = w.carry(*m), true
+	case actTimeout:
+		w.timeouts--
+		m := w.net[i]
+		if m.applied || m.cmd.Verb == Read || m.cmd.Verb == ReadPeerSet {
+			w.net = slices.Delete(w.net, i, i+1)
+		} else {
+			w.net[i].orphan = true
+		}
+		w.own(m.proc)
+		w.run(m.proc, w.handle(m.proc, m.cmd, Reply{Class: Unknown, Code: Unavailable}))
+	case actUnsent:
+		w.unsent--
+		m := w.net[i]
+		w.net = slices.Delete(w.net, i, i+1)
+		w.own(m.proc)
+		w.run(m.proc, w.handle(m.proc, m.cmd, refused(Unavailable)))
+	case actDouble:
+		w.duplicates--
+		m := w.net[i]
+		m.orphan, m.double = true, true
+		w.net = append(w.net, m)
+	case actCrash:
+		w.crashes--
+		w.crash(i)
+	case actRecover:
+		w.recover(i)
+	case actExpire:
+		w.expiries--
+		p := w.own(i)
+		w.run(i, p.m.Expire())
+	case actRetry:
+		p := w.own(i)
+		p.attempt++
+		p.op.ID = w.cfg.plans[i].op.ID + strconv.Itoa(p.attempt)
+		p.state, p.m, p.begun, p.record = running, New(p.op), false, Record{}
+		w.run(i, p.m.Start())
+	case actLook:
+		w.own(i).seen = slices.Clone(w.store.cells)
+	case actSweep:
+		w.sweepAt(i, int(a.b), w.cfg.lease > 0)
+	case actBump:
+		w.bumps--
+		o := *w.store.cells[i].obj
+		o.RV = w.store.rv()
+		w.store.cells[i].obj = &o
+	case actDelete:
+		w.deletes--
+		w.personDeletes(i)
+	case actHold:
+		w.foreign--
+		o := *w.store.cells[i].obj
+		o.Foreign, o.RV = true, w.store.rv()
+		w.store.cells[i].obj = &o
+	case actUnhold:
+		w.unhold(i)
+	}
+	w.prune()
+}
+
+func (w *world) personDeletes(i int) {
+	o := *w.store.cells[i].obj
+	if !o.Finalizer && !o.Foreign {
+		w.store.cells[i].obj = nil
+		return
+	}
+	o.Terminating, o.RV = true, w.store.rv()
+	w.store.cells[i].obj = &o
+}
+
+// unhold takes somebody else's finalizer away.
+func (w *world) unhold(i int) {
+	if w.store.cells[i].obj == nil || !w.store.cells[i].obj.Foreign {
+		return
+	}
+	o := *w.store.cells[i].obj
+	o.Foreign, o.RV = false, w.store.rv()
+	w.store.cells[i].obj = &o
+	if o.Terminating && !o.Finalizer {
+		w.store.cells[i].obj = nil
+	}
+}
+
+// crash ends process i. What it sent may yet arrive.
+func (w *world) crash(i int) {
+	p := w.own(i)
+	p.m, p.state = nil, crashed
+	p.result = Result{}
+	p.life++
+	for k := range w.net {
+		if w.net[k].proc == i {
+			w.net[k].orphan = true
+		}
+	}
+	if !p.begun {
+		p.state = done
+		p.result.Ending = Aborted
+	}
+}
+
+func (w *world) recover(i int) {
+	p := w.own(i)
+	p.state, p.m = running, Recover(p.op, cloneRecord(p.record))
+	w.run(i, p.m.Start())
+}
+
+func (w *world) sweepAt(i, at int, watch bool) {
+	met := *w.store.cells[at].obj
+	op := Operation{
+		ID: "~", Action: Sweep, Mode: w.cfg.mode, Target: peerName(at), Met: met, Lease: w.cfg.lease, Watch: watch,
+	}
+	for j := range w.store.cells {
+		op.Peers = append(op.Peers, peerName(j))
+	}
+	p := w.own(i)
+	p.op, p.m, p.state = op, New(op), running
+	w.run(i, p.m.Start())
+}
+
+// prune forgets what can have no effect any more.
+func (w *world) prune() {
+	w.net = slices.DeleteFunc(w.net, func(m message) bool {
+		if !m.orphan {
+			return false
+		}
+		if m.applied {
+			return true
+		}
+		switch m.cmd.Verb {
+		case Create:
+			return false
+		case Put, Delete:
+			o := w.store.cells[w.store.index(m.cmd.Peer)].obj
+			return o == nil || !m.cmd.holds(o)
+		default:
+			return true
+		}
+	})
+}
+
+// String describes what a is in w.
+func (w *world) describe(a action) string {
+	i := int(a.a)
+	name := func(i int) string {
+		if w.procs[i].sweep {
+			return "sweep " + strconv.Itoa(i)
+		}
+		return w.procs[i].op.ID
+	}
+	onWay := func() string {
+		m := w.net[i]
+		s := fmt.Sprintf("%s: %s", name(m.proc), m.cmd)
+		if m.orphan {
+			s += " (nobody waits)"
+		}
+		return s
+	}
+	switch a.kind {
+	case actBegin:
+		return name(i) + " begins"
+	case actDeliver:
+		return onWay()
+	case actApply:
+		return "apply " + onWay()
+	case actTimeout:
+		return "no answer for " + onWay()
+	case actUnsent:
+		return "not sent: " + onWay()
+	case actDouble:
+		return "sent twice: " + onWay()
+	case actCrash:
+		return name(i) + " crashes"
+	case actRecover:
+		return name(i) + " recovers"
+	case actExpire:
+		return name(i) + " expires"
+	case actRetry:
+		return name(i) + " tries again"
+	case actLook:
+		return name(i) + " lists all peers"
+	case actSweep:
+		return name(i) + " meets the object in " + peerName(int(a.b))
+	case actBump:
+		return "somebody writes the status in " + peerName(i)
+	case actDelete:
+		return "a person deletes the object in " + peerName(i)
+	case actHold:
+		return "somebody puts a finalizer on the object in " + peerName(i)
+	default:
+		return "the other finalizer goes in " + peerName(i)
+	}
+}
+
+// String shows a command in a trace.
+func (c Command) String() string {
+	s := string(c.Verb) + " " + c.Peer
+	if c.Verb == Create || c.Verb == Put {
+		o := c.Object
+		role := "secondary of " + o.Claim.Of.Peer + "/" + o.Claim.Of.UID
+		if o.Claim.Primary {
+			role = "primary"
+		}
+		s += fmt.Sprintf(" %s %s of %s", o.Stage, role, o.Claim.Operation)
+		if o.Revision.Number > 0 {
+			s += fmt.Sprintf(" rev %d by %s", o.Revision.Number, o.Revision.Operation)
+		}
+	}
+	if c.UID+c.RV != "" {
+		s += " if " + c.UID + "@" + c.RV
+	}
+	return s
+}
+
+// String shows the peers in a trace.
+func (s store) String() string {
+	out := ""
+	for i, c := range s.cells {
+		out += " " + peerName(i) + "="
+		if c.obj == nil {
+			out += "-"
+			continue
+		}
+		o := c.obj
+		out += fmt.Sprintf("%s@%s:", o.UID, o.RV)
+		switch {
+		case !o.Claimed:
+			out += "person"
+		case o.Claim.Primary:
+			out += fmt.Sprintf("%s primary of %s", o.Stage, o.Claim.Operation)
+		default:
+			out += fmt.Sprintf("%s of %s/%s", o.Stage, o.Claim.Of.Peer, o.Claim.Of.UID)
+		}
+		if o.Terminating {
+			out += " terminating"
+		}
+		if o.Foreign {
+			out += " held"
+		}
+	}
+	return out
+}

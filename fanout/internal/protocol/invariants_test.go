@@ -1,0 +1,280 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"fmt"
+	"slices"
+)
+
+// judge compares what a machine says at its end with what happened.
+func (w *world) judge(p *proc) {
+	r, op := p.m.Result, p.m.Op
+	if p.sweep {
+		return
+	}
+	applied := slices.Contains(w.committed, op.ID)
+	switch r.Ending {
+	case Done, Committed:
+		if op.Action == Remove {
+			w.judgeRemoval(p)
+		} else if !applied {
+			w.fault("I4: " + op.ID + " says " + string(r.Ending) + " and was not committed")
+		}
+	case AlreadyDone:
+		if op.Action == Add && !slices.Contains(w.committed, r.Holder.Claim.Operation) {
+			w.fault("I4: " + op.ID + " is not already done")
+		}
+	case Aborted:
+		if applied {
+			w.fault("I4: " + op.ID + " says aborted and was committed")
+		}
+		w.denied = append(w.denied, op.ID)
+		slices.Sort(w.denied)
+		w.denied = slices.Compact(w.denied)
+	case Ended:
+	case InDoubt:
+		if !r.Keep {
+			w.fault("I8: " + op.ID + " is in doubt and forgotten")
+		}
+	default:
+		w.fault(op.ID + " is over without an ending")
+	}
+	if !r.Keep && op.Action == Add && w.cfg.duplicates == w.duplicates {
+		w.judgeLeftovers(op.ID, r.Ending)
+	}
+}
+
+func (w *world) judgeRemoval(p *proc) {
+	r := p.m.Result
+	at := w.store.index(r.Primary.Peer)
+	if at < 0 {
+		w.fault("a removal does not say of what")
+		return
+	}
+	o := w.store.cells[at].obj
+	switch {
+	case o == nil || o.UID != r.Primary.UID:
+	case r.Ending == Done:
+		w.fault("I4: " + p.op.ID + " says done and its object is there")
+	case !o.Leaving():
+		w.fault("I4: " + p.op.ID + " says committed and its object is not leaving")
+	}
+	if r.Ending != Done {
+		return
+	}
+	for i, c := range w.store.cells {
+		if x := c.obj; x != nil && x.Claimed && x.Stage == Active && x.Of(w.cfg.mode) == r.Primary {
+			w.fault("I7: a replica is active in " + peerName(i) + " after its removal")
+		}
+	}
+}
+
+// judgeLeftovers finds what an operation left without a word.
+func (w *world) judgeLeftovers(op string, e Ending) {
+	if e == Done || e == Committed {
+		return
+	}
+	for i, c := range w.store.cells {
+		if o := c.obj; o != nil && o.Pending() && o.Claim.Operation == op {
+			w.fault("I8: " + op + " left a reservation in " + peerName(i))
+		}
+	}
+	for _, m := range w.net {
+		if m.cmd.Verb == Create && m.cmd.Object.Claim.Operation == op && m.orphan && m.proc < len(w.cfg.plans) {
+			w.fault("I8: " + op + " left a create on its way to " + m.cmd.Peer)
+		}
+	}
+}
+
+// check tests what holds in every state.
+func (w *world) check() string {
+	if w.broken != "" {
+		return w.broken
+	}
+	mode := w.cfg.mode
+	owner := -1
+	for i, c := range w.store.cells {
+		if c.obj == nil || !c.obj.Primary(mode) || c.obj.Stage == Reserved {
+			continue
+		}
+		if owner >= 0 {
+			return fmt.Sprintf("I1: %s and %s are both owners", peerName(owner), peerName(i))
+		}
+		owner = i
+	}
+	if owner >= 0 && w.store.cells[owner].obj.Committed() {
+		y := w.store.cells[owner].obj
+		for i, c := range w.store.cells {
+			switch {
+			case i == owner:
+			case c.obj == nil, !c.obj.Claimed, c.obj.Primary(mode), c.obj.Of(mode) != Ref{peerName(owner), y.UID}:
+				if w.deletes == w.cfg.deletes || mode == Once {
+					return "I2: no guard in " + peerName(i)
+				}
+			}
+		}
+	}
+	if mode == Everywhere {
+		return w.checkReplicas()
+	}
+	return ""
+}
+
+func (w *world) checkReplicas() string {
+	for i, c := range w.store.cells {
+		x := c.obj
+		if x == nil || !x.Claimed || x.Primary(Everywhere) || x.Stage == Reserved {
+			continue
+		}
+		of := x.Of(Everywhere)
+		y := w.store.cells[w.store.index(of.Peer)].obj
+		switch {
+		case y == nil || y.UID != of.UID || y.Stage == Reserved:
+			return "I7: the active replica in " + peerName(i) + " has no primary"
+		case x.Revision.Number > y.Revision.Number:
+			return "I7: the replica in " + peerName(i) + " runs ahead"
+		}
+		for _, h := range y.History {
+			if h.Number == x.Revision.Number && (h.Operation != x.Revision.Operation || x.Payload != w.payloadOf(h.Operation)) {
+				return "I7: the replica in " + peerName(i) + " disagrees within its revision"
+			}
+		}
+	}
+	return ""
+}
+
+// payloadOf returns the content of an operation, whatever its attempt.
+func (w *world) payloadOf(op string) string {
+	if op == "o" {
+		return w.cfg.committed
+	}
+	for _, p := range w.procs {
+		if p.op.ID == op {
+			return p.op.Payload
+		}
+	}
+	for _, p := range w.cfg.plans {
+		if op[:1] == p.op.ID[:1] {
+			return p.op.Payload
+		}
+	}
+	return ""
+}
+
+// rest says whether nothing goes on but what is on its way for nobody.
+func (w *world) rest() bool {
+	for i, p := range w.procs {
+		switch {
+		case p.m != nil:
+			return false
+		case i >= len(w.cfg.plans):
+		case p.state == idle, p.state == waiting, p.state == crashed && (!p.result.Keep || p.result.Ending == InDoubt):
+			return false
+		}
+	}
+	return true
+}
+
+// settle recovers what was kept, sweeps until nothing changes, and tests what
+// must hold then.
+func (w *world) settle() string {
+	w = w.clone()
+	w.net = nil
+	for i := range w.store.cells {
+		w.unhold(i)
+	}
+	for i, p := range w.procs {
+		if p.state == crashed {
+			w.recover(i)
+			if s := w.drain(); s != "" {
+				return "recovering " + p.op.ID + ": " + s
+			}
+		}
+	}
+	w.procs = append(w.procs, &proc{sweep: true})
+	last := len(w.procs) - 1
+	for round := 0; ; round++ {
+		before := w.store.rvs
+		for i := range w.store.cells {
+			if w.store.cells[i].obj == nil {
+				continue
+			}
+			w.sweepAt(last, i, true)
+			if s := w.drain(); s != "" {
+				return "sweeping " + peerName(i) + ": " + s
+			}
+		}
+		if w.store.rvs == before && w.quiet() {
+			break
+		}
+		if round > 8 {
+			return "sweeps find no end"
+		}
+	}
+	return w.settled()
+}
+
+// quiet says whether a further sweep would find nothing to remove. Deletes do
+// not count as new resource versions.
+func (w *world) quiet() bool { return w.settled() == "" }
+
+// drain carries everything out in order of sending.
+func (w *world) drain() string {
+	for n := 0; len(w.net) > 0; n++ {
+		if n > 400 {
+			return "it finds no end"
+		}
+		w.deliver(0)
+		if s := w.check(); s != "" {
+			return s
+		}
+	}
+	return ""
+}
+
+func (w *world) settled() string {
+	mode := w.cfg.mode
+	var owner *Object
+	at := ""
+	for i, c := range w.store.cells {
+		if c.obj != nil && c.obj.Primary(mode) {
+			owner, at = c.obj, peerName(i)
+			if !owner.Committed() {
+				return fmt.Sprintf("I6: %s %s in %s outlives its operation", owner.Stage, owner.Claim.Operation, at)
+			}
+		}
+	}
+	for i, c := range w.store.cells {
+		x := c.obj
+		switch {
+		case x == nil && owner == nil, x != nil && !x.Claimed, x != nil && x.Primary(mode):
+		case x == nil:
+			return "I2: nothing in " + peerName(i) + " after the sweep"
+		case owner == nil || x.Of(mode) != Ref{at, owner.UID}:
+			return fmt.Sprintf("I6: %s %s in %s outlives its operation", x.Stage, x.Claim.Operation, peerName(i))
+		case mode == Everywhere && (x.Stage != Active || x.Revision != owner.Revision || x.Payload != owner.Payload):
+			return "I7: the replica in " + peerName(i) + " stays behind"
+		}
+	}
+	return w.outcomes()
+}
+
+// outcomes tests who of the rivals succeeded.
+func (w *world) outcomes() string {
+	adds := 0
+	for i, p := range w.cfg.plans {
+		r := w.procs[i].result
+		if p.op.Action == Add && r.Ending == Done {
+			adds++
+		}
+		if w.cfg.allSucceed && r.Ending != Done && r.Ending != AlreadyDone {
+			return fmt.Sprintf("L1: %s is %s (%s)", p.op.ID, r.Ending, r.Reason)
+		}
+	}
+	if w.cfg.exactlyOne && adds != 1 {
+		return fmt.Sprintf("L1: %d of the rivals were committed", adds)
+	}
+	return ""
+}

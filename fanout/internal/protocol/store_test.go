@@ -1,0 +1,194 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+)
+
+// cell is the model of one peer: the object of the contested name, or none, and
+// the PeerSet. Objects are never changed in place, so that worlds share them.
+type cell struct {
+	obj *Object
+	set *PeerSet
+}
+
+// store is the peers together with the counters their API servers keep.
+type store struct {
+	cells []cell
+	uids  int
+	rvs   int
+}
+
+func (s store) clone() store {
+	s.cells = slices.Clone(s.cells)
+	return s
+}
+
+func peerName(i int) string { return string(rune('a' + i)) }
+
+func (s *store) index(peer string) int {
+	if len(peer) != 1 || peer[0] < 'a' || int(peer[0]-'a') >= len(s.cells) {
+		return -1
+	}
+	return int(peer[0] - 'a')
+}
+
+func (s *store) rv() string {
+	s.rvs++
+	return "r" + strconv.Itoa(s.rvs)
+}
+
+func refused(code Code) Reply { return Reply{Class: NotApplied, Code: code} }
+
+// apply carries a command out as an API server would. A broken rule of the
+// schema is the sender's fault: it is returned as a violation.
+func (s *store) apply(mode Mode, c Command) (Reply, string) {
+	i := s.index(c.Peer)
+	if i < 0 {
+		return refused(NoSuchPeer), ""
+	}
+	at := &s.cells[i]
+	switch c.Verb {
+	case ReadPeerSet:
+		if at.set == nil {
+			return refused(NotFound), ""
+		}
+		return Reply{Class: Applied, Code: OK, PeerSet: *at.set}, ""
+	case Read:
+		if at.obj == nil {
+			return refused(NotFound), ""
+		}
+		return Reply{Class: Applied, Code: OK, Object: *at.obj}, ""
+	case Create:
+		return s.create(at, c)
+	case Put:
+		return s.put(at, mode, c)
+	case Delete:
+		return s.delete(at, c)
+	}
+	return Reply{Class: Applied, Code: OK}, ""
+}
+
+func (s *store) create(at *cell, c Command) (Reply, string) {
+	o := c.Object
+	var broken string
+	switch {
+	case !o.Claimed || o.Stage != Reserved:
+		broken = "rule: an object is born Reserved"
+	case o.Claim.Peer != c.Peer:
+		broken = "rule: the claim names another peer"
+	case o.Finalizer:
+		broken = "rule: a reservation has no finalizer"
+	case !o.Claim.Primary && (o.Claim.Of.Peer == "" || o.Claim.Of.UID == ""):
+		broken = "rule: a secondary names its primary's UID"
+	}
+	if at.obj != nil {
+		return refused(Exists), broken
+	}
+	s.uids++
+	o.UID = "u" + strconv.Itoa(s.uids)
+	o.RV = s.rv()
+	o.Terminating, o.Foreign = false, false
+	at.obj = &o
+	return Reply{Class: Applied, Code: OK, Object: o}, broken
+}
+
+// holds tells whether the preconditions of a write hold.
+func (c Command) holds(o *Object) bool {
+	return (c.UID == "" || c.UID == o.UID) && (c.RV == "" || c.RV == o.RV)
+}
+
+func (s *store) put(at *cell, mode Mode, c Command) (Reply, string) {
+	switch {
+	case at.obj == nil:
+		return refused(NotFound), ""
+	case !c.holds(at.obj):
+		return refused(Conflict), ""
+	}
+	old, o := *at.obj, c.Object
+	o.UID, o.Terminating, o.Foreign = old.UID, old.Terminating, old.Foreign
+	broken := rules(mode, old, o)
+	if o.RV = old.RV; reflect.DeepEqual(o, old) {
+		return Reply{Class: Applied, Code: OK, Object: old}, broken
+	}
+	o.RV = s.rv()
+	at.obj = &o
+	if o.Terminating && !o.Finalizer && !o.Foreign {
+		at.obj = nil
+	}
+	return Reply{Class: Applied, Code: OK, Object: o}, broken
+}
+
+func (s *store) delete(at *cell, c Command) (Reply, string) {
+	switch {
+	case at.obj == nil:
+		return refused(NotFound), ""
+	case !c.holds(at.obj):
+		return refused(Conflict), ""
+	}
+	var broken string
+	old := *at.obj
+	switch {
+	case c.UID == "" || c.RV == "":
+		broken = "I5: a delete without preconditions"
+	case !old.Claimed:
+		broken = "I9: a person's object is deleted"
+	case old.Committed() && (old.Claim.Primary || old.Stage != Active):
+		broken = "I3: a committed object is deleted"
+	}
+	if old.Finalizer || old.Foreign {
+		if !old.Terminating {
+			old.Terminating = true
+			old.RV = s.rv()
+			at.obj = &old
+		}
+	} else {
+		at.obj = nil
+	}
+	return Reply{Class: Applied, Code: OK, Object: old}, broken
+}
+
+// rank orders the stages as the schema does.
+func rank(s Stage) int {
+	switch s {
+	case Reserved:
+		return 0
+	case Removing:
+		return 2
+	default:
+		return 1
+	}
+}
+
+// rules are the transition rules that the schema enforces.
+func rules(mode Mode, old, o Object) string {
+	switch {
+	case old.Claimed && (!o.Claimed || !reflect.DeepEqual(old.Claim, o.Claim)):
+		return "rule: the claim is immutable"
+	case rank(o.Stage) < rank(old.Stage), rank(old.Stage) == 1 && rank(o.Stage) == 1 && o.Stage != old.Stage:
+		return fmt.Sprintf("rule: stage %s after %s", o.Stage, old.Stage)
+	case o.Heartbeat != old.Heartbeat && o.Heartbeat != old.Heartbeat+1:
+		return "rule: the heartbeat adds one"
+	case old.Stage == Reserved && o.Stage == Reserved && o.Payload != old.Payload:
+		return "rule: the payload of a reservation is immutable"
+	case o.Stage == Removing && old.Stage == Reserved:
+		return "rule: a reservation is removed"
+	case o.Stage == Removing && o.Removal == "", o.Removal != old.Removal && old.Removal != "":
+		return "rule: the removal is named once"
+	case o.Revision.Number < old.Revision.Number:
+		return "I7: the revision falls"
+	case o.Revision.Number == old.Revision.Number && old.Stage != Reserved && mode == Everywhere &&
+		(o.Revision != old.Revision || o.Payload != old.Payload):
+		return "I7: content changes within a revision"
+	case o.term() < old.term(), old.Home.Term > 0 && o.term() == old.term() && o.Home != old.Home:
+		return "rule: the term of a home"
+	case old.Terminating && o.Finalizer && !old.Finalizer:
+		return "K7: a terminating object is committed"
+	}
+	return ""
+}

@@ -1,0 +1,99 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fanout
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/fanout/internal/protocol"
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/wal"
+)
+
+// journal is what the log holds of an operation: enough to settle it in a new
+// process.
+type journal struct {
+	Group        string             `json:"group"`
+	Kind         string             `json:"kind"`
+	Namespace    string             `json:"namespace,omitempty"`
+	Name         string             `json:"name"`
+	Operation    protocol.Operation `json:"operation"`
+	Record       protocol.Record    `json:"record"`
+	Content      content            `json:"content,omitempty"`
+	FieldManager string             `json:"fieldManager,omitempty"`
+	Attempt      int                `json:"attempt,omitempty"`
+	Request      string             `json:"request,omitempty"` // its fingerprint
+}
+
+func (j journal) groupKind() schema.GroupKind { return schema.GroupKind{Group: j.Group, Kind: j.Kind} }
+
+func (j journal) key() types.NamespacedName {
+	return types.NamespacedName{Namespace: j.Namespace, Name: j.Name}
+}
+
+func (j journal) encode() ([]byte, error) {
+	data, err := json.Marshal(j)
+	if err != nil {
+		return nil, fmt.Errorf("journal of operation %s: %w", j.Operation.ID, err)
+	}
+	return data, nil
+}
+
+func decodeJournal(e wal.Entry) (journal, error) {
+	var j journal
+	if err := json.Unmarshal(e.Data, &j); err != nil {
+		return j, fmt.Errorf("log entry %s is not an operation: %w", e.ID, err)
+	}
+	return j, nil
+}
+
+// outcome is what the log remembers of an ended operation.
+type outcome struct {
+	State       State           `json:"state"`
+	Primary     region.PeerName `json:"primary,omitempty"`
+	Revision    int64           `json:"revision,omitempty"`
+	AlreadyDone bool            `json:"alreadyDone,omitempty"`
+	Reason      string          `json:"reason,omitempty"`
+	Peers       []string        `json:"peers,omitempty"`
+	Removal     bool            `json:"removal,omitempty"`
+	Mode        Mode            `json:"mode"`
+	Request     string          `json:"request,omitempty"`
+}
+
+func (o outcome) committed() bool { return o.State == Done || o.State == Committed }
+
+// entryKind names the code that can read an entry.
+func entryKind(gk schema.GroupKind, action protocol.Action) string {
+	return fmt.Sprintf("%s %s", action, gk)
+}
+
+// Describe says for people what a log entry of a Coordinator is about: the
+// action, the object and the primary's peer. An entry of something else gives
+// an error.
+func Describe(e wal.Entry) (Description, error) {
+	j, err := decodeJournal(e)
+	if err != nil {
+		return Description{}, err
+	}
+	return Description{
+		Operation: j.Operation.ID,
+		Action:    string(j.Operation.Action),
+		Kind:      j.groupKind(),
+		Key:       j.key(),
+		Primary:   region.PeerName(j.Record.Primary.Peer),
+	}, nil
+}
+
+// Description is a log entry for people.
+type Description struct {
+	Operation string
+	Action    string // "add", "update" or "remove"
+	Kind      schema.GroupKind
+	Key       types.NamespacedName
+	Primary   region.PeerName
+}

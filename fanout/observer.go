@@ -1,0 +1,58 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fanout
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/region"
+)
+
+// Observer receives what a Coordinator does. A nil Observer and any nil field
+// are fine. Hooks are called synchronously without a lock held, possibly from
+// many goroutines, and must return quickly.
+type Observer struct {
+	// Step is called before and after each command of the protocol.
+	Step func(ctx context.Context, e StepEvent)
+	// End is called when an operation has ended or its call returns.
+	End func(ctx context.Context, e EndEvent)
+}
+
+// StepEvent is one command of the protocol.
+type StepEvent struct {
+	Operation string
+	Kind      schema.GroupKind
+	Key       types.NamespacedName
+	Peer      region.PeerName // empty for the log
+	Verb      string          // "create", "read", "put", "delete", "begin", ...
+	Stage     string          // of the object that is written, if one is
+	Role      string          // of the object that is written, if one is
+	Done      bool            // false before the command, true after it
+	Code      string          // how it was answered, once done
+	Err       error           // why it failed, once done
+}
+
+// EndEvent is the end of an operation.
+type EndEvent struct {
+	Operation string
+	Kind      schema.GroupKind
+	Key       types.NamespacedName
+	State     State
+	Err       error
+}
+
+func (o *Observer) step(ctx context.Context, e StepEvent) {
+	if o != nil && o.Step != nil {
+		o.Step(ctx, e)
+	}
+}
+
+func (o *Observer) end(ctx context.Context, e EndEvent) {
+	if o != nil && o.End != nil {
+		o.End(ctx, e)
+	}
+}

@@ -1,0 +1,63 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fanout
+
+import (
+	"github.com/atoll-dev/atoll/region"
+)
+
+// State says how far an operation has come.
+type State string
+
+const (
+	// Reserving: it holds or takes names; nothing is in effect.
+	Reserving State = "Reserving"
+	// Committed: it is in effect and cannot be undone, but not every peer has
+	// confirmed yet. It goes on by itself.
+	Committed State = "Committed"
+	// Done: committed, and every peer has confirmed.
+	Done State = "Done"
+	// Aborting: it will not take effect; its reservations are being taken down.
+	Aborting State = "Aborting"
+	// Aborted: it never took effect and never will.
+	Aborted State = "Aborted"
+	// Ended: it is not in effect now, perhaps was for a while.
+	Ended State = "Ended"
+	// InDoubt: whether it took effect cannot be known yet.
+	InDoubt State = "InDoubt"
+)
+
+// PeerState says what an operation left in one peer.
+type PeerState string
+
+const (
+	// PeerPrimary: the object itself stands here.
+	PeerPrimary PeerState = "Primary"
+	// PeerGuard: a guard keeps the name.
+	PeerGuard PeerState = "Guard"
+	// PeerReplica: the object's content is in force here.
+	PeerReplica PeerState = "Replica"
+	// PeerGone: nothing of the name is left here.
+	PeerGone PeerState = "Gone"
+	// PeerPending: the peer has not confirmed; it will be brought along.
+	PeerPending PeerState = "Pending"
+)
+
+// Operation is one fan-out as it stands.
+type Operation struct {
+	// ID names the operation in logs, claims and errors.
+	ID string
+	// State says how far it has come.
+	State State
+	// Primary is the peer of the object that decides.
+	Primary region.PeerName
+	// Revision is the number of the content that the operation committed, for
+	// kinds that exist everywhere.
+	Revision int64
+	// AlreadyDone says that an earlier operation had the same effect, so that
+	// this one changed nothing.
+	AlreadyDone bool
+	// Peers are the outcomes by peer. One that has not confirmed has Err set.
+	Peers region.Results[PeerState]
+}

@@ -1,0 +1,134 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fanout
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/region"
+)
+
+// Options configure a Coordinator. The zero value works.
+type Options struct {
+	// Kinds are what may be fanned out; they are also needed to recover. Nil
+	// means ServiceClusters alone.
+	Kinds []Kind
+
+	// Scheme finds the kind of typed objects. Nil means the types of this
+	// module. Unstructured objects need none.
+	Scheme *runtime.Scheme
+
+	// Identity is how this coordinator is named to others, in claims and in
+	// error messages. It decides nothing. Zero means host name and process.
+	Identity string
+
+	// LeaseTimeout is how long the heartbeat of a rival may stand still before
+	// its reservation is taken down. Zero means 15 seconds. Safety does not
+	// depend on it: a lease decides only when somebody may try.
+	LeaseTimeout time.Duration
+
+	// CallTimeout bounds each request to a peer. Zero means 10 seconds.
+	CallTimeout time.Duration
+
+	// Cleanup bounds what an operation still does after its context has ended:
+	// taking down its own reservations, or finding out whether its commit was
+	// applied. Zero means 10 seconds.
+	Cleanup time.Duration
+
+	// SweepEvery is the pause between the passes of Start over all peers. Zero
+	// means one minute.
+	SweepEvery time.Duration
+
+	// MaxInFlight is how long a request whose answer was lost may still be
+	// applied by a peer. An aborted operation whose reservation may yet appear
+	// stays in the log for so long. Zero means 5 minutes. Safety does not
+	// depend on it: what appears late is dead and will be swept.
+	MaxInFlight time.Duration
+
+	// Observer receives what happens. Nil means nobody.
+	Observer *Observer
+}
+
+func (o Options) withDefaults() Options {
+	if o.Kinds == nil {
+		o.Kinds = []Kind{ServiceClusters()}
+	}
+	if o.Identity == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			host = "unknown"
+		}
+		o.Identity = fmt.Sprintf("%s/%d", host, os.Getpid())
+	}
+	for _, d := range []struct {
+		field *time.Duration
+		zero  time.Duration
+	}{
+		{&o.LeaseTimeout, 15 * time.Second},
+		{&o.CallTimeout, 10 * time.Second},
+		{&o.Cleanup, 10 * time.Second},
+		{&o.SweepEvery, time.Minute},
+		{&o.MaxInFlight, 5 * time.Minute},
+	} {
+		if *d.field == 0 {
+			*d.field = d.zero
+		}
+	}
+	return o
+}
+
+// Unreachable says what an operation does about a peer that does not answer.
+type Unreachable int
+
+const (
+	// Fail ends the operation without effect if it is not yet committed.
+	Fail Unreachable = iota
+	// Wait tries again until the context's deadline, then fails.
+	Wait
+	// Forward, for removals, leaves the peer behind: what it holds is dead once
+	// the primary is gone, and is swept when the peer answers again. An object
+	// that exists everywhere is not gone before every peer has confirmed, so
+	// there Forward means that Remove returns while the removal goes on.
+	Forward
+)
+
+// AddOptions tune one Add, Update, Agree or Plan.
+type AddOptions struct {
+	// Target is the peer in which the object comes into being. Required for
+	// kinds that exist once. For kinds that exist everywhere it names the
+	// primary; zero picks one.
+	Target region.PeerName
+
+	// IdempotencyKey makes a repeated call give the first call's answer, also
+	// after a restart. Zero means that each call is a request of its own.
+	IdempotencyKey string
+
+	// FieldManager owns the payload's fields after the commit, as if it had
+	// applied them. Zero means "atoll". The claim's fields are always ours.
+	FieldManager string
+
+	// Unreachable says what to do about peers that do not answer: Fail, the
+	// default, or Wait.
+	Unreachable Unreachable
+}
+
+// RemoveOptions tune one Remove.
+type RemoveOptions struct {
+	// UID, unless empty, is the UID of the primary that is to go; another
+	// object of the same name is left alone.
+	UID types.UID
+
+	// IdempotencyKey makes a repeated call give the first call's answer.
+	IdempotencyKey string
+
+	// Unreachable says what to do about peers that do not answer: Fail, the
+	// default, Wait or Forward. Once the removal is committed it goes on in any
+	// case.
+	Unreachable Unreachable
+}

@@ -1,0 +1,119 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fanout
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/fanout/v1alpha1"
+	"github.com/atoll-dev/atoll/region"
+)
+
+// InitPeers writes the first PeerSet of every peer of the Directory: all are
+// Active members. Every peer must answer. It is idempotent, and refuses with an
+// error that wraps ErrMembership, before it writes anything, if a peer has
+// another PeerSet already; peers are added to a ring by joining it. Two peers
+// that are one cluster are refused with region.ErrSameCluster.
+func (c *Coordinator) InitPeers(ctx context.Context) error {
+	peers, err := c.peers(ctx)
+	if err != nil {
+		return err
+	}
+	if err := c.distinct(ctx, peers); err != nil {
+		return err
+	}
+	uids, err := region.Each(ctx, c.directory, "read identity", region.All(), func(ctx context.Context, conn *region.Conn) (types.UID, error) {
+		return conn.UID(ctx)
+	})
+	if err != nil {
+		return err
+	}
+	var members []v1alpha1.Member
+	for o := range uids.All() {
+		members = append(members, v1alpha1.Member{Peer: string(o.Peer), UID: o.Value, State: v1alpha1.PeerActive})
+	}
+	present, err := region.Each(ctx, c.directory, "read the PeerSet", region.All(), func(ctx context.Context, conn *region.Conn) (*v1alpha1.PeerSet, error) {
+		set, err := getPeerSet(ctx, conn)
+		if isAbsent(err) {
+			return nil, nil
+		}
+		return set, explain(conn.Peer(), "read the PeerSet", err)
+	})
+	if err != nil {
+		return err
+	}
+	for o := range present.All() {
+		if o.Value != nil {
+			if problem := differs(o.Value, string(o.Peer), members); problem != "" {
+				return fmt.Errorf("%w: peer %s has a PeerSet already, in which %s", ErrMembership, o.Peer, problem)
+			}
+		}
+	}
+	_, err = region.Each(ctx, c.directory, "create the PeerSet", region.All(), func(ctx context.Context, conn *region.Conn) (struct{}, error) {
+		return struct{}{}, explain(conn.Peer(), "create the PeerSet", createPeerSet(ctx, conn, members))
+	})
+	return err
+}
+
+func createPeerSet(ctx context.Context, conn *region.Conn, members []v1alpha1.Member) error {
+	set := v1alpha1.PeerSet{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "PeerSet"},
+		ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.PeerSetName},
+		Spec:       v1alpha1.PeerSetSpec{Members: members, Epoch: 1},
+	}
+	for _, m := range members {
+		if m.Peer == string(conn.Peer()) {
+			set.Spec.Self = m
+		}
+	}
+	raw, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&set)
+	if err != nil {
+		return err
+	}
+	_, err = conn.Dynamic().Resource(peerSets).Create(ctx, &unstructured.Unstructured{Object: raw}, metav1.CreateOptions{FieldManager: fieldManager})
+	if apierrors.IsAlreadyExists(err) {
+		// Somebody initialised the ring at the same time.
+		got, err := getPeerSet(ctx, conn)
+		if err != nil {
+			return err
+		}
+		if problem := differs(got, string(conn.Peer()), members); problem != "" {
+			return fmt.Errorf("%w: %s", ErrMembership, problem)
+		}
+		return nil
+	}
+	return err
+}
+
+// differs says in what a PeerSet is not the one that peer would get.
+func differs(set *v1alpha1.PeerSet, peer string, members []v1alpha1.Member) string {
+	if set.Spec.Self.Peer != peer {
+		return fmt.Sprintf("it is called %s", set.Spec.Self.Peer)
+	}
+	var problems []string
+	for _, want := range members {
+		at := slices.IndexFunc(set.Spec.Members, func(m v1alpha1.Member) bool { return m.Peer == want.Peer })
+		switch {
+		case at < 0:
+			problems = append(problems, want.Peer+" is no member")
+		case set.Spec.Members[at].UID != want.UID:
+			problems = append(problems, fmt.Sprintf("%s is the cluster %s, and is %s now", want.Peer, set.Spec.Members[at].UID, want.UID))
+		}
+	}
+	for _, m := range set.Spec.Members {
+		if !slices.ContainsFunc(members, func(want v1alpha1.Member) bool { return want.Peer == m.Peer }) {
+			problems = append(problems, m.Peer+" is a member and not configured")
+		}
+	}
+	return strings.Join(problems, ", ")
+}

@@ -1,0 +1,176 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fanout
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/atoll-dev/atoll/fanout/internal/protocol"
+	"github.com/atoll-dev/atoll/wal"
+)
+
+// recoveries bounds how many operations are recovered at once.
+const recoveries = 16
+
+// Recover settles every open operation of the log, once: what was not committed
+// is taken down, what was committed goes forward. It returns the operations as
+// they stand then; the error joins one for each that could not be settled (an
+// *InDoubtError while a peer does not answer, a *wal.CorruptError for an entry
+// that cannot be read). It blocks until all have been tried, is idempotent, and
+// leaves alone what this Coordinator is working on.
+func (c *Coordinator) Recover(ctx context.Context) ([]*Operation, error) {
+	return c.recoverOpen(ctx, func(wal.Entry) bool { return true })
+}
+
+// recoverFirst settles what is open before a new operation begins. An operation
+// that cannot be settled now is left for later, with a pause, so that a dead
+// peer does not hold up every operation after it.
+func (c *Coordinator) recoverFirst(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, c.opts.Cleanup)
+	defer cancel()
+	_, _ = c.recoverOpen(ctx, func(e wal.Entry) bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return time.Now().After(c.rest[e.ID])
+	})
+}
+
+func (c *Coordinator) recoverOpen(ctx context.Context, due func(wal.Entry) bool) ([]*Operation, error) {
+	var (
+		entries []wal.Entry
+		errs    []error
+	)
+	for entry, err := range c.log.Open(ctx) {
+		switch {
+		case err != nil:
+			errs = append(errs, fmt.Errorf("write-ahead log: %w", err))
+		case due(entry):
+			entries = append(entries, entry)
+		}
+	}
+	operations := make([]*Operation, len(entries))
+	failures := make([]error, len(entries))
+	var g errgroup.Group
+	g.SetLimit(recoveries)
+	for i, entry := range entries {
+		g.Go(func() error {
+			operations[i], failures[i] = c.settleEntry(ctx, entry)
+			return nil
+		})
+	}
+	_ = g.Wait()
+	var settled []*Operation
+	for i, operation := range operations {
+		if operation != nil {
+			settled = append(settled, operation)
+		}
+		if unsettled(failures[i]) {
+			errs = append(errs, failures[i])
+		}
+	}
+	return settled, errors.Join(errs...)
+}
+
+// unsettled says whether err leaves an operation open, unlike one that tells how
+// it ended.
+func unsettled(err error) bool {
+	switch {
+	case err == nil, errors.Is(err, ErrAborted), errors.Is(err, ErrEnded), errors.Is(err, ErrNotFound):
+		return false
+	}
+	for _, ended := range []any{new(*HeldError), new(*ConflictError)} {
+		if errors.As(err, ended) {
+			return false
+		}
+	}
+	return true
+}
+
+// settleEntry settles one open operation of the log. It returns nil, nil for
+// one that this process is working on.
+func (c *Coordinator) settleEntry(ctx context.Context, entry wal.Entry) (*Operation, error) {
+	if !c.begin(entry.ID) {
+		return nil, nil
+	}
+	defer c.done(entry.ID)
+	j, err := decodeJournal(entry)
+	if err != nil {
+		return nil, err
+	}
+	kind, err := c.kindFor(j.groupKind())
+	if err != nil {
+		return nil, fmt.Errorf("operation %s: %w", entry.ID, err)
+	}
+	peers, err := c.peers(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("operation %s: %w", entry.ID, err)
+	}
+	op := j.Operation
+	op.Patience = protocol.Hasty
+	if op.Action != protocol.Add {
+		// Who the members are is read again; who is configured may have changed.
+		op.Peers = peers
+	}
+	r := c.runner(kind, j.key(), protocol.Recover(op, j.Record), j)
+	r.entry = entry
+	result, err := r.run(ctx)
+	if err == nil && result.Keep {
+		c.postpone(entry.ID)
+		over := result.Ending == protocol.Aborted || result.Ending == protocol.Ended
+		if over && time.Since(entry.Began) > c.opts.MaxInFlight {
+			// Nothing of it can be on its way any more.
+			err = c.log.End(context.WithoutCancel(ctx), r.entry, r.outcome())
+		}
+	}
+	return r.conclude(ctx, result, err)
+}
+
+// postpone keeps an operation that could not be settled from being tried again
+// before each new one.
+func (c *Coordinator) postpone(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.rest[id] = time.Now().Add(c.opts.LeaseTimeout)
+}
+
+// Outcome tells how the operation of that ID stands, or of that idempotency
+// key. An open one is settled first, as far as the peers answer. The error is
+// that of the operation itself, an *InDoubtError while it cannot be known, or
+// one that wraps wal.ErrNotFound if the log does not know it (any more).
+func (c *Coordinator) Outcome(ctx context.Context, id string) (*Operation, error) {
+	for entry, err := range c.log.Open(ctx) {
+		if err == nil && entry.ID == id {
+			return c.settleEntry(ctx, entry)
+		}
+	}
+	entry, err := c.log.Find(ctx, "operation/"+id)
+	if errors.Is(err, wal.ErrNotFound) {
+		entry, err = c.log.Find(ctx, id)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("operation %s: write-ahead log: %w", id, err)
+	}
+	if entry.Ended.IsZero() {
+		return c.settleEntry(ctx, entry)
+	}
+	var o outcome
+	if err := json.Unmarshal(entry.Outcome, &o); err != nil {
+		return nil, fmt.Errorf("outcome of operation %s: %w", id, err)
+	}
+	operation := o.operation(entry.ID, Kind{Mode: o.Mode})
+	switch o.State {
+	case Done, Committed:
+		return operation, nil
+	case Ended:
+		return operation, fmt.Errorf("operation %s: %w: %s", id, ErrEnded, o.Reason)
+	default:
+		return operation, fmt.Errorf("operation %s: %w: %s", id, ErrAborted, o.Reason)
+	}
+}

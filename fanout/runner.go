@@ -1,0 +1,203 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fanout
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/fanout/internal/protocol"
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/wal"
+)
+
+// lease is how many quanta make a lease.
+const lease = 60
+
+// errStalled would be a bug of the protocol: a machine that is not over and
+// waits for nothing.
+var errStalled = errors.New("protocol stalled: the machine waits for nothing")
+
+// runner carries one machine through: it executes commands against peers and
+// log and feeds back what came of them. It decides nothing.
+type runner struct {
+	coordinator *Coordinator
+	kind        Kind
+	key         types.NamespacedName
+	machine     *protocol.Machine
+	journal     journal
+	entry       wal.Entry // zero for sweeps, which have none
+
+	requestToken string // of the request's content
+
+	mu       sync.Mutex
+	contents map[string]content                    // by token
+	objects  map[string]*unstructured.Unstructured // as read, by incarnation
+	views    map[string]protocol.Object            // of objects, by incarnation
+	failures map[region.PeerName]error             // the last one of each peer
+}
+
+func (c *Coordinator) runner(kind Kind, key types.NamespacedName, machine *protocol.Machine, j journal) *runner {
+	r := &runner{
+		coordinator: c,
+		kind:        kind,
+		key:         key,
+		machine:     machine,
+		journal:     j,
+		contents:    map[string]content{},
+		objects:     map[string]*unstructured.Unstructured{},
+		views:       map[string]protocol.Object{},
+		failures:    map[region.PeerName]error{},
+	}
+	if token, err := j.Content.token(); err == nil && token != "" {
+		r.contents[token] = j.Content
+		r.requestToken = token
+	}
+	return r
+}
+
+// run executes commands until the machine is over. When ctx ends, the machine
+// is told so; what it still has to find out or to clean up happens within
+// Options.Cleanup.
+func (r *runner) run(ctx context.Context) (protocol.Result, error) {
+	stop, cancelAll := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancelAll()
+	var (
+		wg          sync.WaitGroup
+		replies     = make(chan protocol.Reply)
+		outstanding int
+		callCtx     = ctx
+		expired     = ctx.Done()
+	)
+	launch := func(commands []protocol.Command) {
+		for _, command := range commands {
+			outstanding++
+			call, cancel := context.WithCancel(callCtx)
+			detach := context.AfterFunc(stop, cancel)
+			write := r.prepare(command)
+			wg.Go(func() {
+				defer cancel()
+				defer detach()
+				reply := r.execute(call, command, write)
+				reply.Strand, reply.Seq = command.Strand, command.Seq
+				select {
+				case replies <- reply:
+				case <-stop.Done():
+				}
+			})
+		}
+	}
+	defer wg.Wait()
+	defer cancelAll()
+
+	launch(r.machine.Start())
+	for !r.machine.Over() {
+		if outstanding == 0 {
+			return r.machine.Result, errStalled
+		}
+		select {
+		case reply := <-replies:
+			outstanding--
+			launch(r.machine.Handle(reply))
+		case <-expired:
+			expired = nil
+			grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.coordinator.opts.Cleanup)
+			defer cancel()
+			callCtx = grace
+			launch(r.machine.Expire())
+		}
+	}
+	return r.machine.Result, nil
+}
+
+// logWrite is what a command writes to the log, taken while the machine stands
+// still.
+type logWrite struct {
+	entry   wal.Entry
+	outcome []byte
+	skip    bool
+	err     error
+}
+
+// prepare takes from the machine what a log command needs.
+func (r *runner) prepare(command protocol.Command) logWrite {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch command.Verb {
+	case protocol.Begin, protocol.Advance:
+		r.journal.Operation = r.machine.Op
+		r.journal.Record = r.machine.Record
+		e := r.entry
+		e.State = string(r.machine.Phase)
+		if ending := r.machine.Result.Ending; ending != protocol.Running {
+			e.State = string(ending)
+		} else if r.machine.Record.Committing {
+			e.State = "committing"
+		}
+		data, err := r.journal.encode()
+		e.Data = data
+		return logWrite{entry: e, err: err}
+	case protocol.Forget:
+		// A request that gave way goes on under the same entry.
+		return logWrite{entry: r.entry, outcome: r.outcome(), skip: r.machine.Result.Reason == protocol.GaveWay}
+	default:
+		return logWrite{}
+	}
+}
+
+// remember keeps an object as it was read or written, for later writes on it.
+func (r *runner) remember(obj *unstructured.Unstructured) (protocol.Object, error) {
+	o, c, err := r.kind.view(obj)
+	if err != nil {
+		return o, err
+	}
+	token, err := c.token()
+	if err != nil {
+		return o, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.objects[incarnation(o.UID, o.RV)] = obj
+	r.views[incarnation(o.UID, o.RV)] = o
+	if token != "" {
+		r.contents[token] = c
+	}
+	return o, nil
+}
+
+func (r *runner) recall(uid, rv string) (*unstructured.Unstructured, protocol.Object, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	obj, ok := r.objects[incarnation(uid, rv)]
+	return obj, r.views[incarnation(uid, rv)], ok
+}
+
+func (r *runner) content(token string) content {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return maps.Clone(r.contents[token])
+}
+
+func incarnation(uid, rv string) string { return uid + "@" + rv }
+
+func (r *runner) failed(peer region.PeerName, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.failures[peer] = err
+}
+
+func (r *runner) failure(peer region.PeerName) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.failures[peer]
+}
+
+// quantum is one pause of a machine.
+func (c *Coordinator) quantum() time.Duration { return c.opts.LeaseTimeout / lease }

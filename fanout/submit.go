@@ -1,0 +1,179 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fanout
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/fanout/internal/protocol"
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/wal"
+)
+
+// submit carries a request out, as one operation or, if it has to give way to
+// older rivals, as several after another.
+func (c *Coordinator) submit(ctx context.Context, req request) (*Operation, *runner, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, nil, fmt.Errorf("%s %s %s: %w: %w", req.action, req.kind.Kind, keyString(req.key), ErrAborted, err)
+	}
+	peers, err := c.peers(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if req.action != protocol.Remove {
+		if err := c.distinct(ctx, peers); err != nil {
+			return nil, nil, err
+		}
+	}
+	start := time.Now()
+	id := newOperationID(start)
+	op, content, err := c.operation(req, peers, start, id)
+	if err != nil {
+		return nil, nil, err
+	}
+	c.recoverFirst(ctx)
+	logKey, first, err := c.earlier(ctx, req, op, id)
+	if err != nil || first != nil {
+		return first, c.runner(req.kind, req.key, protocol.New(op), journal{Operation: op}), err
+	}
+	if !c.begin(id) {
+		return nil, nil, fmt.Errorf("operation ID %s is in use", id)
+	}
+	defer c.done(id)
+	j := journal{
+		Group:        req.kind.Resource.Group,
+		Kind:         req.kind.Kind,
+		Namespace:    req.key.Namespace,
+		Name:         req.key.Name,
+		Operation:    op,
+		Content:      content,
+		FieldManager: req.fieldManager,
+		Request:      fingerprint(req, op),
+	}
+	entry := wal.Entry{
+		ID:    id,
+		Kind:  entryKind(req.kind.GroupKind(), req.action),
+		Key:   logKey,
+		Owner: c.opts.Identity,
+		Began: start,
+	}
+	for {
+		r := c.runner(req.kind, req.key, protocol.New(op), j)
+		r.entry = entry
+		result, err := r.run(ctx)
+		entry = r.entry
+		if err == nil && result.Reason == protocol.GaveWay && !result.Keep && ctx.Err() == nil {
+			c.outlast(ctx, req.kind, req.key, result)
+			if ctx.Err() == nil {
+				op.ID = newOperationID(time.Now())
+				j.Operation = op
+				j.Attempt++
+				continue
+			}
+		}
+		if result.Reason == protocol.GaveWay && !result.Keep {
+			if err := c.log.End(context.WithoutCancel(ctx), entry, r.outcome()); err != nil {
+				return nil, nil, fmt.Errorf("write-ahead log: %w", err)
+			}
+		}
+		operation, err := r.conclude(ctx, result, err)
+		return operation, r, err
+	}
+}
+
+// outlast waits, holding nothing, until the older rival that a request gave way
+// to is no longer pending, or takes it down once its lease has run out.
+func (c *Coordinator) outlast(ctx context.Context, kind Kind, key types.NamespacedName, result protocol.Result) {
+	obj := kind.object(key, nil)
+	// Whatever comes of it, the next attempt looks for itself.
+	_, _ = c.sweepOne(ctx, kind, region.PeerName(result.HolderAt), obj, result.Holder, true)
+}
+
+// distinct refuses peers that are one cluster under two names. A peer that does
+// not say who it is will say so to the operation.
+func (c *Coordinator) distinct(ctx context.Context, peers []string) error {
+	ctx, cancel := context.WithTimeout(ctx, c.opts.CallTimeout)
+	defer cancel()
+	uids, _ := region.Each(ctx, c.directory, "read identity", region.BestEffort(), func(ctx context.Context, conn *region.Conn) (types.UID, error) {
+		return conn.UID(ctx)
+	})
+	first := map[types.UID]region.PeerName{}
+	for o := range uids.All() {
+		if o.Err != nil {
+			continue
+		}
+		if other, ok := first[o.Value]; ok {
+			return fmt.Errorf("%w: %s and %s (kube-system has UID %s): configure it under one name", region.ErrSameCluster, other, o.Peer, o.Value)
+		}
+		first[o.Value] = o.Peer
+	}
+	return nil
+}
+
+// fingerprint identifies what a request asks for.
+func fingerprint(req request, op protocol.Operation) string {
+	sum, err := hash(req.action, req.kind.GroupKind().String(), keyString(req.key), op.Payload, req.target, req.uid)
+	if err != nil {
+		return ""
+	}
+	return sum
+}
+
+// earlier looks the idempotency key up. It returns the key for a new entry, or
+// the answer of the operation that was committed under it. A key whose
+// operation came to nothing may be used again.
+func (c *Coordinator) earlier(ctx context.Context, req request, op protocol.Operation, id string) (string, *Operation, error) {
+	if req.idempotencyKey == "" {
+		return "operation/" + id, nil, nil
+	}
+	for n := 0; ; n++ {
+		key := req.idempotencyKey
+		if n > 0 {
+			key = fmt.Sprintf("%s#%d", req.idempotencyKey, n)
+		}
+		entry, err := c.log.Find(ctx, key)
+		switch {
+		case errors.Is(err, wal.ErrNotFound):
+			return key, nil, nil
+		case err != nil:
+			return "", nil, fmt.Errorf("write-ahead log: %w", err)
+		case entry.Ended.IsZero():
+			operation, err := c.settleEntry(ctx, entry)
+			if err != nil && !errors.Is(err, ErrAborted) && !errors.Is(err, ErrEnded) {
+				return "", operation, err
+			}
+			if entry, err = c.log.Find(ctx, key); err != nil || entry.Ended.IsZero() {
+				return "", operation, errors.Join(err, &InDoubtError{Operation: entry.ID, Settles: "repeat the call", Err: err})
+			}
+		}
+		var o outcome
+		if err := json.Unmarshal(entry.Outcome, &o); err != nil {
+			return "", nil, fmt.Errorf("outcome of operation %s: %w", entry.ID, err)
+		}
+		if o.Request != "" && o.Request != fingerprint(req, op) {
+			return "", nil, fmt.Errorf("idempotency key %q was used by operation %s for another request: choose a new key", req.idempotencyKey, entry.ID)
+		}
+		if o.committed() {
+			return "", o.operation(entry.ID, req.kind), nil
+		}
+	}
+}
+
+// agreed reads the object that was agreed on from its primary.
+func (c *Coordinator) agreed(ctx context.Context, r *runner, op *Operation) (*unstructured.Unstructured, error) {
+	conn, err := c.directory.Conn(op.Primary)
+	if err != nil {
+		return nil, err
+	}
+	obj, err := r.resource(conn).Get(ctx, r.key.Name, metav1.GetOptions{})
+	return obj, explain(op.Primary, "read "+keyString(r.key), err)
+}

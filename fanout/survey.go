@@ -1,0 +1,138 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fanout
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/fanout/internal/protocol"
+	"github.com/atoll-dev/atoll/region"
+)
+
+// met is an object under the protocol as a survey found it.
+type met struct {
+	obj  *unstructured.Unstructured
+	view protocol.Object
+	bad  error // it cannot be read as the protocol's
+}
+
+// survey is what all peers hold of one kind.
+type survey struct {
+	kind   Kind
+	peers  []string // that answered, sorted
+	unread map[string]error
+	// early and late are two looks at every peer, by key and peer. The second
+	// look at any peer began after the first look at all: a primary as the late
+	// look shows it was read after any secondary of the early one.
+	early, late map[types.NamespacedName]map[string]met
+	sets        map[string]protocol.PeerSet
+}
+
+// look surveys the kind in all peers of the directory.
+func (c *Coordinator) look(ctx context.Context, kind Kind, peers []string) survey {
+	s := survey{kind: kind, unread: map[string]error{}, sets: map[string]protocol.PeerSet{}}
+	s.early = c.listAll(ctx, kind, peers, &s)
+	s.late = c.listAll(ctx, kind, peers, &s)
+	for _, p := range peers {
+		if s.unread[p] == nil {
+			s.peers = append(s.peers, p)
+		}
+	}
+	return s
+}
+
+func (c *Coordinator) listAll(ctx context.Context, kind Kind, peers []string, s *survey) map[types.NamespacedName]map[string]met {
+	var (
+		mu    sync.Mutex
+		wg    sync.WaitGroup
+		found = map[types.NamespacedName]map[string]met{}
+	)
+	for _, peer := range peers {
+		wg.Go(func() {
+			list, set, err := c.listPeer(ctx, kind, region.PeerName(peer))
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				s.unread[peer] = err
+				return
+			}
+			s.sets[peer] = set
+			for i := range list {
+				key := objectKey(&list[i])
+				if found[key] == nil {
+					found[key] = map[string]met{}
+				}
+				view, _, err := kind.view(&list[i])
+				found[key][peer] = met{obj: &list[i], view: view, bad: err}
+			}
+		})
+	}
+	wg.Wait()
+	return found
+}
+
+// pageSize bounds one answer of a peer.
+const pageSize = 500
+
+func (c *Coordinator) listPeer(ctx context.Context, kind Kind, peer region.PeerName) ([]unstructured.Unstructured, protocol.PeerSet, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.opts.CallTimeout)
+	defer cancel()
+	conn, err := c.directory.Conn(peer)
+	if err != nil {
+		return nil, protocol.PeerSet{}, explain(peer, "connect", err)
+	}
+	set, err := getPeerSet(ctx, conn)
+	if err != nil {
+		return nil, protocol.PeerSet{}, explain(peer, "read the PeerSet", err)
+	}
+	var (
+		items []unstructured.Unstructured
+		opts  = metav1.ListOptions{Limit: pageSize}
+	)
+	for {
+		list, err := conn.Dynamic().Resource(kind.Resource).List(ctx, opts)
+		if err != nil {
+			return nil, protocol.PeerSet{}, explain(peer, "list "+kind.Resource.Resource, err)
+		}
+		items = append(items, list.Items...)
+		if opts.Continue = list.GetContinue(); opts.Continue == "" {
+			return items, viewPeerSet(set), nil
+		}
+	}
+}
+
+// keys are all keys that were met, in order.
+func (s survey) keys() []types.NamespacedName {
+	all := maps.Clone(s.early)
+	if all == nil {
+		all = map[types.NamespacedName]map[string]met{}
+	}
+	for key := range s.late {
+		if _, ok := all[key]; !ok {
+			all[key] = nil
+		}
+	}
+	return slices.SortedFunc(maps.Keys(all), func(a, b types.NamespacedName) int {
+		if a.Namespace != b.Namespace {
+			if a.Namespace < b.Namespace {
+				return -1
+			}
+			return 1
+		}
+		if a.Name < b.Name {
+			return -1
+		}
+		if a.Name > b.Name {
+			return 1
+		}
+		return 0
+	})
+}

@@ -1,0 +1,98 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fanout
+
+import (
+	"context"
+	"errors"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/atoll-dev/atoll/fanout/internal/protocol"
+	"github.com/atoll-dev/atoll/region"
+)
+
+// sweepers bounds how many objects are swept at once.
+const sweepers = 16
+
+// Sweep passes over all peers once and does what anybody does who meets a
+// leftover: what is dead goes, missing guards and replicas come, committed
+// removals end. A reservation that is alive is watched for one lease and taken
+// down if it shows no sign of life. Sweep blocks, changes nothing that is as it
+// should be, and may run in any number of processes. The error joins what could
+// not be read or mended.
+func (c *Coordinator) Sweep(ctx context.Context) (swept int, err error) {
+	peers, err := c.peers(ctx)
+	if err != nil {
+		return 0, err
+	}
+	var errs []error
+	for _, kind := range c.opts.Kinds {
+		s := c.look(ctx, kind, peers)
+		for _, err := range s.unread {
+			errs = append(errs, err)
+		}
+		n, err := c.mend(ctx, kind, s.examine())
+		swept += n
+		errs = append(errs, err)
+	}
+	return swept, errors.Join(errs...)
+}
+
+// mend sweeps the objects that findings name, each once.
+func (c *Coordinator) mend(ctx context.Context, kind Kind, findings []finding) (int, error) {
+	type place struct {
+		peer string
+		uid  string
+	}
+	var (
+		seen = map[place]bool{}
+		errs = make([]error, len(findings))
+		g    errgroup.Group
+	)
+	g.SetLimit(sweepers)
+	for i, f := range findings {
+		at := place{f.mendAt, f.mend.view.UID}
+		if f.mend.obj == nil || seen[at] {
+			continue
+		}
+		seen[at] = true
+		g.Go(func() error {
+			_, errs[i] = c.sweepOne(ctx, kind, region.PeerName(f.mendAt), f.mend.obj, f.mend.view, true)
+			return nil
+		})
+	}
+	_ = g.Wait()
+	return len(seen), errors.Join(errs...)
+}
+
+// sweepOne sweeps one object that was met in peer. With watch it stays until a
+// reservation's lease has run out or its operation has ended.
+func (c *Coordinator) sweepOne(ctx context.Context, kind Kind, peer region.PeerName, obj *unstructured.Unstructured, view protocol.Object, watch bool) (protocol.Result, error) {
+	peers, err := c.peers(ctx)
+	if err != nil {
+		return protocol.Result{}, err
+	}
+	op := protocol.Operation{
+		ID:          view.Claim.Operation,
+		Action:      protocol.Sweep,
+		Mode:        protocol.Mode(kind.Mode),
+		Coordinator: c.opts.Identity,
+		Peers:       peers,
+		Target:      string(peer),
+		Met:         view,
+		Inert:       kind.Inert != nil,
+		Holds:       len(kind.Holds) > 0,
+		Lease:       lease,
+		Watch:       watch,
+	}
+	r := c.runner(kind, objectKey(obj), protocol.New(op), journal{Operation: op})
+	if view.UID != "" && obj.GetUID() != "" {
+		if _, err := r.remember(obj); err != nil {
+			return protocol.Result{}, err
+		}
+	}
+	return r.run(ctx)
+}

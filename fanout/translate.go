@@ -1,0 +1,184 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fanout
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/fanout/internal/protocol"
+	"github.com/atoll-dev/atoll/fanout/v1alpha1"
+)
+
+// view is what the protocol sees of obj.
+func (k Kind) view(obj *unstructured.Unstructured) (protocol.Object, content, error) {
+	state, err := k.Claim.read(obj)
+	if err != nil {
+		return protocol.Object{}, nil, fmt.Errorf("%s %s: %w", k.Kind, objectKey(obj), err)
+	}
+	o := protocol.Object{
+		UID:         string(obj.GetUID()),
+		RV:          obj.GetResourceVersion(),
+		Terminating: obj.GetDeletionTimestamp() != nil,
+		Created:     obj.GetCreationTimestamp().Unix(),
+	}
+	for _, f := range obj.GetFinalizers() {
+		if f == v1alpha1.PrimaryFinalizer {
+			o.Finalizer = true
+		} else {
+			o.Foreign = true
+		}
+	}
+	c := k.content(obj)
+	if o.Payload, err = c.token(); err != nil {
+		return protocol.Object{}, nil, err
+	}
+	if state == nil || state.Claim == nil {
+		return o, c, nil
+	}
+	read(&o, state)
+	if k.Inert != nil && o.Stage == protocol.Reserved {
+		o.Payload = ""
+	}
+	return o, c, nil
+}
+
+func read(o *protocol.Object, state *v1alpha1.Fanout) {
+	c := state.Claim
+	o.Claimed = true
+	o.Claim = protocol.Claim{
+		Operation:   c.Operation,
+		Coordinator: c.Coordinator,
+		Digest:      c.Digest,
+		Start:       c.Start.UnixMicro(),
+		Epoch:       c.Epoch,
+		Primary:     c.Role == v1alpha1.RolePrimary,
+		Peer:        c.Peer,
+		Target:      c.Target,
+	}
+	if c.Primary != nil {
+		o.Claim.Of = protocol.Ref{Peer: c.Primary.Peer, UID: string(c.Primary.UID)}
+	}
+	o.Stage = protocol.Stage(state.Stage)
+	o.Heartbeat = state.Heartbeat
+	if state.Removal != nil {
+		o.Removal = state.Removal.Operation
+	}
+	if r := state.Revision; r != nil {
+		o.Revision = protocol.Revision{Number: r.Number, Operation: r.Operation, Digest: r.Digest}
+	}
+	for _, h := range state.History {
+		o.History = append(o.History, protocol.Revision{Number: h.Number, Operation: h.Operation})
+	}
+	if h := state.Home; h != nil {
+		o.Home = protocol.Home{Ref: protocol.Ref{Peer: h.Peer, UID: string(h.UID)}, Term: h.Term, Yielded: h.Yielded}
+	}
+}
+
+// state is the protocol's part of an object as o has it.
+func state(o protocol.Object, removedAt time.Time) *v1alpha1.Fanout {
+	c := o.Claim
+	role := v1alpha1.RoleSecondary
+	if c.Primary {
+		role = v1alpha1.RolePrimary
+	}
+	f := &v1alpha1.Fanout{
+		Claim: &v1alpha1.Claim{
+			Operation:   c.Operation,
+			Coordinator: c.Coordinator,
+			Digest:      c.Digest,
+			Start:       metav1.NewMicroTime(time.UnixMicro(c.Start).UTC()),
+			Epoch:       c.Epoch,
+			Role:        role,
+			Peer:        c.Peer,
+			Target:      c.Target,
+		},
+		Stage:     v1alpha1.Stage(o.Stage),
+		Heartbeat: o.Heartbeat,
+	}
+	if c.Of != (protocol.Ref{}) {
+		f.Claim.Primary = &v1alpha1.ObjectRef{Peer: c.Of.Peer, UID: types.UID(c.Of.UID)}
+	}
+	if o.Removal != "" {
+		f.Removal = &v1alpha1.Removal{
+			Operation:   o.Removal,
+			Coordinator: "",
+			Start:       metav1.NewMicroTime(removedAt.UTC()),
+		}
+	}
+	if o.Revision != (protocol.Revision{}) {
+		f.Revision = &v1alpha1.Revision{Number: o.Revision.Number, Operation: o.Revision.Operation, Digest: o.Revision.Digest}
+	}
+	for _, h := range o.History {
+		f.History = append(f.History, v1alpha1.HistoryEntry{Number: h.Number, Operation: h.Operation})
+	}
+	if o.Home.Term > 0 {
+		f.Home = &v1alpha1.Home{Peer: o.Home.Peer, UID: types.UID(o.Home.UID), Term: o.Home.Term, Yielded: o.Home.Yielded}
+	}
+	return f
+}
+
+// born makes the object that a create sends: o, with its content if it carries
+// one.
+func (k Kind) born(key types.NamespacedName, o protocol.Object, c content) (*unstructured.Unstructured, error) {
+	obj := k.object(key, c)
+	if k.Inert != nil {
+		if err := k.Inert(obj); err != nil {
+			return nil, fmt.Errorf("making %s %s inert: %w", k.Kind, keyString(key), err)
+		}
+	}
+	if err := k.Claim.write(obj, state(o, time.Time{})); err != nil {
+		return nil, err
+	}
+	return obj, nil
+}
+
+// changed makes the object that a put sends: base as it was read, with what o
+// says of it. The content is replaced only if o has another.
+func (k Kind) changed(base *unstructured.Unstructured, was, o protocol.Object, c content, now time.Time) (*unstructured.Unstructured, error) {
+	obj := base.DeepCopy()
+	if was.Payload != o.Payload {
+		k.fill(obj, c)
+	}
+	f := state(o, now)
+	if old, err := k.Claim.read(base); err != nil {
+		return nil, err
+	} else if old != nil && old.Removal != nil && was.Removal == o.Removal {
+		f.Removal = old.Removal
+	}
+	if err := k.Claim.write(obj, f); err != nil {
+		return nil, err
+	}
+	finalizers := slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(f string) bool { return f == v1alpha1.PrimaryFinalizer })
+	if o.Finalizer {
+		finalizers = append(finalizers, v1alpha1.PrimaryFinalizer)
+	}
+	if was.Finalizer != o.Finalizer {
+		obj.SetFinalizers(finalizers)
+	}
+	return obj, nil
+}
+
+func objectKey(obj *unstructured.Unstructured) types.NamespacedName {
+	return types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()}
+}
+
+func viewPeerSet(set *v1alpha1.PeerSet) protocol.PeerSet {
+	member := func(m v1alpha1.Member) protocol.Member {
+		return protocol.Member{Peer: m.Peer, UID: string(m.UID), State: string(m.State)}
+	}
+	out := protocol.PeerSet{Self: member(set.Spec.Self), Epoch: set.Spec.Epoch}
+	for _, m := range set.Spec.Members {
+		out.Members = append(out.Members, member(m))
+	}
+	for _, d := range set.Spec.Departed {
+		out.Departed = append(out.Departed, d.Peer)
+	}
+	return out
+}
