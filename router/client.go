@@ -1,0 +1,83 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package router
+
+import (
+	"fmt"
+
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+
+	"github.com/atoll-dev/atoll/region"
+)
+
+// Client is a region.API with a caller's identity. It is safe for concurrent use. What its requests return beyond the
+// peer's own answers are *region.Error: region.ErrUnknownRegion, region.ErrUnavailable.
+type Client struct {
+	api       region.API
+	transport *clientTransport
+}
+
+// Dynamic returns a client of the region as the identity.
+func (c *Client) Dynamic() dynamic.Interface { return c.api.Dynamic() }
+
+// Metadata returns a client of the region as the identity.
+func (c *Client) Metadata() metadata.Interface { return c.api.Metadata() }
+
+// Discovery returns a client of what the region's peer serves to the identity. Its calls end after 32 seconds.
+func (c *Client) Discovery() region.Discovery { return c.api.Discovery() }
+
+// Client returns the API of region k as id sees it. It does no I/O, and k may be served by nobody yet: the peer is found
+// at each request, so the Client follows the region when it moves to another peer. Open watches then end, and a list or
+// watch from an older resourceVersion gets 410 Gone, so that informers start afresh instead of mixing two histories.
+// Errors: k is no region's name, or id is refused.
+func (r *Router) Client(k region.Key, id Identity) (*Client, error) {
+	if err := k.Validate(); err != nil {
+		return nil, fmt.Errorf("router: %w", err)
+	}
+	if err := id.check(r.opts.Groups); err != nil {
+		return nil, fmt.Errorf("router: client of region %s: %w", k, err)
+	}
+	c := &Client{transport: newTransport(r, k, id)}
+	config := c.Config()
+	config.UserAgent = rest.DefaultKubernetesUserAgent()
+	api, err := region.APIFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("router: client of region %s: %w", k, err)
+	}
+	c.api = api
+	return c, nil
+}
+
+// Config returns a configuration for any client-go client, with this identity: everything but upgraded streams. It is a
+// copy. Credentials and impersonation that are set in it are removed from the requests.
+func (c *Client) Config() *rest.Config {
+	config := &rest.Config{
+		Host:      fmt.Sprintf("https://%s.invalid", c.transport.key),
+		Transport: c.transport,
+		QPS:       -1,
+	}
+	if conn, err := c.transport.conn(); err == nil {
+		config.ContentConfig = conn.Config().ContentConfig
+	}
+	return config
+}
+
+// StreamConfig returns a plain configuration with this identity for SPDY and WebSocket, as of this moment. Use it for one
+// stream and drop it. For Self and Impersonate it holds the library's credentials. Errors: region.ErrUnknownRegion,
+// region.ErrUnknownPeer.
+func (c *Client) StreamConfig() (*rest.Config, error) {
+	conn, err := c.transport.conn()
+	if err != nil {
+		return nil, err
+	}
+	config, err := conn.StreamConfig()
+	if err != nil {
+		return nil, &region.Error{Peer: conn.Peer(), Region: c.transport.key, Op: "stream", Err: err}
+	}
+	return c.transport.id.stream(config), nil
+}
+
+var _ region.API = (*Client)(nil)

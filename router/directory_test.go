@@ -1,0 +1,146 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package router
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/rest"
+
+	"github.com/atoll-dev/atoll/region"
+)
+
+var eu = region.Key{Provider: "loodse", Name: "eu-west-1"}
+
+// server answers like a peer, and tells what it was asked.
+type server struct {
+	mu       sync.Mutex
+	requests []*http.Request
+	conn     *region.Conn
+}
+
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	s.requests = append(s.requests, r)
+	s.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	if isWatch(r) {
+		_, _ = fmt.Fprintln(w, `{"type":"ADDED","object":{"kind":"CouchDB","apiVersion":"eu-west-1.loodse/v1","metadata":{"name":"a","resourceVersion":"7"}}}`)
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+		return
+	}
+	_, _ = fmt.Fprint(w, `{"kind":"CouchDBList","apiVersion":"eu-west-1.loodse/v1","metadata":{"resourceVersion":"5"},"items":[]}`)
+}
+
+func (s *server) last(t *testing.T) *http.Request {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	require.NotEmpty(t, s.requests)
+	return s.requests[len(s.requests)-1]
+}
+
+func (s *server) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.requests)
+}
+
+// newServer is a peer whose own credential is the token "library".
+func newServer(t *testing.T, name region.PeerName) *server {
+	t.Helper()
+	s := &server{}
+	listening := httptest.NewServer(s)
+	t.Cleanup(func() {
+		listening.CloseClientConnections()
+		listening.Close()
+		http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+	})
+	creds, err := region.FromConfig(&rest.Config{Host: listening.URL, BearerToken: "library"})
+	require.NoError(t, err)
+	s.conn, err = region.NewConn(region.Peer{Name: name, Credentials: creds}, region.ConnOptions{})
+	require.NoError(t, err)
+	return s
+}
+
+// directory is a region.Directory whose regions can be moved.
+type directory struct {
+	mu       sync.Mutex
+	snapshot *region.Snapshot
+	next     chan struct{}
+	conns    map[region.PeerName]*region.Conn
+}
+
+func newDirectory(t *testing.T, servers ...*server) *directory {
+	t.Helper()
+	d := &directory{conns: make(map[region.PeerName]*region.Conn), next: make(chan struct{})}
+	for _, s := range servers {
+		d.conns[s.conn.Peer()] = s.conn
+	}
+	d.serve(t, nil)
+	return d
+}
+
+// serve makes each region be served by the peer named.
+func (d *directory) serve(t *testing.T, regions map[region.Key]region.PeerName) {
+	t.Helper()
+	var peers []region.Peer
+	for name := range d.conns {
+		p := region.Peer{Name: name}
+		for k, owner := range regions {
+			if owner == name {
+				p.Regions = append(p.Regions, k)
+			}
+		}
+		peers = append(peers, p)
+	}
+	s, err := region.NewSnapshot(peers...)
+	require.NoError(t, err)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.snapshot = s
+	close(d.next)
+	d.next = make(chan struct{})
+}
+
+func (d *directory) present() (*region.Snapshot, <-chan struct{}) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.snapshot, d.next
+}
+
+func (d *directory) Snapshot() *region.Snapshot {
+	s, _ := d.present()
+	return s
+}
+
+func (d *directory) Watch(ctx context.Context) iter.Seq[*region.Snapshot] {
+	return func(yield func(*region.Snapshot) bool) {
+		for ctx.Err() == nil {
+			s, next := d.present()
+			if !yield(s) {
+				return
+			}
+			select {
+			case <-next:
+			case <-ctx.Done():
+			}
+		}
+	}
+}
+
+func (d *directory) Conn(name region.PeerName) (*region.Conn, error) {
+	if c, ok := d.conns[name]; ok {
+		return c, nil
+	}
+	return nil, region.ErrUnknownPeer
+}

@@ -1,0 +1,101 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package router
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/atoll-dev/atoll/region"
+)
+
+// maxPaths bounds what a history remembers. Beyond it, it forgets; the worst that follows is one list more.
+const maxPaths = 4096
+
+// history knows which connection each collection was last listed over. Resource versions mean nothing to another
+// cluster.
+type history struct {
+	mu    sync.Mutex
+	first *region.Conn // where versions of unknown origin are from; nil once that cannot be said
+	moved bool
+	lists map[string]*region.Conn
+}
+
+func newHistory() *history { return &history{lists: make(map[string]*region.Conn)} }
+
+// foreign says whether req continues from a version of another connection.
+func (h *history) foreign(conn *region.Conn, req *http.Request) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.first == nil {
+		h.first = conn
+	}
+	h.moved = h.moved || conn != h.first
+	if req.Method != http.MethodGet {
+		return false
+	}
+	query := req.URL.Query()
+	if v := query.Get("resourceVersion"); (v == "" || v == "0") && query.Get("continue") == "" {
+		return false
+	}
+	if listed, ok := h.lists[req.URL.Path]; ok {
+		return listed != conn
+	}
+	return h.moved
+}
+
+// note remembers where a collection was listed from its beginning.
+func (h *history) note(conn *region.Conn, req *http.Request, resp *http.Response) {
+	if req.Method != http.MethodGet || resp.StatusCode != http.StatusOK || !isCollection(req.URL.Path) {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.lists) >= maxPaths {
+		clear(h.lists)
+	}
+	h.lists[req.URL.Path] = conn
+}
+
+// isCollection says whether path may be a collection's: .../VERSION/RESOURCE or .../VERSION/namespaces/NS/RESOURCE.
+func isCollection(path string) bool {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	switch {
+	case len(parts) > 2 && parts[0] == "api":
+		parts = parts[2:]
+	case len(parts) > 3 && parts[0] == "apis":
+		parts = parts[3:]
+	default:
+		return false
+	}
+	return len(parts) == 1 || len(parts) == 3 && parts[0] == "namespaces"
+}
+
+func isWatch(req *http.Request) bool {
+	if req.Method != http.MethodGet {
+		return false
+	}
+	w := req.URL.Query().Get("watch")
+	return w == "true" || w == "1"
+}
+
+// gone is what an API server says of a version that it no longer knows.
+func gone(req *http.Request, k region.Key) *http.Response {
+	body, _ := json.Marshal(metav1.Status{ // plain data: it cannot fail
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+		Status:   metav1.StatusFailure, Reason: metav1.StatusReasonExpired, Code: http.StatusGone,
+		Message: fmt.Sprintf("region %s moved to another peer; the resourceVersion is of the former one", k),
+	})
+	return &http.Response{
+		Status: "410 Gone", StatusCode: http.StatusGone, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: req,
+		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)),
+	}
+}

@@ -1,0 +1,145 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package router
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"sync/atomic"
+
+	"github.com/atoll-dev/atoll/region"
+)
+
+// clientTransport carries the requests of one Client.
+type clientTransport struct {
+	router  *Router
+	key     region.Key
+	id      Identity
+	history *history
+	bound   atomic.Pointer[binding] // the last one used
+}
+
+// binding is a connection made to speak as the Client's identity.
+type binding struct {
+	conn *region.Conn
+	rt   http.RoundTripper
+}
+
+func newTransport(r *Router, k region.Key, id Identity) *clientTransport {
+	return &clientTransport{router: r, key: k, id: id, history: newHistory()}
+}
+
+func (t *clientTransport) conn() (*region.Conn, error) {
+	return t.router.conn(context.Background(), t.key)
+}
+
+// RoundTrip finds the peer, removes what req says of an identity, and sends it as the Client's.
+func (t *clientTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	conn, err := t.router.conn(req.Context(), t.key)
+	if err != nil {
+		t.router.opts.Observer.routed(req.Context(), RouteEvent{Region: t.key, Err: err})
+		closeBody(req)
+		return nil, err
+	}
+	t.router.opts.Observer.routed(req.Context(), RouteEvent{Region: t.key, Peer: conn.Peer()})
+	if t.history.foreign(conn, req) {
+		closeBody(req)
+		return gone(req, t.key), nil
+	}
+	watch := isWatch(req)
+	var follow *follower
+	out := req.Clone(req.Context())
+	if watch {
+		follow, out = t.follow(conn, req)
+	}
+	strip(out.Header)
+	resp, err := t.speak(conn).RoundTrip(out)
+	if err != nil {
+		follow.stop()
+		return nil, &region.Error{Peer: conn.Peer(), Region: t.key, Op: req.Method, Err: inner(err, conn.Peer())}
+	}
+	t.history.note(conn, req, resp)
+	if watch {
+		resp.Body = &watchBody{ReadCloser: resp.Body, follower: follow}
+	}
+	resp.Request = req
+	return resp, nil
+}
+
+func (t *clientTransport) speak(conn *region.Conn) http.RoundTripper {
+	if b := t.bound.Load(); b != nil && b.conn == conn {
+		return b.rt
+	}
+	b := &binding{conn: conn, rt: t.id.wrap(conn.Config().Transport, conn.CallerTransport())}
+	t.bound.Store(b)
+	return b.rt
+}
+
+// inner takes off the layer that names the peer, for one that names the region too.
+func inner(err error, peer region.PeerName) error {
+	if e, ok := err.(*region.Error); ok && e.Peer == peer { //nolint:errorlint // only the outermost
+		return e.Err
+	}
+	return err
+}
+
+func closeBody(req *http.Request) {
+	if req.Body != nil {
+		_ = req.Body.Close()
+	}
+}
+
+var errMoved = errors.New("the region moved to another peer")
+
+// follower ends a watch when its region is no longer served by the connection that it runs on.
+type follower struct {
+	ctx    func() error // why the watch ended
+	cancel context.CancelCauseFunc
+	done   chan struct{}
+}
+
+func (t *clientTransport) follow(conn *region.Conn, req *http.Request) (*follower, *http.Request) {
+	ctx, cancel := context.WithCancelCause(req.Context())
+	f := &follower{ctx: func() error { return context.Cause(ctx) }, cancel: cancel, done: make(chan struct{})}
+	go func() {
+		defer close(f.done)
+		for range t.router.directory.Watch(ctx) {
+			if now, err := t.conn(); err != nil || now != conn {
+				cancel(errMoved)
+				return
+			}
+		}
+	}()
+	return f, req.Clone(ctx)
+}
+
+// stop ends the follower and waits for it. A nil follower is stopped already.
+func (f *follower) stop() {
+	if f != nil {
+		f.cancel(context.Canceled)
+		<-f.done
+	}
+}
+
+// watchBody is a watch's stream. One that ended because the region moved is at its end, as if the server had closed it.
+type watchBody struct {
+	io.ReadCloser
+	*follower
+}
+
+func (b *watchBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && errors.Is(b.ctx(), errMoved) {
+		err = io.EOF
+	}
+	return n, err
+}
+
+func (b *watchBody) Close() error {
+	err := b.ReadCloser.Close()
+	b.stop()
+	return err
+}
