@@ -1,0 +1,144 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package regiontest
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// authenticate finds out who makes the request. A client certificate comes before a bearer token, as on a real server.
+func (s *Server) authenticate(c *call) error {
+	user := User{Name: "system:admin", Groups: []string{"system:masters", "system:authenticated"}}
+	token, bearer := strings.CutPrefix(c.http.Header.Get("Authorization"), "Bearer ")
+	switch tls := c.http.TLS; {
+	case tls != nil && len(tls.PeerCertificates) > 0:
+		subject := tls.PeerCertificates[0].Subject
+		user = User{Name: subject.CommonName, Groups: append(subject.Organization, "system:authenticated")}
+	case s.opts.Tokens == nil:
+	case bearer:
+		known, ok := s.opts.Tokens[strings.TrimSpace(token)]
+		if !ok {
+			return apierrors.NewUnauthorized("Unauthorized")
+		}
+		user = known
+	default:
+		user = User{Name: "system:anonymous", Groups: []string{"system:unauthenticated"}}
+	}
+	c.User = user
+	return c.impersonate()
+}
+
+// impersonate replaces the user by the one that the Impersonate headers name.
+func (c *call) impersonate() error {
+	h := c.http.Header
+	target := User{Name: h.Get("Impersonate-User"), UID: h.Get("Impersonate-Uid"), Groups: h.Values("Impersonate-Group")}
+	for name, values := range h {
+		if key, ok := strings.CutPrefix(name, "Impersonate-Extra-"); ok {
+			if target.Extra == nil {
+				target.Extra = map[string][]string{}
+			}
+			if decoded, err := url.PathUnescape(key); err == nil {
+				key = decoded
+			}
+			target.Extra[strings.ToLower(key)] = values
+		}
+	}
+	if target.Name == "" {
+		if target.UID != "" || len(target.Groups) > 0 || target.Extra != nil {
+			return apierrors.NewInternalError(fmt.Errorf("requested %v without impersonating a user", target))
+		}
+		return nil
+	}
+	if target.Name != "system:anonymous" {
+		target.Groups = append(append([]string{}, target.Groups...), "system:authenticated")
+	}
+	impersonator := c.User
+	c.Impersonator, c.User = &impersonator, target
+	return nil
+}
+
+// authorize asks the hook, for the impersonation first.
+func (s *Server) authorize(c *call) error {
+	if s.opts.Authorize == nil {
+		return nil
+	}
+	if by := c.Impersonator; by != nil {
+		ask := Request{Time: c.Time, Method: c.Method, Path: c.Path, User: *by, Verb: "impersonate", Version: "v1", Resource: "users", Name: c.User.Name}
+		if err := s.opts.Authorize(ask); err != nil {
+			return forbidden(ask, err)
+		}
+	}
+	if err := s.opts.Authorize(c.Request); err != nil {
+		return forbidden(c.Request, err)
+	}
+	return nil
+}
+
+// forbidden is the refusal in the words of a real server.
+func forbidden(r Request, reason error) error {
+	if r.Resource == "" {
+		return apierrors.NewForbidden(schema.GroupResource{}, "", withReason(fmt.Sprintf("User %q cannot %s path %q", r.User.Name, r.Verb, r.Path), reason))
+	}
+	resource := r.Resource
+	if r.Subresource != "" {
+		resource += "/" + r.Subresource
+	}
+	message := fmt.Sprintf("User %q cannot %s resource %q in API group %q", r.User.Name, r.Verb, resource, r.Group)
+	if r.Namespace != "" {
+		message += fmt.Sprintf(" in the namespace %q", r.Namespace)
+	} else {
+		message += " at the cluster scope"
+	}
+	return apierrors.NewForbidden(r.GroupResource(), r.Name, withReason(message, reason))
+}
+
+func withReason(message string, reason error) error {
+	if text := reason.Error(); text != "" {
+		return fmt.Errorf("%s: %s", message, text)
+	}
+	return fmt.Errorf("%s", message)
+}
+
+// serveReview answers the reviews of one's own rights: everything is allowed that Authorize does not refuse.
+func (s *Server) serveReview(w http.ResponseWriter, c *call, gvr schema.GroupVersionResource) bool {
+	if gvr != (schema.GroupVersionResource{Group: "authorization.k8s.io", Version: "v1", Resource: "selfsubjectaccessreviews"}) || c.Verb != "create" {
+		return false
+	}
+	body, err := c.body()
+	if err != nil {
+		s.fail(w, c, err)
+		return true
+	}
+	review, err := decodeObject(body)
+	if err != nil {
+		s.fail(w, c, err)
+		return true
+	}
+	review["status"] = map[string]any{"allowed": true}
+	if spec, ok := review["spec"].(map[string]any); ok {
+		if a, ok := spec["resourceAttributes"].(map[string]any); ok && s.opts.Authorize != nil {
+			ask := Request{
+				Time: c.Time, User: c.User, Impersonator: c.Impersonator,
+				Verb: text(a["verb"]), Group: text(a["group"]), Version: text(a["version"]), Resource: text(a["resource"]),
+				Subresource: text(a["subresource"]), Namespace: text(a["namespace"]), Name: text(a["name"]),
+			}
+			if err := s.opts.Authorize(ask); err != nil {
+				review["status"] = map[string]any{"allowed": false, "reason": err.Error()}
+			}
+		}
+	}
+	writeJSON(w, c, http.StatusCreated, review)
+	return true
+}
+
+func text(v any) string {
+	t, _ := v.(string)
+	return t
+}

@@ -1,0 +1,136 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package regiontest
+
+import (
+	"fmt"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
+)
+
+var allVerbs = []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
+
+// builtin returns the resources that every server has. The flags are those of the real server's registries: n
+// namespaced, s status, g generation, c PUT creates, u PUT without resourceVersion, d DELETE returns the object.
+func builtin() []*resource {
+	scheme := newScheme()
+	core, apps, batch := "/v1", "apps/v1", "batch/v1"
+	rbac, coordination, extensions := "rbac.authorization.k8s.io/v1", "coordination.k8s.io/v1", "apiextensions.k8s.io/v1"
+	var all []*resource
+	add := func(gv, plural, kind, flags string, short ...string) *resource {
+		group, version, _ := strings.Cut(gv, "/")
+		r := &resource{
+			group: group, version: version, storage: version, plural: plural, singular: strings.ToLower(kind),
+			kind: kind, listKind: kind + "List", short: short, verbs: allVerbs,
+			namespaced: strings.Contains(flags, "n"), status: strings.Contains(flags, "s"),
+			generation: strings.Contains(flags, "g"), createOnUpdate: strings.Contains(flags, "c"),
+			unconditional: strings.Contains(flags, "u"), returnsDeleted: strings.Contains(flags, "d"),
+			columns: defaultColumns(),
+		}
+		r.type_ = &typed{gvk: r.gvk(), scheme: scheme}
+		all = append(all, r)
+		return r
+	}
+	namespaces := add(core, "namespaces", "Namespace", "sud", "ns")
+	namespaces.verbs = []string{"create", "delete", "get", "list", "patch", "update", "watch"}
+	namespaces.fields = map[string]func(object) string{"status.phase": at("status", "phase")}
+	namespaces.columns = []column{nameColumn(), {name: "Status", kind: "string", cell: cellOf(at("status", "phase"))}, ageColumn()}
+	secrets := add(core, "secrets", "Secret", "nu")
+	secrets.fields = map[string]func(object) string{"type": at("type")}
+	add(core, "configmaps", "ConfigMap", "nu", "cm")
+	add(core, "services", "Service", "nscud", "svc").categories = []string{"all"}
+	add(core, "serviceaccounts", "ServiceAccount", "nud", "sa")
+	events := add(core, "events", "Event", "ncu", "ev")
+	events.fields = map[string]func(object) string{
+		"involvedObject.kind": at("involvedObject", "kind"), "involvedObject.namespace": at("involvedObject", "namespace"),
+		"involvedObject.name": at("involvedObject", "name"), "involvedObject.uid": at("involvedObject", "uid"),
+		"reason": at("reason"), "type": at("type"),
+	}
+	pods := add(core, "pods", "Pod", "nsgud", "po")
+	pods.categories = []string{"all"}
+	pods.fields = map[string]func(object) string{
+		"spec.nodeName": at("spec", "nodeName"), "status.phase": at("status", "phase"),
+		"spec.restartPolicy": at("spec", "restartPolicy"), "spec.serviceAccountName": at("spec", "serviceAccountName"),
+	}
+	add(apps, "deployments", "Deployment", "nsgu", "deploy").categories = []string{"all"}
+	add(apps, "statefulsets", "StatefulSet", "nsgu", "sts").categories = []string{"all"}
+	add(apps, "daemonsets", "DaemonSet", "nsgu", "ds").categories = []string{"all"}
+	add(batch, "jobs", "Job", "nsgu").categories = []string{"all"}
+	add(batch, "cronjobs", "CronJob", "nsgu", "cj").categories = []string{"all"}
+	add(rbac, "roles", "Role", "ncu")
+	add(rbac, "rolebindings", "RoleBinding", "ncu")
+	add(rbac, "clusterroles", "ClusterRole", "cu")
+	add(rbac, "clusterrolebindings", "ClusterRoleBinding", "cu")
+	add(coordination, "leases", "Lease", "nc")
+	crds := add(extensions, "customresourcedefinitions", "CustomResourceDefinition", "sgd", "crd", "crds")
+	crds.categories = []string{"api-extensions"}
+	return all
+}
+
+// newScheme knows all built-in types of client-go and CustomResourceDefinitions.
+func newScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientscheme.AddToScheme(scheme))
+	utilruntime.Must(apiextensionsv1.AddToScheme(scheme))
+	return scheme
+}
+
+// typed is a type that the scheme knows.
+type typed struct {
+	gvk    schema.GroupVersionKind
+	scheme *runtime.Scheme
+}
+
+func (t *typed) normalize(o object) (object, []string, error) {
+	into, err := t.scheme.New(t.gvk)
+	if err != nil {
+		return nil, nil, err
+	}
+	var unknown []string
+	err = runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(o, into, true)
+	if strict, ok := runtime.AsStrictDecodingError(err); ok {
+		for _, e := range strict.Errors() {
+			unknown = append(unknown, e.Error())
+		}
+	} else if err != nil {
+		return nil, nil, fmt.Errorf("%s in version %q cannot be handled as a %s: %w", t.gvk.Kind, t.gvk.Version, t.gvk.Kind, err)
+	}
+	normal, err := runtime.DefaultUnstructuredConverter.ToUnstructured(into)
+	if err != nil {
+		return nil, nil, err
+	}
+	normal["apiVersion"], normal["kind"] = t.gvk.GroupVersion().String(), t.gvk.Kind
+	setDefaults(t.gvk.Kind, normal)
+	return normal, unknown, nil
+}
+
+func (t *typed) prepare(r *resource, o, old object) {
+	if old == nil {
+		prepareTyped(r, o)
+		return
+	}
+	if r.kind == "Secret" {
+		mergeStringData(o)
+	}
+}
+
+// at returns a reader of one field of text.
+func at(path ...string) func(object) string {
+	return func(o object) string {
+		var v any = o
+		for _, name := range path {
+			m, ok := v.(map[string]any)
+			if !ok {
+				return ""
+			}
+			v = m[name]
+		}
+		return text(v)
+	}
+}

@@ -1,0 +1,158 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package regiontest
+
+// setDefaults fills in the defaults of a built-in type that its users see most. o belongs to the caller.
+func setDefaults(kind string, o object) {
+	spec, _ := o["spec"].(map[string]any)
+	switch kind {
+	case "Secret":
+		fill(o, "type", "Opaque")
+	case "Service":
+		spec = child(o, "spec")
+		fill(spec, "type", "ClusterIP")
+		fill(spec, "sessionAffinity", "None")
+		fill(spec, "internalTrafficPolicy", "Cluster")
+		ports, _ := spec["ports"].([]any)
+		for _, p := range ports {
+			if port, ok := p.(map[string]any); ok {
+				fill(port, "protocol", "TCP")
+				if _, given := port["targetPort"]; !given || port["targetPort"] == int64(0) {
+					port["targetPort"] = port["port"]
+				}
+			}
+		}
+	case "Pod":
+		defaultPodSpec(child(o, "spec"))
+	case "Deployment":
+		spec = child(o, "spec")
+		fill(spec, "replicas", int64(1))
+		fill(spec, "revisionHistoryLimit", int64(10))
+		fill(spec, "progressDeadlineSeconds", int64(600))
+		strategy := child(spec, "strategy")
+		fill(strategy, "type", "RollingUpdate")
+		if strategy["type"] == "RollingUpdate" {
+			rolling := child(strategy, "rollingUpdate")
+			fill(rolling, "maxUnavailable", "25%")
+			fill(rolling, "maxSurge", "25%")
+		}
+		defaultTemplate(spec)
+	case "StatefulSet":
+		spec = child(o, "spec")
+		fill(spec, "replicas", int64(1))
+		fill(spec, "revisionHistoryLimit", int64(10))
+		fill(spec, "podManagementPolicy", "OrderedReady")
+		retention := child(spec, "persistentVolumeClaimRetentionPolicy")
+		fill(retention, "whenDeleted", "Retain")
+		fill(retention, "whenScaled", "Retain")
+		update := child(spec, "updateStrategy")
+		fill(update, "type", "RollingUpdate")
+		if update["type"] == "RollingUpdate" {
+			fill(child(update, "rollingUpdate"), "partition", int64(0))
+		}
+		defaultTemplate(spec)
+	case "DaemonSet":
+		spec = child(o, "spec")
+		fill(spec, "revisionHistoryLimit", int64(10))
+		update := child(spec, "updateStrategy")
+		fill(update, "type", "RollingUpdate")
+		if update["type"] == "RollingUpdate" {
+			rolling := child(update, "rollingUpdate")
+			fill(rolling, "maxUnavailable", int64(1))
+			fill(rolling, "maxSurge", int64(0))
+		}
+		defaultTemplate(spec)
+	case "Job":
+		defaultJob(child(o, "spec"))
+	case "CronJob":
+		spec = child(o, "spec")
+		fill(spec, "concurrencyPolicy", "Allow")
+		fill(spec, "suspend", false)
+		fill(spec, "successfulJobsHistoryLimit", int64(3))
+		fill(spec, "failedJobsHistoryLimit", int64(1))
+		defaultTemplate(child(child(spec, "jobTemplate"), "spec"))
+	case "CustomResourceDefinition":
+		defaultCRD(o)
+	case "RoleBinding", "ClusterRoleBinding":
+		fill(child(o, "roleRef"), "apiGroup", "rbac.authorization.k8s.io")
+		subjects, _ := o["subjects"].([]any)
+		for _, s := range subjects {
+			if subject, ok := s.(map[string]any); ok && subject["kind"] != "ServiceAccount" {
+				fill(subject, "apiGroup", "rbac.authorization.k8s.io")
+			}
+		}
+	}
+}
+
+func defaultJob(spec map[string]any) {
+	if spec["completions"] == nil && spec["parallelism"] == nil {
+		spec["completions"] = int64(1)
+	}
+	fill(spec, "parallelism", int64(1))
+	fill(spec, "backoffLimit", int64(6))
+	fill(spec, "completionMode", "NonIndexed")
+	fill(spec, "suspend", false)
+	fill(spec, "podReplacementPolicy", "TerminatingOrFailed")
+	fill(spec, "manualSelector", false)
+	defaultTemplate(spec)
+}
+
+func defaultTemplate(spec map[string]any) {
+	defaultPodSpec(child(child(spec, "template"), "spec"))
+}
+
+func defaultPodSpec(spec map[string]any) {
+	fill(spec, "restartPolicy", "Always")
+	fill(spec, "dnsPolicy", "ClusterFirst")
+	fill(spec, "schedulerName", "default-scheduler")
+	fill(spec, "terminationGracePeriodSeconds", int64(30))
+	if spec["securityContext"] == nil {
+		spec["securityContext"] = map[string]any{}
+	}
+	for _, name := range []string{"initContainers", "containers"} {
+		containers, _ := spec[name].([]any)
+		for _, c := range containers {
+			container, ok := c.(map[string]any)
+			if !ok {
+				continue
+			}
+			fill(container, "terminationMessagePath", "/dev/termination-log")
+			fill(container, "terminationMessagePolicy", "File")
+			fill(container, "imagePullPolicy", pullPolicy(text(container["image"])))
+			if container["resources"] == nil {
+				container["resources"] = map[string]any{}
+			}
+			ports, _ := container["ports"].([]any)
+			for _, p := range ports {
+				if port, ok := p.(map[string]any); ok {
+					fill(port, "protocol", "TCP")
+				}
+			}
+		}
+	}
+}
+
+// pullPolicy depends on the tag of the image.
+func pullPolicy(image string) string {
+	tag := ""
+	for i := len(image) - 1; i >= 0 && image[i] != '/'; i-- {
+		if image[i] == '@' {
+			return "IfNotPresent"
+		}
+		if image[i] == ':' && tag == "" {
+			tag = image[i+1:]
+		}
+	}
+	if tag == "" || tag == "latest" {
+		return "Always"
+	}
+	return "IfNotPresent"
+}
+
+// fill sets a field that is absent or empty.
+func fill(m map[string]any, name string, value any) {
+	if present, ok := m[name]; !ok || present == nil || present == "" {
+		m[name] = value
+	}
+}

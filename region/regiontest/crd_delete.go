@@ -1,0 +1,94 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package regiontest
+
+import (
+	"slices"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+const cleanupFinalizer = "customresourcecleanup.apiextensions.k8s.io"
+
+func crdGroupResource(crd *apiextensionsv1.CustomResourceDefinition) schema.GroupResource {
+	return schema.GroupResource{Group: crd.Spec.Group, Resource: crd.Spec.Names.Plural}
+}
+
+// markCRD keeps a CRD that is being deleted until its objects are gone.
+func markCRD(o object) {
+	m := metadataOf(o)
+	held := finalizers(o)
+	if !slices.Contains(held, any(cleanupFinalizer)) {
+		m["finalizers"] = append(slices.Clone(held), cleanupFinalizer)
+	}
+	status := child(o, "status")
+	conditions, _ := status["conditions"].([]any)
+	status["conditions"] = append(slices.Clone(conditions), map[string]any{
+		"type": "Terminating", "status": "True", "lastTransitionTime": now(), "reason": "InstanceDeletionPending",
+		"message": "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+	})
+}
+
+// emptyCRD deletes the objects of a CRD that is being deleted, and then the CRD.
+func (s *Server) emptyCRD(it *item) {
+	crd, err := decodeCRD(it.object)
+	if err != nil {
+		return
+	}
+	gr := crdGroupResource(crd)
+	var r *resource
+	for _, v := range crd.Spec.Versions {
+		if found := s.catalogue.find(gr.WithVersion(v.Name)); found != nil {
+			r = found
+		}
+	}
+	if r != nil {
+		items, _, _ := s.store.list(gr, "", 0)
+		for _, one := range items {
+			c := &call{Request: Request{Verb: "delete", Namespace: one.key.namespace, Name: one.key.name}, resource: r}
+			_, _, _ = s.delete(c, one.key, nil) // one that is gone already is what is wanted
+		}
+	}
+	s.endCRD(it.key.name)
+}
+
+// endCRD removes a CRD that is being deleted once it has no objects.
+func (s *Server) endCRD(name string) {
+	live := s.store.get(crdResource, objectKey{name: name})
+	if live == nil || !terminating(live.object) {
+		return
+	}
+	crd, err := decodeCRD(live.object)
+	if err != nil {
+		return
+	}
+	if items, _, _ := s.store.list(crdGroupResource(crd), "", 0); len(items) > 0 {
+		return
+	}
+	next := runtime.DeepCopyJSON(live.object)
+	m := metadataOf(next)
+	held := slices.DeleteFunc(slices.Clone(finalizers(next)), func(f any) bool { return f == cleanupFinalizer })
+	if len(held) > 0 {
+		m["finalizers"] = held
+		_, _ = s.store.put(crdResource, live.key, live, next) // who comes first ends it
+		return
+	}
+	delete(m, "finalizers")
+	if gone, err := s.store.remove(crdResource, live, next); err == nil {
+		s.withdraw(gone)
+	}
+}
+
+// withdraw stops serving a CRD that is gone.
+func (s *Server) withdraw(it *item) {
+	crd, err := decodeCRD(it.object)
+	if err != nil {
+		return
+	}
+	gr := crdGroupResource(crd)
+	s.catalogue.remove(gr)
+	s.store.close(gr)
+}

@@ -1,0 +1,166 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package regiontest
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+func (s *Server) serveCreate(w http.ResponseWriter, c *call) error {
+	if err := c.checkOptions(); err != nil {
+		return err
+	}
+	o, err := c.read()
+	if err != nil {
+		return err
+	}
+	m := metadataOf(o)
+	if text(m["name"]) == "" && text(m["generateName"]) != "" {
+		m["name"] = generateName(text(m["generateName"]))
+	}
+	it, err := s.create(c, o)
+	if err != nil {
+		return err
+	}
+	return s.writeItem(w, c, http.StatusCreated, it)
+}
+
+// read decodes the body into an object of the request's type and place, with defaults.
+func (c *call) read() (object, error) {
+	data, err := c.body()
+	if err != nil {
+		return nil, err
+	}
+	o, err := decodeObject(data)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.resource.checkKind(o); err != nil {
+		return nil, err
+	}
+	o, unknown, err := c.resource.type_.normalize(o)
+	if err != nil {
+		return nil, asBadRequest(err)
+	}
+	return o, c.report(append(duplicateFields(data), unknown...))
+}
+
+func asBadRequest(err error) error {
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
+		return err
+	}
+	return apierrors.NewBadRequest(err.Error())
+}
+
+// report does with dropped fields what fieldValidation says.
+func (c *call) report(dropped []string) error {
+	if len(dropped) == 0 {
+		return nil
+	}
+	switch c.query.Get("fieldValidation") {
+	case "Ignore":
+		return nil
+	case "Strict":
+		errs := make([]error, len(dropped))
+		for i, d := range dropped {
+			errs[i] = errors.New(d)
+		}
+		return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", c.resource.kind, c.resource.version, c.resource.kind, runtime.NewStrictDecodingError(errs)))
+	default:
+		c.warnings = append(c.warnings, dropped...)
+		return nil
+	}
+}
+
+// create stores o, which it takes over.
+func (s *Server) create(c *call, o object) (*item, error) {
+	r := c.resource
+	m := metadataOf(o)
+	if err := c.checkPlace(o); err != nil {
+		return nil, err
+	}
+	if err := s.admitCreate(c, text(m["name"])); err != nil {
+		return nil, err
+	}
+	fillSystemFields(m)
+	if c.Verb == "create" {
+		tracked, err := c.track(r.empty(), o)
+		if err != nil {
+			return nil, err
+		}
+		o, m = tracked, metadataOf(tracked)
+	}
+	if r.custom() && r.status {
+		delete(o, "status")
+	}
+	r.type_.prepare(r, o, nil)
+	if r.generation {
+		m["generation"] = int64(1)
+	}
+	if text(m["name"]) == "" {
+		return nil, apierrors.NewInvalid(r.gvk().GroupKind(), "", required("metadata", "name", "name or generateName is required"))
+	}
+	if err := r.type_.validate(r, o, nil, ""); err != nil {
+		return nil, err
+	}
+	key := objectKey{name: text(m["name"])}
+	if r.namespaced {
+		key.namespace = c.Namespace
+	}
+	stored := r.stored(o)
+	if c.DryRun {
+		if s.store.get(r.gr(), key) != nil {
+			return nil, c.exists(o)
+		}
+		return encode(key, stored, s.store.current())
+	}
+	it, err := s.store.put(r.gr(), key, nil, stored)
+	if errors.Is(err, errExists) {
+		return nil, c.exists(o)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return it, s.created(c, it)
+}
+
+func (c *call) exists(o object) error {
+	m := metadataOf(o)
+	if text(m["generateName"]) != "" && c.Verb == "create" {
+		return apierrors.NewGenerateNameConflict(c.resource.gr(), text(m["name"]), 1)
+	}
+	return apierrors.NewAlreadyExists(c.resource.gr(), text(m["name"]))
+}
+
+// stored is o in the version that is stored. It takes o over.
+func (r *resource) stored(o object) object {
+	o["apiVersion"] = schema.GroupVersion{Group: r.group, Version: r.storage}.String()
+	return o
+}
+
+// created does what follows a creation.
+func (s *Server) created(c *call, it *item) error {
+	if c.resource.gr() == crdResource {
+		return s.establish(it)
+	}
+	return nil
+}
+
+// mustCreate stores an object that every server has.
+func (s *Server) mustCreate(plural, version string, o object) {
+	c := &call{Request: Request{Verb: "create", FieldManager: "kube-apiserver"}, resource: s.catalogue.find(schema.GroupVersionResource{Version: version, Resource: plural})}
+	normal, _, err := c.resource.type_.normalize(o)
+	if err == nil {
+		_, err = s.create(c, normal)
+	}
+	if err != nil {
+		panic(fmt.Sprintf("regiontest: %s: %v", plural, err))
+	}
+}

@@ -1,0 +1,108 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package regiontest
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/version"
+)
+
+// serveDiscovery serves everything that is not an object.
+func (s *Server) serveDiscovery(w http.ResponseWriter, c *call) {
+	if c.Method != http.MethodGet {
+		notFound(w)
+		return
+	}
+	path := strings.Trim(c.Path, "/")
+	parts := strings.Split(path, "/")
+	switch {
+	case path == "":
+		writeJSON(w, c, http.StatusOK, metav1.RootPaths{Paths: []string{"/api", "/api/v1", "/apis", "/healthz", "/livez", "/openapi/v3", "/readyz", "/version"}})
+	case path == "healthz", parts[0] == "readyz", parts[0] == "livez":
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.WriteHeader(http.StatusOK)
+		_, _ = w.Write([]byte("ok"))
+	case path == "version":
+		writeJSON(w, c, http.StatusOK, version.Info{Major: "1", Minor: "36", GitVersion: "v1.36.0+memory", GoVersion: "go1.26", Compiler: "gc", Platform: "memory"})
+	case path == "api":
+		writeJSON(w, c, http.StatusOK, metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}})
+	case path == "apis":
+		writeJSON(w, c, http.StatusOK, metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}, Groups: s.groups()})
+	case len(parts) == 2 && parts[0] == "apis":
+		for _, g := range s.groups() {
+			if g.Name == parts[1] {
+				g.TypeMeta = metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}
+				writeJSON(w, c, http.StatusOK, g)
+				return
+			}
+		}
+		notFound(w)
+	case len(parts) == 2 && parts[0] == "api":
+		s.serveResources(w, c, "", parts[1])
+	case len(parts) == 3 && parts[0] == "apis":
+		s.serveResources(w, c, parts[1], parts[2])
+	case parts[0] == "openapi" && len(parts) > 1 && parts[1] == "v3":
+		s.serveOpenAPI(w, c, strings.Join(parts[2:], "/"))
+	default:
+		notFound(w)
+	}
+}
+
+// groups are the API groups, with the versions of each in the order of preference.
+func (s *Server) groups() []metav1.APIGroup {
+	versions := map[string][]string{}
+	var names []string
+	for _, r := range s.catalogue.all() {
+		if r.group == "" {
+			continue
+		}
+		if _, ok := versions[r.group]; !ok {
+			names = append(names, r.group)
+		}
+		if !slices.Contains(versions[r.group], r.version) {
+			versions[r.group] = append(versions[r.group], r.version)
+		}
+	}
+	groups := make([]metav1.APIGroup, 0, len(names))
+	for _, name := range names {
+		group := metav1.APIGroup{Name: name}
+		slices.SortFunc(versions[name], newestFirst)
+		for _, v := range versions[name] {
+			group.Versions = append(group.Versions, metav1.GroupVersionForDiscovery{GroupVersion: name + "/" + v, Version: v})
+		}
+		group.PreferredVersion = group.Versions[0]
+		groups = append(groups, group)
+	}
+	return groups
+}
+
+func (s *Server) serveResources(w http.ResponseWriter, c *call, group, version string) {
+	list := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: version, APIResources: []metav1.APIResource{}}
+	if group != "" {
+		list.GroupVersion = group + "/" + version
+	}
+	for _, r := range s.catalogue.all() {
+		if r.group != group || r.version != version {
+			continue
+		}
+		list.APIResources = append(list.APIResources, r.apiResource())
+		sub := metav1.APIResource{Name: r.plural + "/status", Namespaced: r.namespaced, Kind: r.kind, Verbs: []string{"get", "patch", "update"}}
+		if r.status {
+			list.APIResources = append(list.APIResources, sub)
+		}
+		if r.gr() == namespaceResource {
+			sub.Name, sub.Verbs = "namespaces/finalize", []string{"update"}
+			list.APIResources = append(list.APIResources, sub)
+		}
+	}
+	if len(list.APIResources) == 0 {
+		notFound(w)
+		return
+	}
+	writeJSON(w, c, http.StatusOK, list)
+}

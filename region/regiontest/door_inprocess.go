@@ -1,0 +1,168 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package regiontest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"syscall"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+)
+
+// Config reaches the server within the process, over no socket: it works inside testing/synctest. JSON is its content
+// type, so that typed clientsets work too. It limits no rates. It is a copy.
+func (s *Server) Config() *rest.Config {
+	return &rest.Config{
+		Host:          "http://" + s.opts.Name + ".invalid",
+		Transport:     s.door,
+		QPS:           -1,
+		ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON, AcceptContentTypes: runtime.ContentTypeJSON},
+	}
+}
+
+// door is the round tripper of Config. Everything but a watch is served on the goroutine of the caller.
+type door struct{ server *Server }
+
+// RoundTrip serves r.
+func (d *door) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Body != nil {
+		defer func() { _ = r.Body.Close() }()
+	}
+	ctx := r.Context()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if watch := r.URL.Query().Get("watch"); watch == "true" || watch == "1" {
+		return d.stream(r)
+	}
+	w := &buffer{header: http.Header{}, code: http.StatusOK}
+	if err := d.serve(w, r.Clone(ctx)); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return response(r, w.code, w.header, io.NopCloser(&w.body)), nil
+}
+
+// serve calls the server and turns a dropped connection into an error.
+func (d *door) serve(w http.ResponseWriter, r *http.Request) (err error) {
+	defer func() {
+		switch p := recover(); {
+		case p == nil:
+		case p == http.ErrAbortHandler: //nolint:errorlint // compared as net/http does
+			if err = r.Context().Err(); err == nil {
+				err = fmt.Errorf("read from %s: %w", r.URL.Host, syscall.ECONNRESET)
+			}
+		default:
+			panic(p)
+		}
+	}()
+	d.server.ServeHTTP(w, r)
+	return nil
+}
+
+// stream serves a watch in a goroutine that ends with the response's body.
+func (d *door) stream(r *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancel(r.Context())
+	reader, writer := io.Pipe()
+	w := &streamWriter{header: http.Header{}, pipe: writer, started: make(chan int, 1)}
+	done := make(chan error, 1)
+	go func() {
+		err := d.serve(w, r.Clone(ctx))
+		if err == nil {
+			w.start(http.StatusOK)
+		}
+		_ = writer.CloseWithError(err)
+		done <- err
+	}()
+	body := &streamBody{PipeReader: reader, cancel: cancel, done: done}
+	select {
+	case code := <-w.started:
+		return response(r, code, w.sent, body), nil
+	case err := <-done:
+		done <- err
+		select {
+		case code := <-w.started:
+			return response(r, code, w.sent, body), nil
+		default:
+			_ = body.Close()
+			return nil, err
+		}
+	}
+}
+
+func response(r *http.Request, code int, header http.Header, body io.ReadCloser) *http.Response {
+	return &http.Response{
+		Status: http.StatusText(code), StatusCode: code, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: header, Body: body, ContentLength: -1, Request: r,
+	}
+}
+
+// buffer holds a whole response.
+type buffer struct {
+	header http.Header
+	code   int
+	body   bytes.Buffer
+}
+
+func (b *buffer) Header() http.Header         { return b.header }
+func (b *buffer) WriteHeader(code int)        { b.code = code }
+func (b *buffer) Write(p []byte) (int, error) { return b.body.Write(p) }
+
+// streamWriter writes into a pipe.
+type streamWriter struct {
+	header, sent http.Header
+	pipe         *io.PipeWriter
+	once         sync.Once
+	started      chan int
+}
+
+func (w *streamWriter) Header() http.Header  { return w.header }
+func (w *streamWriter) WriteHeader(code int) { w.start(code) }
+
+func (w *streamWriter) Write(p []byte) (int, error) {
+	w.start(http.StatusOK)
+	return w.pipe.Write(p)
+}
+
+// Flush does nothing: each write reaches the reader at once.
+func (w *streamWriter) Flush() {}
+
+func (w *streamWriter) start(code int) {
+	w.once.Do(func() {
+		w.sent = w.header.Clone()
+		w.started <- code
+	})
+}
+
+// streamBody ends the watch when it is closed, and waits for that.
+type streamBody struct {
+	*io.PipeReader
+	cancel context.CancelFunc
+	done   chan error
+}
+
+func (b *streamBody) Close() error {
+	b.cancel()
+	err := b.PipeReader.Close()
+	e := <-b.done
+	b.done <- e
+	return err
+}
+
+// discard is where replies go that nobody gets.
+type discard struct{ header http.Header }
+
+func (d *discard) Header() http.Header         { return d.header }
+func (d *discard) WriteHeader(int)             {}
+func (d *discard) Write(p []byte) (int, error) { return len(p), nil }
+
+func rewound(body []byte) io.ReadCloser { return io.NopCloser(bytes.NewReader(body)) }

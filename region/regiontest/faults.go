@@ -1,0 +1,241 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package regiontest
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Fault is one scripted misfortune. It befalls requests that match all fields that are set.
+type Fault struct {
+	Verb      string // get, list, watch, create, update, patch, delete, deletecollection; "" matches all
+	Resource  schema.GroupResource
+	Namespace string
+	Name      string
+	Skip      int // let so many pass first
+	Times     int // zero: once; -1: for ever
+	Do        Action
+}
+
+// Action is what happens to a request. Make one with the functions that return it.
+type Action struct {
+	name       string
+	code       int
+	retryAfter time.Duration
+	delay      time.Duration
+	call       func()
+}
+
+// String names the action.
+func (a Action) String() string { return a.name }
+
+// Refuse answers with code before the request has any effect: 401, 403, 409, 429, 500, 503 and so on. retryAfter, if
+// given, is sent in whole seconds.
+func Refuse(code int, retryAfter ...time.Duration) Action {
+	a := Action{name: "Refuse", code: code}
+	for _, d := range retryAfter {
+		a.retryAfter = d
+	}
+	return a
+}
+
+// Delay holds the request back for d, then lets it go on. It ends early with the request's context.
+func Delay(d time.Duration) Action { return Action{name: "Delay", delay: d} }
+
+// DropRequest breaks the connection before the request has any effect.
+func DropRequest() Action { return Action{name: "DropRequest"} }
+
+// DropReply carries the request out and breaks the connection instead of answering.
+func DropReply() Action { return Action{name: "DropReply"} }
+
+// ApplyLate answers 504 at once and carries the request out after d, as a real server may after its own timeout. Close
+// gives up what is still held back.
+func ApplyLate(d time.Duration) Action { return Action{name: "ApplyLate", delay: d} }
+
+// Hang neither answers nor carries out, until the request's context ends.
+func Hang() Action { return Action{name: "Hang"} }
+
+// Gone answers 410: as a Status to a list, as an ERROR event to a watch.
+func Gone() Action { return Action{name: "Gone"} }
+
+// Crash calls f before the request has any effect and breaks the connection: the caller dies before its request leaves.
+func Crash(f func()) Action { return Action{name: "Crash", call: f} }
+
+// CrashAfter carries the request out, calls f and breaks the connection: the caller dies before it learns the outcome.
+func CrashAfter(f func()) Action { return Action{name: "CrashAfter", call: f} }
+
+// Inject adds faults. They apply in order, to the first request that matches; a request meets at most one fault.
+func (s *Server) Inject(f ...Fault) { s.faults.add(f) }
+
+var (
+	errPartitioned = errors.New("partitioned")
+	errDropped     = errors.New("dropped by a fault")
+)
+
+// faults is the script, and the watches that a partition cuts.
+type faults struct {
+	mu      sync.Mutex
+	script  []*Fault
+	watches map[int]context.CancelFunc
+	next    int
+}
+
+func (f *faults) add(script []Fault) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, fault := range script {
+		if fault.Times == 0 {
+			fault.Times = 1
+		}
+		f.script = append(f.script, &fault)
+	}
+}
+
+func (f *faults) reset() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.script = nil
+}
+
+// match returns the action of the first fault that befalls c.
+func (f *faults) match(c *call) *Action {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i, fault := range f.script {
+		if !fault.matches(c) {
+			continue
+		}
+		if fault.Skip > 0 {
+			fault.Skip--
+			continue
+		}
+		if fault.Times > 0 {
+			if fault.Times--; fault.Times == 0 {
+				f.script = append(f.script[:i:i], f.script[i+1:]...)
+			}
+		}
+		return &fault.Do
+	}
+	return nil
+}
+
+func (f *Fault) matches(c *call) bool {
+	return (f.Verb == "" || f.Verb == c.Verb) &&
+		(f.Resource == schema.GroupResource{} || f.Resource == c.GroupResource()) &&
+		(f.Namespace == "" || f.Namespace == c.Namespace) &&
+		(f.Name == "" || f.Name == c.Name)
+}
+
+// watching lets a partition end the watch whose context cancel cancels. The func that it returns forgets the watch.
+func (f *faults) watching(cancel context.CancelFunc) func() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.watches == nil {
+		f.watches = map[int]context.CancelFunc{}
+	}
+	id := f.next
+	f.next++
+	f.watches[id] = cancel
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		delete(f.watches, id)
+	}
+}
+
+func (f *faults) cutWatches() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, cancel := range f.watches {
+		cancel()
+	}
+}
+
+// play makes a happen to c. It returns true if c has been answered.
+func (s *Server) play(a *Action, w http.ResponseWriter, c *call) bool {
+	ctx := c.http.Context()
+	switch a.name {
+	case "Refuse":
+		s.fail(w, c, refusal(a, c))
+	case "Gone":
+		err := apierrors.NewResourceExpired("The resourceVersion for the provided list is too old.")
+		if c.Verb == "watch" {
+			s.failWatch(w, c, err)
+		} else {
+			s.fail(w, c, err)
+		}
+	case "Delay":
+		if !sleep(ctx.Done(), a.delay) {
+			s.abort(c, ctx.Err())
+		}
+		return false
+	case "Hang":
+		select {
+		case <-ctx.Done():
+		case <-s.closed:
+		}
+		s.abort(c, errDropped)
+	case "DropRequest":
+		s.abort(c, errDropped)
+	case "Crash":
+		a.call()
+		s.abort(c, errDropped)
+	case "DropReply":
+		s.handle(&discard{header: http.Header{}}, c)
+		s.abort(c, errDropped)
+	case "CrashAfter":
+		s.handle(&discard{header: http.Header{}}, c)
+		a.call()
+		s.abort(c, errDropped)
+	case "ApplyLate":
+		s.applyLate(a.delay, c)
+		s.fail(w, c, apierrors.NewTimeoutError("request did not complete within the allotted timeout", 0))
+	default:
+		return false
+	}
+	return true
+}
+
+func refusal(a *Action, c *call) error {
+	err := apierrors.NewGenericServerResponse(a.code, c.Verb, c.GroupResource(), c.Name, "refused by a fault", int((a.retryAfter+time.Second-1)/time.Second), true)
+	if a.code == http.StatusUnauthorized {
+		err = apierrors.NewUnauthorized("Unauthorized")
+	}
+	return err
+}
+
+// applyLate carries c out after d, in a goroutine that Close waits for.
+func (s *Server) applyLate(d time.Duration, c *call) {
+	body, err := c.body()
+	if err != nil {
+		return
+	}
+	late := *c
+	late.http = c.http.Clone(context.WithoutCancel(c.http.Context()))
+	late.http.Body = rewound(body)
+	s.late.Go(func() {
+		if sleep(s.closed, d) {
+			s.handle(&discard{header: http.Header{}}, &late)
+		}
+	})
+}
+
+// sleep waits for d and returns false if done is closed first.
+func sleep(done <-chan struct{}, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-done:
+		return false
+	}
+}

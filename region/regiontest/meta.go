@@ -1,0 +1,116 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package regiontest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/uuid"
+)
+
+// checkKind compares the type that a body claims with the one of the request.
+func (r *resource) checkKind(o object) error {
+	u := unstructured.Unstructured{Object: o}
+	switch version := u.GetAPIVersion(); {
+	case u.GetKind() == "":
+		if r.custom() {
+			return apierrors.NewBadRequest("Object 'Kind' is missing in '" + fmt.Sprint(o) + "'")
+		}
+		o["kind"], o["apiVersion"] = r.kind, r.gv().String()
+	case version != r.gv().String():
+		return apierrors.NewBadRequest(fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)", version, r.gv()))
+	case u.GetKind() != r.kind:
+		return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: the kind in the data does not match", u.GetKind(), r.version, r.kind))
+	}
+	return nil
+}
+
+func (r *resource) custom() bool {
+	_, ok := r.type_.(*custom)
+	return ok
+}
+
+// checkPlace makes the namespace of o that of the request.
+func (c *call) checkPlace(o object) error {
+	u := unstructured.Unstructured{Object: o}
+	if !c.resource.namespaced {
+		if u.GetNamespace() != "" {
+			return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
+		}
+		return nil
+	}
+	if ns := u.GetNamespace(); ns != "" && ns != c.Namespace {
+		return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
+	}
+	metadataOf(o)["namespace"] = c.Namespace
+	return nil
+}
+
+func (c *call) checkName(o object) error {
+	name := text(metadataOf(o)["name"])
+	if name == "" {
+		if c.Verb == "update" {
+			return apierrors.NewBadRequest("the name of the object (based on URL) was undeterminable: name must be provided")
+		}
+		metadataOf(o)["name"] = c.Name
+		return nil
+	}
+	if name != c.Name {
+		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", name, c.Name))
+	}
+	return nil
+}
+
+const suffixLetters = "bcdfghjklmnpqrstvwxz2456789"
+
+// generateName completes metadata.generateName.
+func generateName(base string) string {
+	if len(base) > 58 {
+		base = base[:58]
+	}
+	suffix := make([]byte, 5)
+	for i := range suffix {
+		suffix[i] = suffixLetters[rand.IntN(len(suffixLetters))] //nolint:gosec // a name, not a secret
+	}
+	return base + string(suffix)
+}
+
+// fillSystemFields sets what only the server decides at a creation.
+func fillSystemFields(m map[string]any) {
+	delete(m, "deletionTimestamp")
+	delete(m, "deletionGracePeriodSeconds")
+	delete(m, "selfLink")
+	delete(m, "resourceVersion")
+	m["uid"] = string(uuid.NewUUID())
+	m["creationTimestamp"] = now()
+}
+
+func now() string { return time.Now().UTC().Format(time.RFC3339) }
+
+// terminating says whether o is being deleted.
+func terminating(o object) bool {
+	m, _ := o["metadata"].(map[string]any)
+	return m["deletionTimestamp"] != nil
+}
+
+func finalizers(o object) []any {
+	m, _ := o["metadata"].(map[string]any)
+	f, _ := m["finalizers"].([]any)
+	return f
+}
+
+// withoutMetadata is the part of o whose changes count in metadata.generation.
+func withoutMetadata(o object, alsoStatus bool) object {
+	rest := make(object, len(o))
+	for k, v := range o {
+		if k != "metadata" && (k != "status" || !alsoStatus) {
+			rest[k] = v
+		}
+	}
+	return rest
+}

@@ -1,0 +1,93 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package regiontest
+
+import (
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+var (
+	namespaceResource = schema.GroupResource{Resource: "namespaces"}
+	crdResource       = schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
+)
+
+// admitCreate refuses new content in namespaces that do not exist or are being deleted.
+func (s *Server) admitCreate(c *call, name string) error {
+	if !c.resource.namespaced {
+		return nil
+	}
+	ns := s.store.get(namespaceResource, objectKey{name: c.Namespace})
+	if ns == nil {
+		return apierrors.NewNotFound(namespaceResource, c.Namespace)
+	}
+	if !terminating(ns.object) {
+		return nil
+	}
+	err := apierrors.NewForbidden(c.resource.gr(), name, fmt.Errorf("unable to create new content in namespace %s because it is being terminated", c.Namespace))
+	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{
+		Type: "NamespaceTerminating", Message: fmt.Sprintf("namespace %s is being terminated", c.Namespace), Field: "metadata.namespace",
+	})
+	return err
+}
+
+// admitDelete protects the namespaces without which a server is none.
+func (s *Server) admitDelete(c *call, live *item) error {
+	if c.resource.gr() != namespaceResource {
+		return nil
+	}
+	switch live.key.name {
+	case "default", "kube-system", "kube-public":
+		return apierrors.NewForbidden(namespaceResource, live.key.name, errors.New("this namespace may not be deleted"))
+	}
+	return nil
+}
+
+// emptyNamespace deletes the content of a namespace that is being deleted, and then the namespace.
+func (s *Server) emptyNamespace(name string) {
+	for _, r := range s.catalogue.namespacedResources() {
+		items, _, _ := s.store.list(r.gr(), name, 0)
+		for _, it := range items {
+			c := &call{Request: Request{Verb: "delete", Namespace: name, Name: it.key.name}, resource: r}
+			_, _, _ = s.delete(c, it.key, nil) // one that is gone already is what is wanted
+		}
+	}
+	s.endNamespace(name)
+}
+
+// removed ends the namespace of an object that was its last.
+func (s *Server) removed(r *resource, it *item) {
+	if r.namespaced && !s.opts.KeepNamespaceContent {
+		s.endNamespace(it.key.namespace)
+	}
+	if r.custom() {
+		s.endCRD(r.plural + "." + r.group)
+	}
+}
+
+// endNamespace removes a namespace that is being deleted, if it is empty and nobody else holds it.
+func (s *Server) endNamespace(name string) {
+	ns := s.store.get(namespaceResource, objectKey{name: name})
+	if ns == nil || !terminating(ns.object) {
+		return
+	}
+	for _, r := range s.catalogue.namespacedResources() {
+		if items, _, _ := s.store.list(r.gr(), name, 0); len(items) > 0 {
+			return
+		}
+	}
+	next := runtime.DeepCopyJSON(ns.object)
+	unstructured.RemoveNestedField(next, "spec", "finalizers")
+	if len(finalizers(next)) > 0 {
+		_, _ = s.store.put(namespaceResource, ns.key, ns, next) // who comes first ends it
+		return
+	}
+	_, _ = s.store.remove(namespaceResource, ns, next)
+}

@@ -1,0 +1,56 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package regiontest
+
+import (
+	"net/http"
+	"strings"
+
+	"k8s.io/kube-openapi/pkg/spec3"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+)
+
+// serveOpenAPI serves the index of OpenAPI documents and the schemas of custom types.
+func (s *Server) serveOpenAPI(w http.ResponseWriter, c *call, path string) {
+	documents := map[string][]*resource{}
+	for _, r := range s.catalogue.all() {
+		name := "apis/" + r.gv().String()
+		if r.group == "" {
+			name = "api/" + r.version
+		}
+		documents[name] = append(documents[name], r)
+	}
+	if path == "" {
+		index := map[string]any{}
+		for name := range documents {
+			index[name] = map[string]any{"serverRelativeURL": "/openapi/v3/" + name}
+		}
+		writeJSON(w, c, http.StatusOK, map[string]any{"paths": index})
+		return
+	}
+	resources, ok := documents[path]
+	if !ok {
+		notFound(w)
+		return
+	}
+	document := spec3.OpenAPI{
+		Version: "3.0.0", Info: &spec.Info{InfoProps: spec.InfoProps{Title: "Kubernetes", Version: "unversioned"}},
+		Paths: &spec3.Paths{}, Components: &spec3.Components{Schemas: map[string]*spec.Schema{}},
+	}
+	for _, r := range resources {
+		if t, ok := r.type_.(*custom); ok {
+			document.Components.Schemas[modelName(r)] = t.openAPI(r)
+		}
+	}
+	writeJSON(w, c, http.StatusOK, &document)
+}
+
+// modelName is the name of r's schema, the group's labels in reverse.
+func modelName(r *resource) string {
+	labels := strings.Split(r.group, ".")
+	for i, j := 0, len(labels)-1; i < j; i, j = i+1, j-1 {
+		labels[i], labels[j] = labels[j], labels[i]
+	}
+	return strings.Join(append(labels, r.version, r.kind), ".")
+}

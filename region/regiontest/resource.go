@@ -1,0 +1,130 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package regiontest
+
+import (
+	"sort"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// resource is one type of object as it is served in one version.
+type resource struct {
+	group, version string
+	storage        string // the version that is stored
+	plural         string
+	singular       string
+	kind, listKind string
+	short          []string
+	categories     []string
+	namespaced     bool
+	status         bool // has /status
+	generation     bool // counts changes of the spec in metadata.generation
+	createOnUpdate bool // PUT of a missing object creates it
+	unconditional  bool // PUT without a resourceVersion replaces whatever is there
+	returnsDeleted bool // DELETE answers with the object rather than a Status
+	verbs          []string
+	type_          objectType
+	columns        []column
+	fields         map[string]func(object) string // selectable fields beside name and namespace
+
+	managers struct {
+		sync.Mutex
+		bySubresource map[string]fieldManager
+	}
+}
+
+// objectType is what a built-in type and a custom one do differently.
+type objectType interface {
+	// normalize drops unknown fields and fills in defaults, in place where it can. It returns what it dropped.
+	normalize(o object) (normal object, unknown []string, err error)
+	// prepare sets what only the server sets. old is nil for a creation.
+	prepare(r *resource, o, old object)
+	// validate says what is wrong with o. old is nil for a creation.
+	validate(r *resource, o, old object, subresource string) error
+}
+
+func (r *resource) gr() schema.GroupResource {
+	return schema.GroupResource{Group: r.group, Resource: r.plural}
+}
+
+func (r *resource) gv() schema.GroupVersion {
+	return schema.GroupVersion{Group: r.group, Version: r.version}
+}
+
+func (r *resource) gvk() schema.GroupVersionKind { return r.gv().WithKind(r.kind) }
+
+// catalogue is what a server serves. Its resources are not modified once they are in it.
+type catalogue struct {
+	mu        sync.RWMutex
+	resources map[schema.GroupVersionResource]*resource
+}
+
+func (c *catalogue) find(gvr schema.GroupVersionResource) *resource {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.resources[gvr]
+}
+
+func (c *catalogue) add(resources ...*resource) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, r := range resources {
+		c.resources[r.gv().WithResource(r.plural)] = r
+	}
+}
+
+// remove takes all versions of gr away.
+func (c *catalogue) remove(gr schema.GroupResource) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for gvr := range c.resources {
+		if gvr.GroupResource() == gr {
+			delete(c.resources, gvr)
+		}
+	}
+}
+
+// all returns the resources by group, version and name.
+func (c *catalogue) all() []*resource {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	all := make([]*resource, 0, len(c.resources))
+	for _, r := range c.resources {
+		all = append(all, r)
+	}
+	sort.Slice(all, func(i, j int) bool {
+		a, b := all[i], all[j]
+		if a.group != b.group {
+			return a.group < b.group
+		}
+		if a.version != b.version {
+			return a.version < b.version
+		}
+		return a.plural < b.plural
+	})
+	return all
+}
+
+// namespacedResources returns one version of each resource whose objects live in namespaces.
+func (c *catalogue) namespacedResources() []*resource {
+	var found []*resource
+	seen := map[schema.GroupResource]bool{}
+	for _, r := range c.all() {
+		if r.namespaced && !seen[r.gr()] {
+			seen[r.gr()] = true
+			found = append(found, r)
+		}
+	}
+	return found
+}
+
+func (r *resource) apiResource() metav1.APIResource {
+	return metav1.APIResource{
+		Name: r.plural, SingularName: r.singular, Namespaced: r.namespaced, Kind: r.kind,
+		Verbs: r.verbs, ShortNames: r.short, Categories: r.categories,
+	}
+}

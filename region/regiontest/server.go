@@ -1,0 +1,249 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package regiontest
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Options configure a Server. The zero value works.
+type Options struct {
+	// Name appears in the addresses of the server and in errors. Zero: "memory".
+	Name string
+
+	// CRDs are served from the beginning. NewServer panics on one that the server would refuse.
+	CRDs []*apiextensionsv1.CustomResourceDefinition
+
+	// Tokens says whom a bearer token stands for. If it is not nil, a token that is not in it is answered with 401. If it
+	// is nil, any token and none is the user "system:admin" of the group "system:masters".
+	Tokens map[string]User
+
+	// Authorize is asked before each request. Its error is the reason in a 403 of the usual form. A request that
+	// impersonates is asked about twice: first as verb "impersonate" of resource "users" with the impersonated name, made
+	// by the impersonator, then as itself. Nil allows everything.
+	Authorize func(Request) error
+
+	// KeepNamespaceContent leaves a deleted namespace Terminating with all its content, as an API server without a
+	// namespace controller does. By default its content is deleted, and the namespace with the last object.
+	KeepNamespaceContent bool
+
+	// History is how many requests are remembered. Zero: 10000.
+	History int
+
+	// Events is how many changes per resource are kept for watches, before older ones are compacted. Zero: all.
+	Events int
+}
+
+// Server is an API server in memory: an http.Handler, so that real clients, informers, impersonation and watches run
+// their real code against it. It stores what it is told to; it runs no controllers. Safe for concurrent use.
+type Server struct {
+	opts      Options
+	store     *store
+	catalogue *catalogue
+	history   history
+	faults    faults
+	late      sync.WaitGroup // writes of ApplyLate
+	cut       atomic.Bool
+	door      *door
+	closed    chan struct{}
+	closeOnce sync.Once
+}
+
+func (s *Server) isClosed() bool {
+	select {
+	case <-s.closed:
+		return true
+	default:
+		return false
+	}
+}
+
+// NewServer returns a server with the namespaces default, kube-system, kube-public and kube-node-lease. It starts no
+// goroutine. It panics if a CRD of opts is not valid, since that is a mistake in the calling program.
+func NewServer(opts Options) *Server {
+	if opts.Name == "" {
+		opts.Name = "memory"
+	}
+	if opts.History <= 0 {
+		opts.History = 10000
+	}
+	s := &Server{opts: opts, store: newStore(opts.Events), catalogue: &catalogue{resources: map[schema.GroupVersionResource]*resource{}}, closed: make(chan struct{})}
+	s.history.limit = opts.History
+	s.catalogue.add(builtin()...)
+	for _, name := range []string{"default", "kube-system", "kube-public", "kube-node-lease"} {
+		s.mustCreate("namespaces", "v1", object{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name}})
+	}
+	for _, crd := range opts.CRDs {
+		if err := s.AddCRD(crd); err != nil {
+			panic(fmt.Sprintf("regiontest: NewServer: CRD %s: %v", crd.Name, err))
+		}
+	}
+	s.door = &door{server: s}
+	return s
+}
+
+// Close ends all watches and the writes that ApplyLate holds back, and waits for those. Requests fail afterwards as if
+// the server could not be reached. It is idempotent.
+func (s *Server) Close() {
+	s.closeOnce.Do(func() { close(s.closed) })
+	s.late.Wait()
+}
+
+// Partition cuts the server off, or joins it again. While it is cut off, requests fail with a connection error, and
+// watches that were running have been cut. It is idempotent.
+func (s *Server) Partition(cut bool) {
+	s.cut.Store(cut)
+	if cut {
+		s.faults.cutWatches()
+	}
+}
+
+// Compact forgets the history of all resources: a watch or a paged list that goes on from an earlier resourceVersion is
+// answered with 410 Gone.
+func (s *Server) Compact() { s.store.compact() }
+
+// Requests returns what was received, oldest first. It is a copy.
+func (s *Server) Requests() []Request { return s.history.list() }
+
+// Reset forgets the history of requests and all faults. Objects stay.
+func (s *Server) Reset() {
+	s.history.reset()
+	s.faults.reset()
+}
+
+// ServeHTTP serves one request. It panics with http.ErrAbortHandler to drop the connection, as net/http expects it.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c := parse(r)
+	authErr := s.authenticate(c)
+	c.id = s.history.add(c.Request)
+	rw := &responseWriter{ResponseWriter: w}
+	defer func() {
+		s.history.update(c.id, func(r *Request) { r.Code = rw.code })
+	}()
+	if s.cut.Load() || s.isClosed() {
+		s.abort(c, errPartitioned)
+	}
+	if fault := s.faults.match(c); fault != nil {
+		if done := s.play(fault, rw, c); done {
+			return
+		}
+	}
+	if authErr != nil {
+		s.fail(rw, c, authErr)
+		return
+	}
+	s.handle(rw, c)
+}
+
+// abort ends c without a response.
+func (s *Server) abort(c *call, reason error) {
+	s.history.update(c.id, func(r *Request) { r.Err = reason })
+	panic(http.ErrAbortHandler)
+}
+
+// handle serves c as an API server would.
+func (s *Server) handle(w http.ResponseWriter, c *call) {
+	if err := s.authorize(c); err != nil {
+		s.fail(w, c, err)
+		return
+	}
+	if c.Resource == "" {
+		s.serveDiscovery(w, c)
+		return
+	}
+	gvr := schema.GroupVersionResource{Group: c.Group, Version: c.Version, Resource: c.Resource}
+	if s.serveReview(w, c, gvr) {
+		return
+	}
+	c.resource = s.catalogue.find(gvr)
+	if c.resource == nil || (c.resource.namespaced && c.Namespace == "" && c.Name != "") {
+		notFound(w)
+		return
+	}
+	if !c.resource.namespaced && c.Namespace != "" && c.resource.plural != "namespaces" {
+		notFound(w)
+		return
+	}
+	if c.resource.plural == "namespaces" && c.Group == "" {
+		c.Namespace = ""
+	}
+	if !c.servesSubresource() {
+		notFound(w)
+		return
+	}
+	if err := s.dispatch(w, c); err != nil {
+		s.fail(w, c, err)
+	}
+}
+
+func (c *call) servesSubresource() bool {
+	switch c.Subresource {
+	case "":
+		return true
+	case "status":
+		return c.resource.status && (c.Verb == "get" || c.Verb == "update" || c.Verb == "patch")
+	case "finalize":
+		return c.resource.plural == "namespaces" && c.Group == "" && c.Verb == "update"
+	default:
+		return false
+	}
+}
+
+func (s *Server) dispatch(w http.ResponseWriter, c *call) error {
+	switch c.Verb {
+	case "get":
+		return s.serveGet(w, c)
+	case "list":
+		return s.serveList(w, c)
+	case "watch":
+		return s.serveWatch(w, c)
+	case "create":
+		if c.Name != "" || (c.resource.namespaced && c.Namespace == "") {
+			return apierrors.NewMethodNotSupported(c.resource.gr(), "create")
+		}
+		return s.serveCreate(w, c)
+	case "update":
+		if c.Name == "" {
+			return apierrors.NewMethodNotSupported(c.resource.gr(), "update")
+		}
+		return s.serveUpdate(w, c)
+	case "patch":
+		if c.Name == "" {
+			return apierrors.NewMethodNotSupported(c.resource.gr(), "patch")
+		}
+		return s.servePatch(w, c)
+	case "delete":
+		return s.serveDelete(w, c)
+	case "deletecollection":
+		return s.serveDeleteCollection(w, c)
+	default:
+		return apierrors.NewMethodNotSupported(c.resource.gr(), strings.ToLower(c.Method))
+	}
+}
+
+// responseWriter remembers the status code.
+type responseWriter struct {
+	http.ResponseWriter
+	code int
+}
+
+func (w *responseWriter) WriteHeader(code int) {
+	w.code = code
+	w.ResponseWriter.WriteHeader(code)
+}
+
+// Flush sends what was written.
+func (w *responseWriter) Flush() {
+	if f, ok := w.ResponseWriter.(http.Flusher); ok {
+		f.Flush()
+	}
+}

@@ -1,0 +1,92 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package regiontest_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/atoll-dev/atoll/region/regiontest"
+)
+
+var widgets = schema.GroupVersionResource{Group: "example.org", Version: "v1", Resource: "widgets"}
+
+func widgetCRD() *apiextensionsv1.CustomResourceDefinition {
+	return &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: "widgets.example.org"},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: "example.org", Scope: apiextensionsv1.NamespaceScoped,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "widgets", Kind: "Widget"},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+				Name: "v1", Served: true, Storage: true,
+				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
+				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
+					Type: "object",
+					Properties: map[string]apiextensionsv1.JSONSchemaProps{
+						"spec": {Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
+							"size": {Type: "integer"},
+						}},
+						"status": {Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
+							"ready": {Type: "boolean"},
+						}},
+					},
+				}},
+			}},
+		},
+	}
+}
+
+func widget(name string, size int64) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "example.org/v1", "kind": "Widget",
+		"metadata": map[string]any{"name": name},
+		"spec":     map[string]any{"size": size},
+	}}
+}
+
+func TestCreateGetUpdateDelete(t *testing.T) {
+	s := regiontest.NewServer(regiontest.Options{CRDs: []*apiextensionsv1.CustomResourceDefinition{widgetCRD()}})
+	defer s.Close()
+	client, err := dynamic.NewForConfig(s.Config())
+	require.NoError(t, err)
+	w := client.Resource(widgets).Namespace("default")
+	ctx := t.Context()
+	created, err := w.Create(ctx, widget("a", 1), metav1.CreateOptions{})
+	require.NoError(t, err)
+	require.NotEmpty(t, created.GetUID())
+	require.EqualValues(t, 1, created.GetGeneration())
+	stale := created.DeepCopy()
+	require.NoError(t, unstructured.SetNestedField(created.Object, int64(2), "spec", "size"))
+	updated, err := w.Update(ctx, created, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	require.EqualValues(t, 2, updated.GetGeneration())
+	_, err = w.Update(ctx, stale, metav1.UpdateOptions{})
+	require.True(t, apierrors.IsConflict(err), "%v", err)
+	require.NoError(t, w.Delete(ctx, "a", metav1.DeleteOptions{}))
+	_, err = w.Get(ctx, "a", metav1.GetOptions{})
+	require.True(t, apierrors.IsNotFound(err), "%v", err)
+}
+
+func BenchmarkCreateGet(b *testing.B) {
+	s := regiontest.NewServer(regiontest.Options{CRDs: []*apiextensionsv1.CustomResourceDefinition{widgetCRD()}})
+	defer s.Close()
+	client, err := dynamic.NewForConfig(s.Config())
+	require.NoError(b, err)
+	w := client.Resource(widgets).Namespace("default")
+	o := widget("", 1)
+	o.SetGenerateName("a-")
+	for b.Loop() {
+		created, err := w.Create(b.Context(), o, metav1.CreateOptions{})
+		require.NoError(b, err)
+		_, err = w.Get(b.Context(), created.GetName(), metav1.GetOptions{})
+		require.NoError(b, err)
+	}
+}

@@ -1,0 +1,224 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package regiontest
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+func (s *Server) serveUpdate(w http.ResponseWriter, c *call) error {
+	if err := c.checkOptions(); err != nil {
+		return err
+	}
+	o, err := c.read()
+	if err != nil {
+		return err
+	}
+	if err := c.checkName(o); err != nil {
+		return err
+	}
+	if err := c.checkPlace(o); err != nil {
+		return err
+	}
+	for {
+		live := s.store.get(c.resource.gr(), c.key())
+		uid := text(metadataOf(o)["uid"])
+		switch {
+		case live == nil && uid != "" && c.resource.createOnUpdate && c.Subresource == "":
+			return apierrors.NewConflict(c.resource.gr(), c.Name, fmt.Errorf("StorageError: invalid object, Code: 4, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: %v, UID in object meta: ", c.registryKey(), uid))
+		case live == nil && c.resource.createOnUpdate && c.Subresource == "":
+			c.Verb = "create"
+			it, err := s.create(c, runtime.DeepCopyJSON(o))
+			if err != nil {
+				return err
+			}
+			return s.writeItem(w, c, http.StatusCreated, it)
+		case live == nil:
+			return apierrors.NewNotFound(c.resource.gr(), c.Name)
+		}
+		if have := text(metadataOf(live.object)["uid"]); uid != "" && uid != have {
+			return apierrors.NewConflict(c.resource.gr(), c.Name, fmt.Errorf("StorageError: invalid object, Code: 4, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: %v, UID in object meta: %v", c.registryKey(), uid, have))
+		}
+		next, err := c.track(c.liveCopy(live), runtime.DeepCopyJSON(o))
+		if err != nil {
+			return err
+		}
+		it, err := s.replace(c, live, next)
+		if errors.Is(err, errRaced) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		return s.writeItem(w, c, http.StatusOK, it)
+	}
+}
+
+func (c *call) registryKey() string {
+	group := c.resource.group
+	if !c.resource.custom() {
+		group = ""
+	}
+	key := "/registry/"
+	if group != "" {
+		key += group + "/"
+	}
+	key += c.resource.plural + "/"
+	if c.Namespace != "" {
+		key += c.Namespace + "/"
+	}
+	return key + c.Name
+}
+
+// liveCopy is a copy of the stored object in the version of the request.
+func (c *call) liveCopy(live *item) object {
+	return c.resource.served(runtime.DeepCopyJSON(live.object))
+}
+
+const optimisticLock = "the object has been modified; please apply your changes to the latest version and try again"
+
+// replace stores next, which it takes over, in the place of live. errRaced asks to start again from what is there then.
+func (s *Server) replace(c *call, live *item, next object) (*item, error) {
+	r := c.resource
+	old := r.served(live.object)
+	if err := c.checkVersion(live, next); err != nil {
+		return nil, err
+	}
+	r.keepSystemFields(next, old)
+	if err := c.restrict(next, old); err != nil {
+		return nil, err
+	}
+	if r.generation && r.changed(next, old) {
+		g, _ := metadataOf(old)["generation"].(int64)
+		metadataOf(next)["generation"] = g + 1
+	}
+	if err := r.type_.validate(r, next, old, c.Subresource); err != nil {
+		return nil, err
+	}
+	keepTimes(next, old)
+	metadataOf(next)["resourceVersion"] = strconv.FormatUint(live.revision, 10)
+	if deletedByUpdate(r, next, old) {
+		return s.finish(c, live, next)
+	}
+	if reflect.DeepEqual(next, old) {
+		return live, nil
+	}
+	next = r.stored(next)
+	if c.DryRun {
+		return encode(live.key, next, live.revision)
+	}
+	it, err := s.store.put(r.gr(), live.key, live, next)
+	if err != nil {
+		return nil, err
+	}
+	return it, s.updated(c, it)
+}
+
+// checkVersion compares the resourceVersion that the client read with the stored one.
+func (c *call) checkVersion(live *item, next object) error {
+	given := text(metadataOf(next)["resourceVersion"])
+	if given == "" || given == "0" {
+		if c.resource.unconditional {
+			return nil
+		}
+		kind := schema.GroupKind{Group: c.resource.group, Kind: c.resource.plural}
+		return apierrors.NewInvalid(kind, c.Name, field.ErrorList{field.Invalid(field.NewPath("metadata", "resourceVersion"), 0, "must be specified for an update")})
+	}
+	revision, err := strconv.ParseUint(given, 10, 64)
+	if err != nil {
+		return apierrors.NewInvalid(c.resource.gvk().GroupKind(), c.Name, field.ErrorList{field.Invalid(field.NewPath("metadata", "resourceVersion"), given, err.Error())})
+	}
+	if revision != live.revision {
+		return apierrors.NewConflict(c.resource.gr(), c.Name, errors.New(optimisticLock))
+	}
+	return nil
+}
+
+// keepSystemFields carries over what no client can change.
+func (r *resource) keepSystemFields(next, old object) {
+	m, before := metadataOf(next), metadataOf(old)
+	if text(m["uid"]) == "" {
+		m["uid"] = before["uid"]
+	}
+	for _, name := range []string{"creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds"} {
+		if name == "deletionGracePeriodSeconds" && m[name] != nil && before[name] != nil {
+			continue
+		}
+		if v := before[name]; v != nil {
+			m[name] = v
+		} else {
+			delete(m, name)
+		}
+	}
+	delete(m, "selfLink")
+}
+
+// restrict lets a write to the object leave status alone, and a write to a subresource everything else.
+func (c *call) restrict(next, old object) error {
+	r := c.resource
+	switch {
+	case c.Subresource == "status" && r.custom():
+		onlyStatus(next, old)
+	case c.Subresource == "status":
+		take(next, old, "spec")
+		if r.group == "apps" {
+			take(metadataOf(next), metadataOf(old), "labels")
+		}
+	case c.Subresource == "finalize":
+		take(next, old, "status")
+	default:
+		if r.status {
+			take(next, old, "status")
+		}
+		if r.kind == "Namespace" {
+			take(child(next, "spec"), child(old, "spec"), "finalizers")
+		}
+		r.type_.prepare(r, next, old)
+	}
+	return nil
+}
+
+// onlyStatus makes next the same as old but for status and managed fields.
+func onlyStatus(next, old object) {
+	status, there := next["status"]
+	fields := metadataOf(next)["managedFields"]
+	clear(next)
+	for k, v := range runtime.DeepCopyJSON(old) {
+		next[k] = v
+	}
+	delete(next, "status")
+	if there {
+		next["status"] = status
+	}
+	delete(metadataOf(next), "managedFields")
+	if fields != nil {
+		metadataOf(next)["managedFields"] = fields
+	}
+}
+
+// take makes m[name] what it is in from.
+func take(m, from map[string]any, name string) {
+	if v, ok := from[name]; ok {
+		m[name] = runtime.DeepCopyJSONValue(v)
+	} else {
+		delete(m, name)
+	}
+}
+
+// updated does what follows a change.
+func (s *Server) updated(c *call, it *item) error {
+	if c.resource.gr() == crdResource && c.Subresource == "" {
+		return s.establish(it)
+	}
+	return nil
+}
