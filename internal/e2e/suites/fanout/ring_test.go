@@ -1,0 +1,107 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package fanout_test runs operations over real control planes.
+package fanout_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/account"
+	"github.com/atoll-dev/atoll/config"
+	"github.com/atoll-dev/atoll/fanout"
+	"github.com/atoll-dev/atoll/internal/e2e/plane"
+	"github.com/atoll-dev/atoll/internal/e2e/planetest"
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/wal"
+)
+
+func TestMain(m *testing.M) { os.Exit(planetest.Run(m)) }
+
+// ring is three planes with CRDs and PeerSets, and connections to them.
+type ring struct {
+	planes []*plane.Plane
+	conns  region.Directory
+}
+
+// newRing makes a ring of the planes; their PeerSets are written once.
+func newRing(t *testing.T, planes []*plane.Plane) *ring {
+	t.Helper()
+	r := &ring{planes: planes}
+	var conns []*region.Conn
+	for _, p := range planes {
+		api, err := region.APIFor(p.Config())
+		require.NoError(t, err)
+		_, err = config.InstallCRDs(t.Context(), api, config.InstallOptions{})
+		require.NoError(t, err)
+		conn, err := region.NewConn(planetest.Peer(t, p), region.ConnOptions{})
+		require.NoError(t, err)
+		conns = append(conns, conn)
+	}
+	r.conns = region.Fixed(conns...)
+	c, _ := r.coordinator(t, fanout.Options{})
+	require.NoError(t, c.InitPeers(t.Context()))
+	return r
+}
+
+func (r *ring) coordinator(t *testing.T, opts fanout.Options) (*fanout.Coordinator, *wal.File) {
+	t.Helper()
+	log, err := wal.Open(filepath.Join(t.TempDir(), "operations.db"), wal.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, log.Close()) })
+	opts.Kinds = account.Kinds()
+	c, err := fanout.New(r.conns, log, opts)
+	require.NoError(t, err)
+	return c, log
+}
+
+// audited fails the test unless all invariants hold and nothing is under way.
+func (r *ring) audited(t *testing.T, c *fanout.Coordinator) {
+	t.Helper()
+	report, err := c.Audit(t.Context(), false)
+	require.NoError(t, err)
+	require.NoError(t, report.Unread.Err())
+	require.Empty(t, report.Violations)
+	require.Empty(t, report.Pending)
+}
+
+func newAccount(name string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "catalog.kubecarrier.io/v1alpha1",
+		"kind":       "Account",
+		"metadata":   map[string]any{"name": name},
+		"spec":       map[string]any{"roles": []any{"Tenant"}},
+	}}
+}
+
+func newServiceCluster(namespace, name string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "kubecarrier.io/v1alpha1",
+		"kind":       "ServiceCluster",
+		"metadata":   map[string]any{"namespace": namespace, "name": name},
+		"spec":       map[string]any{"kubeconfigSecret": map[string]any{"name": name}},
+	}}
+}
+
+func key(namespace, name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: namespace, Name: name}
+}
+
+// unique makes a name that no other test uses.
+func unique(prefix string) string { return fmt.Sprintf("%s-%x", prefix, time.Now().UnixNano()) }
+
+func within(t *testing.T, limit time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	t.Cleanup(cancel)
+	return ctx
+}
