@@ -9,7 +9,7 @@
 // internal/e2e/programs pins, once, into the user's cache (see package build);
 // that takes about four minutes on two idle cores. KUBEBUILDER_ASSETS may name
 // a directory that has some of them. After that, four planes are ready in five
-// seconds and take about 330 MB each. Linux and macOS; on Linux the planes also
+// seconds and take about 310 MB each (530 MB with controllers and pods). Linux and macOS; on Linux the planes also
 // end when the process that started them is killed.
 //
 // # Writing a suite
@@ -22,7 +22,7 @@
 //		planes := planetest.Shared(t, 3)            // eu-west, us-east, ap-south
 //		namespace := planetest.Namespace(t, planes...) // of this test only
 //		planetest.Apply(t, planes[0], manifests)    // also CRDs; waits until they are served
-//		client := dynamic.NewForConfigOrDie(planes[0].Config())
+//		client := planetest.Dynamic(t, planes[0].Config())
 //		...
 //	}
 //
@@ -37,6 +37,8 @@
 //     be killed, paused, or started with flags such as
 //     --runtime-config=apps/v1=false.
 //   - planetest.Peer(t, plane, regions...), PeerAs: a plane as a region.Peer.
+//   - planetest.Dynamic(t, config): a client, for plane.Config() or for
+//     plane.ConfigOf(kubeconfig).
 //   - planetest.Eventually(t, timeout, what, probe): await a condition.
 //   - planetest.WriteKubeconfig(t, name, kubeconfig): for programs that take a path.
 //   - Plane.Kubeconfig, Config: the administrator. KubeconfigFor(user, groups...):

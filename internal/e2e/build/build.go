@@ -78,7 +78,7 @@ func (c *cache) program(ctx context.Context, p program) (string, error) {
 	if executable(path) {
 		return path, nil
 	}
-	return path, c.once(ctx, path, func(partial string) error { return c.compile(ctx, p, partial) })
+	return path, c.once(ctx, path, func(piece string) error { return c.compile(ctx, p, piece) })
 }
 
 // compile builds p into the file of the given name.

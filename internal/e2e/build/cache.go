@@ -59,21 +59,21 @@ func (c *cache) key(ctx context.Context) (string, error) {
 		if err != nil && !(name == "go.sum" && errors.Is(err, os.ErrNotExist)) {
 			return "", fmt.Errorf("reading the pinned versions: %w", err)
 		}
-		fmt.Fprintf(hash, "%s %d\n%s", name, len(content), content)
+		_, _ = fmt.Fprintf(hash, "%s %d\n%s", name, len(content), content)
 	}
 	toolchain, err := c.goOutput(ctx, "env", "GOVERSION", "GOOS", "GOARCH")
 	if err != nil {
 		return "", err
 	}
-	fmt.Fprint(hash, toolchain)
+	_, _ = fmt.Fprint(hash, toolchain)
 	return hex.EncodeToString(hash.Sum(nil))[:16], nil
 }
 
-// once lets one process of all make the file at path, under another name that
-// it then gives up for the final one. Whoever finds the file finds all of it.
-func (c *cache) once(ctx context.Context, path string, make func(partial string) error) error {
+// once lets one of all callers make the file at path, under another name from
+// which it is then moved. Whoever finds the file finds all of it.
+func (c *cache) once(ctx context.Context, path string, make func(piece string) error) error {
 	unlock, err := lock(ctx, path+".lock", func() {
-		c.say("%s: another process is making it; waiting", filepath.Base(path))
+		c.say("%s: somebody else is making it; waiting", filepath.Base(path))
 	})
 	if err != nil {
 		return err
@@ -82,14 +82,25 @@ func (c *cache) once(ctx context.Context, path string, make func(partial string)
 	if _, err := os.Stat(path); err == nil {
 		return nil
 	}
-	partial := path + ".partial"
-	// A killed process may have left a piece, which go build would not replace.
-	_ = os.Remove(partial)
-	defer func() { _ = os.Remove(partial) }()
-	if err := make(partial); err != nil {
+	// A process that was killed left its pieces, and perhaps a compiler that
+	// still writes to them: never write to the same file.
+	pieces, err := filepath.Glob(path + ".partial-*")
+	if err != nil {
 		return err
 	}
-	return os.Rename(partial, path)
+	for _, piece := range pieces {
+		_ = os.RemoveAll(piece)
+	}
+	partial, err := os.MkdirTemp(filepath.Dir(path), filepath.Base(path)+".partial-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(partial) }()
+	piece := filepath.Join(partial, filepath.Base(path))
+	if err := make(piece); err != nil {
+		return err
+	}
+	return os.Rename(piece, path)
 }
 
 // ldflags strips symbols, and stamps Kubernetes programs with their version,

@@ -26,7 +26,7 @@ func Stages(ctx context.Context) (string, error) {
 	if _, err := os.Stat(path); err == nil {
 		return path, nil
 	}
-	err = c.once(ctx, path, func(partial string) error { return c.copyStages(ctx, partial) })
+	err = c.once(ctx, path, func(piece string) error { return c.copyStages(ctx, piece) })
 	if err != nil {
 		return "", fmt.Errorf("copying KWOK's stages: %w", err)
 	}

@@ -38,7 +38,7 @@ func TestRunAsRestricts(t *testing.T) {
 	require.NoError(t, err)
 	config, err := plane.ConfigOf(kubeconfig)
 	require.NoError(t, err)
-	restricted := client(t, config)
+	restricted := planetest.Dynamic(t, config)
 
 	_, err = restricted.Resource(configMaps).Namespace(namespace).List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
@@ -91,7 +91,7 @@ func TestWhoAmI(t *testing.T) {
 				"apiVersion": authenticationv1.SchemeGroupVersion.String(), "kind": "SelfSubjectReview",
 			}}
 			reviews := authenticationv1.SchemeGroupVersion.WithResource("selfsubjectreviews")
-			answer, err := client(t, config).Resource(reviews).Create(t.Context(), review, metav1.CreateOptions{})
+			answer, err := planetest.Dynamic(t, config).Resource(reviews).Create(t.Context(), review, metav1.CreateOptions{})
 			require.NoError(t, err)
 			user, _, _ := unstructured.NestedString(answer.Object, "status", "userInfo", "username")
 			require.Equal(t, test.user, user)

@@ -36,7 +36,7 @@ func TestApplyDefinitionAndItsObjects(t *testing.T) {
 	planetest.Apply(t, p, widgets)
 	planetest.Apply(t, p, widgets)
 	resource := schema.GroupVersionResource{Group: "plane.example.com", Version: "v1", Resource: "widgets"}
-	list, err := client(t, p.Config()).Resource(resource).Namespace("default").List(t.Context(), metav1.ListOptions{})
+	list, err := planetest.Dynamic(t, p.Config()).Resource(resource).Namespace("default").List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
 	require.Len(t, list.Items, 2)
 }

@@ -74,7 +74,7 @@ func TestRestartKeepsDataAndAddress(t *testing.T) {
 	p := planetest.New(t, plane.Options{Name: "restarted"})
 	namespace := planetest.Namespace(t, p)
 	planetest.Apply(t, p, "{apiVersion: v1, kind: ConfigMap, metadata: {name: kept, namespace: "+namespace+"}}")
-	kept := client(t, p.Config()).Resource(configMaps).Namespace(namespace)
+	kept := planetest.Dynamic(t, p.Config()).Resource(configMaps).Namespace(namespace)
 	before, err := kept.Get(t.Context(), "kept", metav1.GetOptions{})
 	require.NoError(t, err)
 	server := p.Server()

@@ -17,7 +17,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
 	"github.com/atoll-dev/atoll/internal/e2e/plane"
@@ -51,13 +50,6 @@ var (
 	configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
 	namespaces = corev1.SchemeGroupVersion.WithResource("namespaces")
 )
-
-func client(t *testing.T, config *rest.Config) dynamic.Interface {
-	t.Helper()
-	c, err := dynamic.NewForConfig(config)
-	require.NoError(t, err)
-	return c
-}
 
 // get asks for /version, which RBAC lets everyone read.
 func get(ctx context.Context, t *testing.T, config *rest.Config) error {
@@ -111,7 +103,7 @@ func TestReportsPinnedVersion(t *testing.T) {
 func TestPlanesAreDifferentClusters(t *testing.T) {
 	seen := map[string]bool{}
 	for _, p := range planetest.Shared(t, 2) {
-		namespace, err := client(t, p.Config()).Resource(namespaces).Get(t.Context(), metav1.NamespaceSystem, metav1.GetOptions{})
+		namespace, err := planetest.Dynamic(t, p.Config()).Resource(namespaces).Get(t.Context(), metav1.NamespaceSystem, metav1.GetOptions{})
 		require.NoError(t, err)
 		seen[string(namespace.GetUID())] = true
 	}

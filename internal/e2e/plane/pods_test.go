@@ -34,7 +34,7 @@ func TestDeploymentRunsAndGoes(t *testing.T) {
 	p := planetest.SharedPods(t, 1)[0]
 	namespace := planetest.Namespace(t, p)
 	planetest.Apply(t, p, fmt.Sprintf(web, namespace))
-	c := client(t, p.Config())
+	c := planetest.Dynamic(t, p.Config())
 	deployments := c.Resource(appsv1.SchemeGroupVersion.WithResource("deployments")).Namespace(namespace)
 	planetest.Eventually(t, time.Minute, "3 of 3 ready", func(ctx context.Context) error {
 		object, err := deployments.Get(ctx, "web", metav1.GetOptions{})

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -23,11 +24,16 @@ type port struct {
 }
 
 func reservePort() (*port, error) {
+	// No process may start in between and inherit the socket.
+	syscall.ForkLock.RLock()
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
+	if err == nil {
+		unix.CloseOnExec(fd)
+	}
+	syscall.ForkLock.RUnlock()
 	if err != nil {
 		return nil, fmt.Errorf("reserving a port: %w", err)
 	}
-	unix.CloseOnExec(fd)
 	p := &port{fd: fd}
 	if err := p.bind(); err != nil {
 		p.release()

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 
 	"github.com/atoll-dev/atoll/internal/e2e/plane"
 )
@@ -106,6 +108,16 @@ func Eventually(t testing.TB, timeout time.Duration, what string, probe func(con
 		case <-ticker.C:
 		}
 	}
+}
+
+// Dynamic returns a client for a configuration, such as [plane.Plane.Config]'s.
+func Dynamic(t testing.TB, config *rest.Config) dynamic.Interface {
+	t.Helper()
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
 }
 
 // WriteKubeconfig writes a kubeconfig into a file of the test's temporary

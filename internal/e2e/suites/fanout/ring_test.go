@@ -59,9 +59,22 @@ func (r *ring) coordinator(t *testing.T, opts fanout.Options) (*fanout.Coordinat
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, log.Close()) })
 	opts.Kinds = account.Kinds()
+	if opts.Observer == nil {
+		opts.Observer = trace(t)
+	}
 	c, err := fanout.New(r.conns, log, opts)
 	require.NoError(t, err)
 	return c, log
+}
+
+// trace logs every command with its answer.
+func trace(t *testing.T) *fanout.Observer {
+	t.Helper()
+	return &fanout.Observer{Step: func(_ context.Context, e fanout.StepEvent) {
+		if e.Done {
+			t.Logf("%s %s %s %s %s %s: %s %v", time.Now().Format("05.000"), e.Operation, e.Peer, e.Verb, e.Role, e.Stage, e.Code, e.Err)
+		}
+	}}
 }
 
 // audited fails the test unless all invariants hold and nothing is under way.
