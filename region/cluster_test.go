@@ -31,7 +31,8 @@ import (
 
 // cluster is as much of an API server as connections need: authentication, health, identity, and one collection.
 type cluster struct {
-	uid string
+	uid  string
+	door *inProcess
 
 	mu     sync.Mutex
 	tokens map[string]bool
@@ -43,6 +44,7 @@ type cluster struct {
 
 func newCluster(uid string, tokens ...string) *cluster {
 	c := &cluster{uid: uid, tokens: make(map[string]bool)}
+	c.door = &inProcess{c}
 	for _, t := range tokens {
 		c.tokens[t] = true
 	}
@@ -111,7 +113,7 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // credentials reach c within the process, also in a synctest bubble.
 func (c *cluster) credentials(t testing.TB, token string) Credentials {
 	t.Helper()
-	creds, err := FromConfig(&rest.Config{Host: "https://" + c.uid + ".test", BearerToken: token, Transport: &inProcess{c}})
+	creds, err := FromConfig(&rest.Config{Host: "https://" + c.uid + ".test", BearerToken: token, Transport: c.door})
 	require.NoError(t, err)
 	return creds
 }

@@ -73,8 +73,8 @@ func anonymous(c *rest.Config) *rest.Config {
 func (g *generation) supersede(drain time.Duration) {
 	g.once.Do(func() {
 		close(g.superseded)
-		utilnet.CloseIdleConnectionsFor(g.own)
-		utilnet.CloseIdleConnectionsFor(g.caller)
+		closeIdle(g.own)
+		closeIdle(g.caller)
 		time.AfterFunc(drain, g.end)
 	})
 }
@@ -88,8 +88,23 @@ func (g *generation) end() {
 	for f := range flights {
 		f.cancel(errDrained)
 	}
-	utilnet.CloseIdleConnectionsFor(g.own)
-	utilnet.CloseIdleConnectionsFor(g.caller)
+	closeIdle(g.own)
+	closeIdle(g.caller)
+}
+
+// closeIdle closes the connections that rt keeps, if it can be told to.
+func closeIdle(rt http.RoundTripper) {
+	for rt != nil {
+		if closer, ok := rt.(interface{ CloseIdleConnections() }); ok {
+			closer.CloseIdleConnections()
+			return
+		}
+		wrapper, ok := rt.(utilnet.RoundTripperWrapper)
+		if !ok {
+			return
+		}
+		rt = wrapper.WrappedRoundTripper()
+	}
 }
 
 // flight is one request from its start until its response's body is closed.

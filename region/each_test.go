@@ -1,0 +1,138 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package region
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hashicorp/go-multierror"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// peersOf is a Directory of peers that are never asked.
+func peersOf(t *testing.T, names ...PeerName) Directory {
+	t.Helper()
+	var conns []*Conn
+	for _, name := range names {
+		c, err := NewConn(Peer{Name: name, Credentials: newCluster(string(name), "a").credentials(t, "a")}, ConnOptions{})
+		require.NoError(t, err)
+		conns = append(conns, c)
+	}
+	return Fixed(conns...)
+}
+
+func TestEachPolicies(t *testing.T) {
+	broken := errors.New("broken")
+	// a answers after 1 s, b fails after 2 s, c answers after 3 s, d never does.
+	behave := func(ctx context.Context, c *Conn) (string, error) {
+		wait := map[PeerName]time.Duration{"a": 1, "b": 2, "c": 3, "d": 1000}[c.Peer()] * time.Second
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
+		if c.Peer() == "b" {
+			return "", broken
+		}
+		return "from " + string(c.Peer()), nil
+	}
+	for _, tt := range []struct {
+		policy Policy
+		peers  []PeerName
+		after  time.Duration
+		want   map[PeerName]string // what each answered, or the error
+		err    string
+	}{
+		{All(), []PeerName{"a", "c"}, 3 * time.Second, map[PeerName]string{"a": "from a", "c": "from c"}, ""},
+		{All(), []PeerName{"a", "b", "c"}, 3 * time.Second, map[PeerName]string{"a": "from a", "b": "peer b: list: broken", "c": "from c"},
+			"list: 1 of 3 peers failed: peer b: broken"},
+		{FailFast(), []PeerName{"a", "b", "c"}, 2 * time.Second,
+			map[PeerName]string{"a": "from a", "b": "peer b: list: broken", "c": "peer c: list: canceled: peer b failed first"},
+			"list: 2 of 3 peers failed: peer b: broken; peer c: canceled: peer b failed first"},
+		{BestEffort(), []PeerName{"a", "d"}, 10 * time.Second, map[PeerName]string{"a": "from a", "d": "peer d: list: context deadline exceeded"}, ""},
+		{BestEffort(), nil, 0, map[PeerName]string{}, ""},
+		{All(), nil, 0, map[PeerName]string{}, "list: 1 of 0 peers failed: no peers are known"},
+		{Require("a", "c"), []PeerName{"a", "b", "c"}, 3 * time.Second, map[PeerName]string{"a": "from a", "b": "peer b: list: broken", "c": "from c"}, ""},
+		{Require("b"), []PeerName{"a", "b"}, 2 * time.Second, map[PeerName]string{"a": "from a", "b": "peer b: list: broken"}, "list: 1 of 2 peers failed: peer b: broken"},
+		{Require("a", "x"), []PeerName{"a"}, time.Second, map[PeerName]string{"a": "from a", "x": "peer x: list: unknown peer"}, "list: 1 of 2 peers failed: peer x: unknown peer"},
+		{Quorum(2), []PeerName{"a", "b", "c", "d"}, 3 * time.Second, map[PeerName]string{
+			"a": "from a", "b": "peer b: list: broken", "c": "from c", "d": "peer d: list: not waited for: enough peers had answered"}, ""},
+		{Quorum(3), []PeerName{"a", "c"}, 3 * time.Second, map[PeerName]string{"a": "from a", "c": "from c"},
+			"list: 1 of 2 peers failed: 2 peers answered, which does not meet quorum of 3"},
+		{Quorum(0), []PeerName{"a", "c"}, time.Second, map[PeerName]string{"a": "from a", "c": "peer c: list: not waited for: enough peers had answered"}, ""},
+	} {
+		t.Run(tt.policy.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+				defer cancel()
+				began := time.Now()
+				results, err := Each(ctx, peersOf(t, tt.peers...), "list", tt.policy, behave)
+				require.Equal(t, tt.after, time.Since(began))
+				got := make(map[PeerName]string)
+				var order []PeerName
+				for o := range results.All() {
+					order = append(order, o.Peer)
+					got[o.Peer] = o.Value
+					if o.Err != nil {
+						require.Empty(t, o.Value)
+						got[o.Peer] = o.Err.Error()
+					}
+				}
+				require.Empty(t, cmp.Diff(tt.want, got), "(-want +got)")
+				require.IsNonDecreasing(t, order)
+				if tt.err == "" {
+					require.NoError(t, err)
+					return
+				}
+				require.EqualError(t, err, tt.err)
+				require.False(t, results.Complete() && tt.policy.kind != kindQuorum)
+			})
+		})
+	}
+}
+
+// One NotFound among several peers must not read as "not found".
+func TestPartialErrorIsOpaque(t *testing.T) {
+	notFound := apierrors.NewNotFound(schema.GroupResource{Resource: "widgets"}, "w")
+	results, err := Each(t.Context(), peersOf(t, "b", "a"), "get", All(), func(_ context.Context, c *Conn) (int, error) {
+		if c.Peer() == "a" {
+			return 0, notFound
+		}
+		return 0, errors.New("two\nlines")
+	})
+	require.False(t, apierrors.IsNotFound(err))
+	require.NotErrorIs(t, err, notFound)
+	require.EqualError(t, err, `get: 2 of 2 peers failed: peer a: widgets "w" not found; peer b: two lines`)
+	require.EqualError(t, results.Err(), err.Error())
+	partial, ok := errors.AsType[*PartialError](err)
+	require.True(t, ok)
+	members := partial.WrappedErrors()
+	require.Len(t, members, 2)
+	require.True(t, apierrors.IsNotFound(members[0]))
+	require.False(t, apierrors.IsNotFound(members[1]))
+	require.Equal(t, PeerName("a"), members[0].(*Error).Peer) //nolint:errorlint // each is one
+	// go-multierror's own functions see the members too.
+	require.Len(t, multierror.Append(nil, partial.WrappedErrors()...).Errors, 2)
+}
+
+func TestLateAnswerIsNoAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		results, err := Each(ctx, peersOf(t, "a"), "get", BestEffort(), func(context.Context, *Conn) (int, error) {
+			time.Sleep(2 * time.Second)
+			return 0, nil
+		})
+		require.NoError(t, err)
+		require.False(t, results.Complete())
+		require.ErrorIs(t, results.Err().(*PartialError).WrappedErrors()[0], context.DeadlineExceeded) //nolint:errorlint // its type is the point
+	})
+}

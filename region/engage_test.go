@@ -1,0 +1,71 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package region
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestEngage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		one, two := newCluster("one", "a", "b"), newCluster("two", "a")
+		src := newScripted()
+		r := startRing(t, src, Options{})
+		events := make(chan string, 100)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		failures := 2
+		go func() {
+			ended <- Engage(ctx, r, func(ctx context.Context, c *Conn) error {
+				events <- fmt.Sprintf("begin %s", c.Peer())
+				if c.Peer() == "us" && failures > 0 {
+					failures--
+					return errors.New("not yet")
+				}
+				<-ctx.Done()
+				events <- fmt.Sprintf("end %s", c.Peer())
+				return nil
+			})
+		}()
+		next := func() string {
+			synctest.Wait()
+			select {
+			case e := <-events:
+				return e
+			default:
+				return ""
+			}
+		}
+		src.publish(t, Peer{Name: "eu", Credentials: one.credentials(t, "a")})
+		require.Equal(t, "begin eu", next())
+		// Rotation is not a departure.
+		src.publish(t, Peer{Name: "eu", Credentials: one.credentials(t, "b")})
+		require.EqualValues(t, 2, connOf(t, r, "eu").Health().Generation)
+		require.Empty(t, next())
+		// One that fails is started again, later and later.
+		src.publish(t, Peer{Name: "eu", Credentials: one.credentials(t, "b")}, Peer{Name: "us", Credentials: two.credentials(t, "a")})
+		require.Equal(t, "begin us", next())
+		require.Empty(t, next())
+		time.Sleep(1200 * time.Millisecond)
+		require.Equal(t, "begin us", next())
+		time.Sleep(1200 * time.Millisecond)
+		require.Empty(t, next())
+		time.Sleep(1200 * time.Millisecond)
+		require.Equal(t, "begin us", next())
+		src.publish(t, Peer{Name: "us", Credentials: two.credentials(t, "a")})
+		require.Equal(t, "end eu", next())
+		src.publish(t, Peer{Name: "eu", Credentials: one.credentials(t, "b")}, Peer{Name: "us", Credentials: two.credentials(t, "a")})
+		require.Equal(t, "begin eu", next())
+		cancel()
+		require.NoError(t, <-ended)
+		require.Len(t, events, 2)
+	})
+}
