@@ -19,7 +19,8 @@ const (
 	SchemaVersionLabel = "atoll.dev/schema-version"
 
 	// SchemaVersion is the label's value for the CRDs of this release: an
-	// integer that grows when a schema changes.
+	// integer that grows when a schema changes. The types carry it as a marker,
+	// from which it comes into the YAML.
 	SchemaVersion = "1"
 )
 
@@ -44,14 +45,6 @@ func CRDs() ([]*unstructured.Unstructured, error) {
 		if err := yaml.Unmarshal(data, &crd.Object); err != nil {
 			return nil, fmt.Errorf("embedded CRD %s: %w", path, err)
 		}
-		labels := crd.GetLabels()
-		if labels == nil {
-			labels = map[string]string{}
-		}
-		labels[SchemaVersionLabel] = SchemaVersion
-		crd.SetLabels(labels)
-		unstructured.RemoveNestedField(crd.Object, "metadata", "creationTimestamp")
-		unstructured.RemoveNestedField(crd.Object, "status")
 		crds = append(crds, crd)
 	}
 	return crds, nil

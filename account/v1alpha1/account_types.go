@@ -17,6 +17,7 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,shortName=acc,categories=atoll
+// +kubebuilder:metadata:labels="atoll.dev/schema-version=1"
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.phase`
 // +kubebuilder:printcolumn:name="Display Name",type=string,JSONPath=`.spec.metadata.displayName`
 // +kubebuilder:printcolumn:name="Roles",type=string,JSONPath=`.spec.roles`

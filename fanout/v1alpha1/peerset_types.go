@@ -35,6 +35,7 @@ const (
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,shortName=ps,categories=atoll
+// +kubebuilder:metadata:labels="atoll.dev/schema-version=1"
 // +kubebuilder:printcolumn:name="Self",type=string,JSONPath=`.spec.self.peer`
 // +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.spec.self.state`
 // +kubebuilder:printcolumn:name="Members",type=string,JSONPath=`.spec.members[*].peer`

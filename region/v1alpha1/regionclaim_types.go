@@ -17,6 +17,7 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=rc,categories=atoll
+// +kubebuilder:metadata:labels="atoll.dev/schema-version=1"
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.phase`
 // +kubebuilder:printcolumn:name="Holder",type=string,JSONPath=`.status.holder.peer`
 // +kubebuilder:printcolumn:name="Stage",type=string,JSONPath=`.spec.fanout.stage`,priority=1

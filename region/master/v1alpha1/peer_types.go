@@ -17,6 +17,7 @@ const LocalPeer = "local"
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,categories=atoll
+// +kubebuilder:metadata:labels="atoll.dev/schema-version=1"
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.phase`
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.kubeCarrierVersion.version`
 // +kubebuilder:printcolumn:name="Regions",type=string,JSONPath=`.status.regions[*].name`,priority=1

@@ -1,0 +1,175 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/atoll-dev/atoll/region"
+)
+
+// FieldManager owns the fields of the CRDs that InstallCRDs applies.
+const FieldManager = "atoll"
+
+var crdResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+
+// InstallOptions adjust InstallCRDs. The zero value installs all CRDs and
+// overrides nothing.
+type InstallOptions struct {
+	// Groups limits the installation to the CRDs of these API groups, such as
+	// workload.kcp.io. Empty means all; an unknown group is an error.
+	Groups []string
+
+	// Override replaces CRDs of the same names that other software installed.
+	// Their objects stay and must then pass our schemas, and that software will
+	// find our schemas in place of its own.
+	Override bool
+}
+
+// Change is what InstallCRDs did with one CRD.
+type Change string
+
+const (
+	// Created says that the CRD was not there before.
+	Created Change = "Created"
+	// Updated says that the CRD was there with another content.
+	Updated Change = "Updated"
+	// Unchanged says that the CRD was there as it should be.
+	Unchanged Change = "Unchanged"
+)
+
+// Installed says what became of one CRD.
+type Installed struct {
+	Name   string // such as accounts.catalog.kubecarrier.io
+	Change Change
+	Before string // the schema version that was there, empty for none or a foreign CRD
+}
+
+// InstallCRDs applies the CRDs of this module to an API server by server-side
+// apply and waits until each is established and served in discovery. It blocks
+// until then or until ctx ends; without a deadline in ctx it may wait for ever.
+// It is idempotent, and any number of processes may do it at once.
+//
+// All CRDs are looked at before the first is written. If one was installed by
+// other software nothing is written and the error is a *ForeignCRDError; if one
+// is of a newer release it is a *NewerCRDError. Several are joined. Lacking
+// rights are named in an error for which apierrors.IsForbidden is true. After
+// an error during or after the writes call it again.
+func InstallCRDs(ctx context.Context, api region.API, opts InstallOptions) ([]Installed, error) {
+	crds, err := chosen(opts.Groups)
+	if err != nil {
+		return nil, err
+	}
+	client := api.Dynamic().Resource(crdResource)
+	present := make([]*unstructured.Unstructured, len(crds))
+	var refused []error
+	for i, crd := range crds {
+		present[i], err = client.Get(ctx, crd.GetName(), metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			present[i] = nil
+		case err != nil:
+			return nil, failed("get", crd.GetName(), err)
+		default:
+			refused = append(refused, refuse(present[i], crd, opts.Override))
+		}
+	}
+	if err := errors.Join(refused...); err != nil {
+		return nil, err
+	}
+	installed := make([]Installed, len(crds))
+	for i, crd := range crds {
+		if installed[i], err = install(ctx, client, present[i], crd); err != nil {
+			return installed[:i], err
+		}
+	}
+	return installed, awaitServed(ctx, api, crds)
+}
+
+// chosen returns the CRDs of the groups, or all.
+func chosen(groups []string) ([]*unstructured.Unstructured, error) {
+	crds, err := CRDs()
+	if err != nil || len(groups) == 0 {
+		return crds, err
+	}
+	known := map[string]bool{}
+	crds = slices.DeleteFunc(crds, func(crd *unstructured.Unstructured) bool {
+		group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
+		known[group] = true
+		return !slices.Contains(groups, group)
+	})
+	for _, group := range groups {
+		if !known[group] {
+			return nil, fmt.Errorf("InstallOptions.Groups: no CRD of this release is of group %q", group)
+		}
+	}
+	return crds, nil
+}
+
+// refuse returns why present must not be replaced by crd, or nil.
+func refuse(present, crd *unstructured.Unstructured, override bool) error {
+	if present.GetDeletionTimestamp() != nil {
+		return fmt.Errorf("CRD %s is being deleted: wait until it is gone, then install again", crd.GetName())
+	}
+	version, ok := schemaVersion(present)
+	ours, _ := schemaVersion(crd)
+	switch {
+	case !ok && !override:
+		return &ForeignCRDError{Name: crd.GetName(), Diff: difference(present, crd)}
+	case ok && version > ours:
+		return &NewerCRDError{Name: crd.GetName(), Present: present.GetLabels()[SchemaVersionLabel], Ours: SchemaVersion}
+	}
+	return nil
+}
+
+// schemaVersion returns the schema version that a CRD of this module carries.
+func schemaVersion(crd *unstructured.Unstructured) (int, bool) {
+	version, err := strconv.Atoi(crd.GetLabels()[SchemaVersionLabel])
+	return version, err == nil
+}
+
+// install writes one CRD. present is what was found, or nil.
+func install(ctx context.Context, client dynamic.ResourceInterface, present, crd *unstructured.Unstructured) (Installed, error) {
+	result := Installed{Name: crd.GetName(), Change: Created}
+	if present != nil {
+		result.Change = Updated
+		if _, ok := schemaVersion(present); ok {
+			result.Before = present.GetLabels()[SchemaVersionLabel]
+		}
+		if !appliedByUs(present) {
+			// An apply would merge two schemas: fields that another manager owns
+			// stay. So what others wrote is replaced as a whole first.
+			replacement := present.DeepCopy()
+			replacement.Object["spec"] = crd.Object["spec"]
+			if _, err := client.Update(ctx, replacement, metav1.UpdateOptions{FieldManager: FieldManager}); err != nil {
+				return result, failed("update", crd.GetName(), err)
+			}
+		}
+	}
+	applied, err := client.Apply(ctx, crd.GetName(), crd, metav1.ApplyOptions{FieldManager: FieldManager, Force: true})
+	if err != nil {
+		return result, failed("patch", crd.GetName(), err)
+	}
+	if present != nil && applied.GetResourceVersion() == present.GetResourceVersion() {
+		result.Change = Unchanged
+	}
+	return result, nil
+}
+
+// appliedByUs says whether InstallCRDs has applied the CRD before.
+func appliedByUs(crd *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(crd.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
+		return f.Manager == FieldManager && f.Operation == metav1.ManagedFieldsOperationApply
+	})
+}

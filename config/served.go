@@ -1,0 +1,103 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/atoll-dev/atoll/region"
+)
+
+// servedInterval is how often the API server is asked whether it serves what
+// was installed. It usually takes one to three seconds.
+const servedInterval = 250 * time.Millisecond
+
+// awaitServed waits until all crds are established and in discovery.
+func awaitServed(ctx context.Context, api region.API, crds []*unstructured.Unstructured) error {
+	client := api.Dynamic().Resource(crdResource)
+	var missing string
+	for _, crd := range crds {
+		err := wait.PollUntilContextCancel(ctx, servedInterval, true, func(ctx context.Context) (bool, error) {
+			current, err := client.Get(ctx, crd.GetName(), metav1.GetOptions{})
+			if err != nil {
+				return false, failed("get", crd.GetName(), err)
+			}
+			missing = fmt.Sprintf("CRD %s is not established yet", crd.GetName())
+			return established(current)
+		})
+		if err != nil {
+			return unserved(ctx, missing, err)
+		}
+	}
+	err := wait.PollUntilContextCancel(ctx, servedInterval, true, func(context.Context) (bool, error) {
+		// The error may be about groups of others, whose servers are away.
+		_, lists, err := api.Discovery().ServerGroupsAndResources()
+		absent := undiscovered(crds, lists)
+		missing = fmt.Sprintf("discovery does not show %s yet", strings.Join(absent, ", "))
+		if err != nil {
+			missing += fmt.Sprintf(" (%v)", err)
+		}
+		return len(absent) == 0, nil
+	})
+	return unserved(ctx, missing, err)
+}
+
+// unserved adds to an error at the deadline what was waited for.
+func unserved(ctx context.Context, missing string, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return fmt.Errorf("CRDs were applied, but %s: %w", missing, context.Cause(ctx))
+	}
+	return err
+}
+
+// established says whether the API server has accepted crd. It is an error if
+// it never will, because another CRD has one of its names.
+func established(crd *unstructured.Unstructured) (bool, error) {
+	conditions, _, err := unstructured.NestedSlice(crd.Object, "status", "conditions")
+	if err != nil {
+		return false, fmt.Errorf("status of CRD %s: %w", crd.GetName(), err)
+	}
+	ready := false
+	for _, c := range conditions {
+		condition, ok := c.(map[string]any)
+		if !ok {
+			continue
+		}
+		kind, status := condition["type"], condition["status"]
+		switch {
+		case kind == string(apiextensionsv1.NamesAccepted) && status == "False":
+			return false, fmt.Errorf("CRD %s is not accepted: %v: another CRD of the group has one of its names, remove that one",
+				crd.GetName(), condition["message"])
+		case kind == string(apiextensionsv1.Established) && status == "True":
+			ready = true
+		}
+	}
+	return ready, nil
+}
+
+// undiscovered returns the names of the crds that are not in lists.
+func undiscovered(crds []*unstructured.Unstructured, lists []*metav1.APIResourceList) []string {
+	served := map[string]bool{}
+	for _, list := range lists {
+		group, _, _ := strings.Cut(list.GroupVersion, "/")
+		for _, resource := range list.APIResources {
+			served[resource.Name+"."+group] = true
+		}
+	}
+	var absent []string
+	for _, crd := range crds {
+		if !served[crd.GetName()] {
+			absent = append(absent, crd.GetName())
+		}
+	}
+	return absent
+}
