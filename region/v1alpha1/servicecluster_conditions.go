@@ -1,0 +1,73 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+// ServiceClusterConditionType is the type of a condition of a ServiceCluster.
+type ServiceClusterConditionType string
+
+// ServiceClusterConditionReason is why such a condition has its status.
+type ServiceClusterConditionReason string
+
+const (
+	// ServiceClusterConditionReady sums the others up.
+	//
+	// True: the cluster can be used (reason Complete).
+	// False: it cannot (Unclaimed, RegionUnbound, Unreachable, Removing).
+	// Unknown: nothing was observed yet (Pending).
+	ServiceClusterConditionReady ServiceClusterConditionType = "Ready"
+
+	// ServiceClusterConditionClaimed says whether the name is taken in all peers.
+	//
+	// True: the claim is committed (reason Committed).
+	// False: the object was applied without a claim (Unclaimed), its claim is
+	// still Reserved (Reserved), or another peer holds the name (Held).
+	// Unknown: some peer did not answer (PeerUnreachable).
+	ServiceClusterConditionClaimed ServiceClusterConditionType = "Claimed"
+
+	// ServiceClusterConditionRegionBound says whether this peer serves the region.
+	//
+	// True: the RegionClaim of the same namespace and name is Bound (Bound).
+	// False: there is none (NoRegionClaim), or it is not Bound (RegionUnbound).
+	// Unknown: it could not be read (Pending).
+	ServiceClusterConditionRegionBound ServiceClusterConditionType = "RegionBound"
+
+	// ServiceClusterConditionReachable says whether the cluster answers.
+	//
+	// True: it did at the last probe (Answered).
+	// False: it did not (Unreachable), or its kubeconfig is not accepted
+	// (KubeconfigInvalid).
+	// Unknown: it was not asked yet (Pending).
+	ServiceClusterConditionReachable ServiceClusterConditionType = "Reachable"
+)
+
+const (
+	// ServiceClusterReasonComplete: every other condition is True.
+	ServiceClusterReasonComplete ServiceClusterConditionReason = "Complete"
+	// ServiceClusterReasonPending: nothing was observed yet.
+	ServiceClusterReasonPending ServiceClusterConditionReason = "Pending"
+	// ServiceClusterReasonUnclaimed: applied without a claim; adopt it.
+	ServiceClusterReasonUnclaimed ServiceClusterConditionReason = "Unclaimed"
+	// ServiceClusterReasonReserved: its operation has not ended.
+	ServiceClusterReasonReserved ServiceClusterConditionReason = "Reserved"
+	// ServiceClusterReasonCommitted: the claim is committed.
+	ServiceClusterReasonCommitted ServiceClusterConditionReason = "Committed"
+	// ServiceClusterReasonHeld: another peer holds the name.
+	ServiceClusterReasonHeld ServiceClusterConditionReason = "Held"
+	// ServiceClusterReasonPeerUnreachable: a peer did not answer.
+	ServiceClusterReasonPeerUnreachable ServiceClusterConditionReason = "PeerUnreachable"
+	// ServiceClusterReasonBound: the RegionClaim is Bound.
+	ServiceClusterReasonBound ServiceClusterConditionReason = "Bound"
+	// ServiceClusterReasonNoRegionClaim: there is no RegionClaim of the name.
+	ServiceClusterReasonNoRegionClaim ServiceClusterConditionReason = "NoRegionClaim"
+	// ServiceClusterReasonRegionUnbound: the RegionClaim is not Bound.
+	ServiceClusterReasonRegionUnbound ServiceClusterConditionReason = "RegionUnbound"
+	// ServiceClusterReasonAnswered: the cluster answered.
+	ServiceClusterReasonAnswered ServiceClusterConditionReason = "Answered"
+	// ServiceClusterReasonUnreachable: the cluster did not answer.
+	ServiceClusterReasonUnreachable ServiceClusterConditionReason = "Unreachable"
+	// ServiceClusterReasonKubeconfigInvalid: the kubeconfig is not accepted.
+	ServiceClusterReasonKubeconfigInvalid ServiceClusterConditionReason = "KubeconfigInvalid"
+	// ServiceClusterReasonRemoving: it is being removed from all peers.
+	ServiceClusterReasonRemoving ServiceClusterConditionReason = "Removing"
+)

@@ -1,0 +1,37 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+// ConditionType is the type of a condition of this package's types.
+type ConditionType string
+
+// ConditionReason is why such a condition has its status.
+type ConditionReason string
+
+const (
+	// ConditionReady says whether a ClusterDaemonSet runs on all its clusters, or
+	// whether a PlacementPolicy can be followed.
+	//
+	// True: it does, or can (reason Complete).
+	// False: clusters lack replicas (ClustersNotReady), no cluster is chosen
+	// (NoClusters), or the bounds contradict the replicas (Unplaceable).
+	// Unknown: clusters are silent (ClustersUnknown), or nothing was observed yet
+	// (Pending).
+	ConditionReady ConditionType = "Ready"
+)
+
+const (
+	// ReasonComplete: nothing is missing.
+	ReasonComplete ConditionReason = "Complete"
+	// ReasonClustersNotReady: clusters answered and lack replicas.
+	ReasonClustersNotReady ConditionReason = "ClustersNotReady"
+	// ReasonClustersUnknown: clusters are silent. They do not count as empty.
+	ReasonClustersUnknown ConditionReason = "ClustersUnknown"
+	// ReasonNoClusters: no cluster is chosen.
+	ReasonNoClusters ConditionReason = "NoClusters"
+	// ReasonUnplaceable: bounds leave replicas without a cluster.
+	ReasonUnplaceable ConditionReason = "Unplaceable"
+	// ReasonPending: nothing was observed yet.
+	ReasonPending ConditionReason = "Pending"
+)
