@@ -31,18 +31,18 @@ func makeDirs(dir string) error {
 	return syncDir(parent)
 }
 
-// create makes an empty log under a temporary name and renames it once it is on disk: a file at path is whole, whatever
-// happens. The caller holds the lock.
-func create(path string) error {
+// create makes a log under a temporary name, lets fill write into it, and renames it once it is on disk: a file at path
+// is whole, whatever happens. The caller holds the lock.
+func create(path string, fill func(*bbolt.Tx) error) error {
 	temporary := path + ".new"
 	if err := os.Remove(temporary); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	options := boltOptions(time.Second, 0)
-	db, err := bbolt.Open(temporary, 0o600, options)
+	db, err := bbolt.Open(temporary, 0o600, boltOptions(time.Second, 0))
 	if err != nil {
 		return err
 	}
+	db.AllocSize = allocSize
 	err = db.Update(func(tx *bbolt.Tx) error {
 		for _, name := range []string{opsBucket, histBucket, idemBucket} {
 			if _, err := tx.CreateBucket([]byte(name)); err != nil {
@@ -57,6 +57,7 @@ func create(path string) error {
 			b.Put([]byte(formatName), sealRecord([]byte(marker))),
 			b.Put([]byte(schemaName), sealRecord(binary.AppendUvarint(nil, schemaVersion))),
 			b.Put([]byte(censusName), new(census{}).encode()),
+			fill(tx),
 		)
 	})
 	if err := errors.Join(err, db.Close()); err != nil {
@@ -68,22 +69,25 @@ func create(path string) error {
 	return syncDir(filepath.Dir(path))
 }
 
+// asideName is a free name for a damaged log.
+func asideName(path string) string {
+	stamp := path + ".damaged-" + time.Now().UTC().Format("20060102T150405Z")
+	name := stamp
+	for n := 1; ; n++ {
+		if _, err := os.Lstat(name); err != nil {
+			return name
+		}
+		name = fmt.Sprintf("%s-%d", stamp, n)
+	}
+}
+
 // setAside renames a damaged log. The caller holds the lock.
 func setAside(path string) (string, error) {
-	stamp := path + ".damaged-" + time.Now().UTC().Format("20060102T150405Z")
-	for n := 0; ; n++ {
-		name := stamp
-		if n > 0 {
-			name = fmt.Sprintf("%s-%d", stamp, n)
-		}
-		if _, err := os.Lstat(name); err == nil {
-			continue
-		}
-		if err := os.Rename(path, name); err != nil {
-			return "", err
-		}
-		return name, syncDir(filepath.Dir(path))
+	name := asideName(path)
+	if err := os.Rename(path, name); err != nil {
+		return "", err
 	}
+	return name, syncDir(filepath.Dir(path))
 }
 
 // lastSetAside returns the newest damaged log of path, or nothing.

@@ -16,8 +16,9 @@
 //   - After a crash at any moment the file holds every acknowledged change, in order, and of the unacknowledged ones a
 //     prefix. Nothing is half there.
 //   - Corrupt is never absent. Every record carries a checksum that each read verifies. A damaged entry is reported
-//     by its ID in a [*CorruptError] and the others stay readable. A file that is damaged as a whole is set aside
-//     under another name, and the log does not begin anew on its own.
+//     by its ID in a [*CorruptError] and the others stay readable. Damaged names are restored from the records, which
+//     repeat them; Open says so, and the old file is kept. A file whose pages are damaged is set aside under another
+//     name, and the log does not begin anew on its own.
 //   - A file that something else wrote is refused with a [*SchemaError] and left exactly as it was.
 //   - One process at a time. A second one is told who holds the file, and since when, in a [*LockedError].
 //   - After a failed commit the File refuses every further call: what a disk said once cannot be asked again, since

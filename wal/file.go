@@ -20,8 +20,7 @@ type File struct {
 	opts   Options
 	db     *bbolt.DB
 	lock   *lock
-	damage []*CorruptError          // found when the file was opened
-	lost   map[string]*CorruptError // by true name, as it was then
+	damage []*CorruptError // found when the file was opened
 
 	requests chan *request
 	stop     chan struct{} // tells the owner to return, once no call is in progress

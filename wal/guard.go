@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"runtime/debug"
+	"strings"
 	"syscall"
 
 	bolterrors "go.etcd.io/bbolt/errors"
@@ -31,9 +32,9 @@ func guard(fn func() error) (err error) {
 func explain(path, op string, err error) error {
 	remedy := ""
 	switch {
-	case errors.Is(err, syscall.ENOSPC):
+	case says(err, syscall.ENOSPC):
 		remedy = ": free space on the disk, then reopen"
-	case errors.Is(err, syscall.EFBIG):
+	case says(err, syscall.EFBIG):
 		remedy = ": raise the file size limit of the process, then reopen"
 	case errors.Is(err, bolterrors.ErrMaxSizeReached):
 		remedy = ": reopen with a larger MaxSize or a shorter Retention"
@@ -45,4 +46,9 @@ func explain(path, op string, err error) error {
 		remedy = ": a part of the path is a file, use a directory"
 	}
 	return fmt.Errorf("wal %s: %s: %w%s", path, op, err, remedy)
+}
+
+// says is errors.Is, also where bbolt kept only the text of a system error (growing the file).
+func says(err error, number syscall.Errno) bool {
+	return errors.Is(err, number) || strings.Contains(err.Error(), number.Error())
 }

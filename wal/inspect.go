@@ -30,17 +30,15 @@ const (
 
 // findings are what a complete reading of a file brought to light.
 type findings struct {
-	damage []*CorruptError          // everything that is wrong
-	broken error                    // the page tree is damaged: bbolt must not map it
-	lost   map[string]*CorruptError // by bucket and true name: records that cannot be reached under it
+	damage   []*CorruptError // everything that is wrong
+	broken   error           // the page tree is damaged: bbolt must not map it
+	misnamed bool            // everything can be read, but a search would miss some of it
 }
-
-func lostName(bucket, name string) string { return bucket + "\x00" + name }
 
 // inspect reads all of a file, without a lock and without bbolt. Pages of the transaction txid must not change meanwhile;
 // zero takes the newest. The error is a *SchemaError, or that the file cannot be read.
 func inspect(path string, file *os.File, txid uint64) (findings, error) {
-	found := findings{lost: map[string]*CorruptError{}}
+	var found findings
 	info, err := file.Stat()
 	if err != nil {
 		return found, err
@@ -73,10 +71,12 @@ func inspect(path string, file *os.File, txid uint64) (findings, error) {
 		return found, unlessOurs(path, file)
 	}
 	r := &inspection{path: path, findings: &found}
-	if err := walk(file, info.Size(), m, r.visit); err != nil {
+	misordered, err := walk(file, info.Size(), m, r.visit)
+	if err != nil {
 		found.broken = err
 		found.add(&CorruptError{Path: path, Err: err})
 	}
+	found.misnamed = found.misnamed || misordered
 	return found, r.finish(file)
 }
 
@@ -97,7 +97,7 @@ func unlessOurs(path string, file io.ReaderAt) error {
 			return nil
 		}
 		if err == io.EOF {
-			return foreign(path, "a damaged bbolt file that cannot be recognized")
+			return foreign(path, "a bbolt file without the marker of a log")
 		} else if err != nil {
 			return err
 		}
@@ -159,15 +159,12 @@ func (r *inspection) count(bucket string, key []byte, name string, err error, co
 		corrupt.ID = name
 	}
 	r.findings.add(corrupt)
-	r.findings.lost[lostName(bucket, name)] = corrupt
+	r.findings.misnamed = true
 }
 
 func (r *inspection) finish(file io.ReaderAt) error {
 	f := r.findings
 	format, err := openRecord(r.format)
-	if f.broken == nil && r.format == nil {
-		return foreign(r.path, "a bbolt file of another program")
-	}
 	if err != nil || string(format) != marker {
 		if f.broken == nil {
 			f.broken = errors.New("the marker of the file is damaged")

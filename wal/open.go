@@ -63,8 +63,13 @@ func openHeld(path string, opts Options, timeout time.Duration) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
+	if found.misnamed && found.broken == nil {
+		if found, err = mend(path, found); err != nil {
+			return nil, explain(path, "mend", err)
+		}
+	}
 	f := &File{
-		path: path, opts: opts, damage: found.damage, lost: found.lost,
+		path: path, opts: opts, damage: found.damage,
 		requests: make(chan *request), stop: make(chan struct{}), stopped: make(chan struct{}), released: make(chan struct{}),
 		commitTx: (*bbolt.Tx).Commit,
 	}
@@ -98,7 +103,7 @@ func begin(path string, opts Options) error {
 			return &CorruptError{Path: path, SetAside: name, Err: errors.New("found at an earlier start")}
 		}
 	}
-	if err := create(path); err != nil {
+	if err := create(path, func(*bbolt.Tx) error { return nil }); err != nil {
 		return explain(path, "create", err)
 	}
 	return nil
@@ -127,7 +132,9 @@ func (f *File) openBolt(timeout time.Duration) error {
 		return file, err
 	}
 	err := guard(func() (err error) {
-		f.db, err = bbolt.Open(f.path, 0o600, options)
+		if f.db, err = bbolt.Open(f.path, 0o600, options); err == nil {
+			f.db.AllocSize = allocSize
+		}
 		return err
 	})
 	if errors.Is(err, errDamaged) && opened != nil {
@@ -158,4 +165,7 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-const minMaxSize = 16 << 20
+const (
+	minMaxSize = 16 << 20
+	allocSize  = 256 << 10 // a log is small: bbolt's own step is 16 MiB
+)

@@ -112,22 +112,32 @@ type walker struct {
 	meta  meta
 	seen  map[uint64]bool
 	visit func(bucket string, key, value []byte)
+
+	buckets    map[string]bool // the names that were met
+	misordered bool            // some key is not where a search would find it
 }
 
 // walk checks the page tree of m and calls visit for each pair in the buckets of the root, in order. The slices passed to
-// visit are only valid during the call. An error means that some pairs were not visited.
-func walk(file io.ReaderAt, size int64, m meta, visit func(bucket string, key, value []byte)) error {
+// visit are only valid during the call. It reports whether keys are out of order; an error means that some pairs were
+// not visited.
+func walk(file io.ReaderAt, size int64, m meta, visit func(bucket string, key, value []byte)) (misordered bool, err error) {
 	if m.pageSize < 1<<10 || m.pageSize > 1<<24 || m.pageSize&(m.pageSize-1) != 0 {
-		return fmt.Errorf("page size %d is impossible", m.pageSize)
+		return false, fmt.Errorf("page size %d is impossible", m.pageSize)
 	}
 	if m.pages > uint64(size/m.pageSize) {
-		return fmt.Errorf("file has %d bytes, its %d pages need %d", size, m.pages, m.pages*uint64(m.pageSize))
+		return false, fmt.Errorf("file has %d bytes, its %d pages need %d", size, m.pages, m.pages*uint64(m.pageSize))
 	}
-	w := &walker{file: file, meta: m, seen: map[uint64]bool{0: true, 1: true}, visit: visit}
-	return w.page(m.root, "", nil)
+	w := &walker{file: file, meta: m, seen: map[uint64]bool{0: true, 1: true}, visit: visit, buckets: map[string]bool{}}
+	err = w.page(m.root, "", nil)
+	for _, name := range []string{metaBucket, opsBucket, histBucket, idemBucket} {
+		if !w.buckets[name] {
+			err = errors.Join(err, fmt.Errorf("bucket %q is missing", name))
+		}
+	}
+	return w.misordered, err
 }
 
-// page visits the tree below page id. Keys must not be smaller than least.
+// page visits the tree below page id, whose keys should not be smaller than least.
 func (w *walker) page(id uint64, bucket string, least []byte) error {
 	head := make([]byte, pageHeader)
 	if id >= w.meta.pages {
@@ -188,7 +198,7 @@ func (w *walker) elements(p []byte, bucket string, least []byte) error {
 		}
 		key, value := p[start:start+uint64(ksize)], p[start+uint64(ksize):start+uint64(ksize)+uint64(vsize)]
 		if c := bytes.Compare(least, key); c > 0 || c == 0 && i > 0 {
-			errs = append(errs, fmt.Errorf("key %q is out of order", key))
+			w.misordered = true
 		}
 		least = key
 		switch {
@@ -206,6 +216,7 @@ func (w *walker) elements(p []byte, bucket string, least []byte) error {
 }
 
 func (w *walker) bucket(name string, value []byte) error {
+	w.buckets[name] = true
 	if len(value) < bucketSize {
 		return fmt.Errorf("bucket %q is cut short", name)
 	}

@@ -15,7 +15,6 @@ import (
 // state is the log inside one transaction.
 type state struct {
 	path                  string
-	lost                  map[string]*CorruptError
 	now                   time.Time
 	meta, ops, hist, idem *bbolt.Bucket
 	census                census
@@ -25,7 +24,7 @@ type state struct {
 
 func newState(f *File, tx *bbolt.Tx) *state {
 	s := &state{
-		path: f.path, lost: f.lost, now: time.Now().UTC(),
+		path: f.path, now: time.Now().UTC(),
 		meta: tx.Bucket([]byte(metaBucket)), ops: tx.Bucket([]byte(opsBucket)),
 		hist: tx.Bucket([]byte(histBucket)), idem: tx.Bucket([]byte(idemBucket)),
 	}
@@ -61,15 +60,9 @@ func (s *state) remove(b *bbolt.Bucket, bucket, key string) error {
 
 // byID returns the entry of an ID, open or remembered. The error is ErrNotFound or a *CorruptError.
 func (s *state) byID(id string) (Entry, error) {
-	for _, from := range []struct {
-		bucket *bbolt.Bucket
-		name   string
-	}{{s.ops, opsBucket}, {s.hist, histBucket}} {
-		if record := from.bucket.Get([]byte(id)); record != nil {
+	for _, bucket := range []*bbolt.Bucket{s.ops, s.hist} {
+		if record := bucket.Get([]byte(id)); record != nil {
 			return s.decode([]byte(id), record)
-		}
-		if c := s.lost[lostName(from.name, id)]; c != nil {
-			return Entry{ID: id}, c
 		}
 	}
 	return Entry{}, ErrNotFound
@@ -91,9 +84,6 @@ func (s *state) decode(name, record []byte) (Entry, error) {
 func (s *state) byKey(key string) (Entry, error) {
 	record := s.idem.Get([]byte(key))
 	if record == nil {
-		if c := s.lost[lostName(idemBucket, key)]; c != nil {
-			return Entry{Key: key}, c
-		}
 		return Entry{}, ErrNotFound
 	}
 	name, id, err := decodeName(record)

@@ -1,0 +1,221 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package wal_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/atoll-dev/atoll/wal"
+)
+
+// children are what a second process of this test program can be asked to do.
+var children = map[string]func(path string){"hold": hold, "work": work, "fill": fill}
+
+// child runs what a test asked a second process to do, and reports whether this is one.
+func child() bool {
+	run, ok := children[os.Getenv("ATOLL_WAL_CHILD")]
+	if ok {
+		run(os.Getenv("ATOLL_WAL_PATH"))
+	}
+	return ok
+}
+
+// second starts this test program as another process that runs one of the children.
+func second(t *testing.T, name, path string) (*exec.Cmd, io.Reader) {
+	t.Helper()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	cmd := exec.CommandContext(t.Context(), self)
+	cmd.Env = append(os.Environ(), "ATOLL_WAL_CHILD="+name, "ATOLL_WAL_PATH="+path)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	in, err := cmd.StdinPipe() // keeps the child's standard input open
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = in.Close() })
+	require.NoError(t, cmd.Start())
+	return cmd, out
+}
+
+func must(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// hold opens the log, says so, and keeps it until it is killed.
+func hold(path string) {
+	_, err := wal.Open(path, wal.Options{})
+	must(err)
+	fmt.Println("held")
+	_, _ = io.Copy(io.Discard, os.Stdin)
+}
+
+func TestLocked(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "wal.db")
+	cmd, out := second(t, "hold", path)
+	_, err := bufio.NewReader(out).ReadString('\n')
+	require.NoError(t, err)
+
+	_, err = wal.Open(path, wal.Options{LockTimeout: -1})
+	locked, ok := errors.AsType[*wal.LockedError](err)
+	require.True(t, ok, "%v", err)
+	require.Equal(t, cmd.Process.Pid, locked.Holder.PID)
+	host, err := os.Hostname()
+	require.NoError(t, err)
+	require.Equal(t, host, locked.Holder.Host)
+	require.Contains(t, locked.Error(), fmt.Sprintf("process %d (%s)", cmd.Process.Pid, filepath.Base(os.Args[0])))
+	require.False(t, locked.Holder.Since.IsZero())
+
+	// A killed process holds nothing, whatever it left behind.
+	require.NoError(t, cmd.Process.Kill())
+	_ = cmd.Wait()
+	f := open(t, path, wal.Options{})
+	_, err = wal.Open(path, wal.Options{LockTimeout: time.Millisecond})
+	locked, ok = errors.AsType[*wal.LockedError](err)
+	require.True(t, ok, "%v", err)
+	require.Equal(t, os.Getpid(), locked.Holder.PID)
+	require.NoError(t, f.Close())
+}
+
+// work begins, advances and ends entries in several goroutines for ever, and prints each call that was acknowledged.
+func work(path string) {
+	f, err := wal.Open(path, wal.Options{})
+	must(err)
+	ctx := context.Background()
+	var mu sync.Mutex
+	say := func(what, id, version string) {
+		mu.Lock()
+		defer mu.Unlock()
+		fmt.Println(what, id, version)
+	}
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for n := 0; ; n++ {
+				e, err := f.Begin(ctx, wal.Entry{ID: fmt.Sprintf("%d-%016x", time.Now().UnixNano(), rand.Uint64()), Data: make([]byte, rand.IntN(6000))})
+				must(err)
+				say("begun", e.ID, e.Version)
+				if n%2 == 0 {
+					e, err = f.Advance(ctx, e)
+					must(err)
+					say("advanced", e.ID, e.Version)
+				}
+				if n%3 == 0 {
+					say("ending", e.ID, e.Version)
+					must(f.End(ctx, e, nil))
+					say("ended", e.ID, e.Version)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// What a process acknowledged is there after it was killed, and nothing ended that it did not begin to end.
+func TestKill(t *testing.T) {
+	const kills = 50
+	path := filepath.Join(t.TempDir(), "wal.db")
+	random := rand.New(rand.NewPCG(7, 8))
+	type call struct{ what, version string }
+	calls := map[string]call{} // the last that was acknowledged, by ID
+	note := func(line string) {
+		if f := strings.Fields(line); len(f) == 3 { // the last line may be cut
+			calls[f[1]] = call{f[0], f[2]}
+		}
+	}
+	for range kills {
+		cmd, out := second(t, "work", path)
+		lines := bufio.NewScanner(out)
+		for range 1 + random.IntN(60) { // killed after a number of acknowledgements, in the midst of others
+			if !lines.Scan() {
+				break
+			}
+			note(lines.Text())
+		}
+		time.AfterFunc(time.Duration(random.IntN(3000))*time.Microsecond, func() { _ = cmd.Process.Kill() })
+		for lines.Scan() {
+			note(lines.Text())
+		}
+		_ = cmd.Wait()
+
+		found, damaged, err := survey(t, path)
+		require.NoError(t, err)
+		require.Empty(t, damaged)
+		for id, call := range calls {
+			e, open := found[id]
+			switch call.what {
+			case "ended":
+				require.False(t, open, "%s was ended and is open", id)
+			case "ending":
+			default:
+				require.True(t, open, "%s was %s and is gone", id, call.what)
+			}
+			if open {
+				require.GreaterOrEqual(t, len(e.Version), len(call.version))
+				if len(e.Version) == len(call.version) {
+					require.GreaterOrEqual(t, e.Version, call.version, "%s went back", id)
+				}
+			}
+		}
+	}
+	require.Greater(t, len(calls), kills)
+	t.Logf("%d acknowledged entries over %d kills", len(calls), kills)
+	open(t, path, wal.Options{})
+}
+
+// fill writes under a limit of the file's size until that fails, and prints how it went.
+func fill(path string) {
+	signal.Ignore(syscall.SIGXFSZ)
+	f, err := wal.Open(path, wal.Options{})
+	must(err)
+	must(syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: 2 << 20, Max: 2 << 20}))
+	for n := 0; ; n++ {
+		_, err := f.Begin(context.Background(), wal.Entry{ID: fmt.Sprintf("%05d", n), Data: make([]byte, 100_000)})
+		if err == nil {
+			continue
+		}
+		_, doubt := errors.AsType[*wal.InDoubtError](err)
+		_, later := f.Begin(context.Background(), wal.Entry{ID: "later"})
+		fmt.Println(n, doubt, strings.Contains(err.Error(), "raise the file size limit"), errors.Is(later, wal.ErrClosed), f.Close() == nil)
+		return
+	}
+}
+
+func TestFileSizeLimit(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "wal.db")
+	cmd, out := second(t, "fill", path)
+	var written int
+	var doubt, limit, closed, released bool
+	_, err := fmt.Fscan(out, &written, &doubt, &limit, &closed, &released)
+	require.NoError(t, err)
+	require.NoError(t, cmd.Wait())
+	require.True(t, doubt && limit && closed && released, "in doubt %t, remedy %t, closed after %t, released %t", doubt, limit, closed, released)
+	found, damaged, err := survey(t, path)
+	require.NoError(t, err)
+	require.Empty(t, damaged)
+	require.GreaterOrEqual(t, len(found), written)
+	require.LessOrEqual(t, len(found), written+1)
+	require.Positive(t, written)
+	open(t, path, wal.Options{})
+}
