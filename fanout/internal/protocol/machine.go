@@ -182,7 +182,7 @@ func (m *Machine) finish(i int) { m.Strands[i].Over = true }
 // that is not on its way does not count.
 func (m *Machine) settled() bool {
 	return !slices.ContainsFunc(m.Strands, func(s Strand) bool {
-		return !s.Over && (s.Job != jobBeat || s.Step != "beat")
+		return !s.Over && (s.Job != jobBeat || s.Step == "beat")
 	})
 }
 
