@@ -58,15 +58,25 @@ func (d *door) serve(w http.ResponseWriter, r *http.Request) (err error) {
 		switch p := recover(); {
 		case p == nil:
 		case p == http.ErrAbortHandler: //nolint:errorlint // compared as net/http does
-			if err = r.Context().Err(); err == nil {
-				err = fmt.Errorf("read from %s: %w", r.URL.Host, syscall.ECONNRESET)
-			}
+			err = d.broken(r)
 		default:
 			panic(p)
 		}
 	}()
 	d.server.ServeHTTP(w, r)
 	return nil
+}
+
+// broken is the error of a connection that the server dropped. One that cannot be made is not tried again by client-go,
+// as it tries again reads from one that was reset.
+func (d *door) broken(r *http.Request) error {
+	if err := r.Context().Err(); err != nil {
+		return err
+	}
+	if d.server.cut.Load() || d.server.isClosed() {
+		return fmt.Errorf("dial %s: %w", r.URL.Host, syscall.ECONNREFUSED)
+	}
+	return fmt.Errorf("read from %s: %w", r.URL.Host, syscall.ECONNRESET)
 }
 
 // stream serves a watch in a goroutine that ends with the response's body.
