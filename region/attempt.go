@@ -64,6 +64,15 @@ func (a *Attempt) trace(ctx context.Context) context.Context {
 	})
 }
 
+// again forgets a request that was refused before it had any effect, since it is sent anew.
+func (a *Attempt) again() {
+	a.traced.Store(false)
+	a.passed.Store(false)
+	a.sent.Store(false)
+	a.status.Store(0)
+	a.retryAfter.Store(0)
+}
+
 // received notes the answer and hides from client-go that it may be tried again.
 func (a *Attempt) received(resp *http.Response) {
 	a.sent.Store(true)

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"sync"
 	"time"
@@ -80,61 +79,4 @@ func ask[T any](ctx context.Context, d Directory, name PeerName, op string, fn f
 		return value, nil
 	}
 	return zero, &Error{Peer: name, Op: op, Err: cause(err)}
-}
-
-// Results are the outcomes of one call, by peer name.
-type Results[T any] struct {
-	op       string
-	outcomes []Outcome[T]
-}
-
-// Outcome is what one peer answered.
-type Outcome[T any] struct {
-	Peer    PeerName
-	Value   T     // meaningless unless Err is nil
-	Err     error // nil or a *Error
-	Elapsed time.Duration
-}
-
-// All yields the outcomes by peer name.
-func (r Results[T]) All() iter.Seq[Outcome[T]] { return slices.Values(r.outcomes) }
-
-// Complete says that every peer answered, and that there was one.
-func (r Results[T]) Complete() bool {
-	return len(r.outcomes) > 0 && !slices.ContainsFunc(r.outcomes, func(o Outcome[T]) bool { return o.Err != nil })
-}
-
-// Err is nil, or a *PartialError of all failures.
-func (r Results[T]) Err() error {
-	var failed []*Error
-	for _, o := range r.outcomes {
-		if e, ok := errors.AsType[*Error](o.Err); ok {
-			failed = append(failed, e)
-		}
-	}
-	if len(failed) == 0 {
-		return nil
-	}
-	return newPartialError(r.op, len(r.outcomes), failed)
-}
-
-func (r Results[T]) met(p Policy) bool {
-	answered := 0
-	for _, o := range r.outcomes {
-		if o.Err == nil {
-			answered++
-		} else if slices.Contains(p.required, o.Peer) {
-			return false
-		}
-	}
-	switch p.kind {
-	case kindBestEffort:
-		return true
-	case kindRequire:
-		return len(r.outcomes) > 0
-	case kindQuorum:
-		return answered >= p.quorum
-	default:
-		return r.Complete()
-	}
 }

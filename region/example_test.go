@@ -245,6 +245,21 @@ func ExampleEach() {
 	// identify: 1 of 2 peers failed: peer us-east: connection refused
 }
 
+func ExampleResultsOf() {
+	results := region.ResultsOf("survey",
+		region.Outcome[int]{Peer: "us-east", Err: &region.Error{Peer: "us-east", Op: "survey", Err: region.ErrUnavailable}},
+		region.Outcome[int]{Peer: "eu-west", Value: 3},
+	)
+	for o := range results.All() {
+		fmt.Println(o.Peer, o.Value)
+	}
+	fmt.Println(results.Complete(), results.Err())
+	// Output:
+	// eu-west 3
+	// us-east 0
+	// false survey: 1 of 2 peers failed: peer us-east: peer is unavailable
+}
+
 func ExampleWithAttempt() {
 	conn, err := region.NewConn(describe("eu-west"), region.ConnOptions{})
 	if err != nil {

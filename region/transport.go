@@ -44,6 +44,9 @@ func (t *ownTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		// Reading what is left lets the connection be used again; it is a Status object of some hundred bytes.
 		_, _ = io.CopyN(io.Discard, resp.Body, 64<<10)
 		_ = resp.Body.Close()
+		if attempt := attemptOf(req.Context()); attempt != nil {
+			attempt.again()
+		}
 		g, req = t.conn.current.Load(), again
 	}
 }
