@@ -10,6 +10,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 )
 
@@ -50,27 +51,36 @@ func CRDs() ([]*unstructured.Unstructured, error) {
 	return crds, nil
 }
 
-// CRD returns the typed CustomResourceDefinition of that name, such as
-// accounts.catalog.kubecarrier.io. The error says that there is none. It does no
-// I/O and is safe for concurrent use.
-func CRD(name string) (*apiextensionsv1.CustomResourceDefinition, error) {
+// TypedCRDs returns what CRDs returns, as Go values: for servers in memory and
+// for programs that change a CRD before they install it. It does no I/O and is
+// safe for concurrent use.
+func TypedCRDs() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	crds, err := CRDs()
 	if err != nil {
 		return nil, err
 	}
+	typed := make([]*apiextensionsv1.CustomResourceDefinition, 0, len(crds))
 	for _, crd := range crds {
-		if crd.GetName() != name {
-			continue
+		t := &apiextensionsv1.CustomResourceDefinition{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(crd.Object, t, true); err != nil {
+			return nil, fmt.Errorf("embedded CRD %s: %w", crd.GetName(), err)
 		}
-		data, err := crd.MarshalJSON()
-		if err != nil {
-			return nil, fmt.Errorf("embedded CRD %s: %w", name, err)
+		typed = append(typed, t)
+	}
+	return typed, nil
+}
+
+// CRD returns the one of TypedCRDs of that name, such as
+// accounts.catalog.kubecarrier.io. The error says that there is none.
+func CRD(name string) (*apiextensionsv1.CustomResourceDefinition, error) {
+	crds, err := TypedCRDs()
+	if err != nil {
+		return nil, err
+	}
+	for _, crd := range crds {
+		if crd.Name == name {
+			return crd, nil
 		}
-		typed := &apiextensionsv1.CustomResourceDefinition{}
-		if err := yaml.UnmarshalStrict(data, typed); err != nil {
-			return nil, fmt.Errorf("embedded CRD %s: %w", name, err)
-		}
-		return typed, nil
 	}
 	return nil, fmt.Errorf("no CRD %q in this release", name)
 }

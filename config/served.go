@@ -26,12 +26,12 @@ func awaitServed(ctx context.Context, api region.API, crds []*unstructured.Unstr
 	client := api.Dynamic().Resource(crdResource)
 	var missing string
 	for _, crd := range crds {
+		missing = fmt.Sprintf("CRD %s is not established yet", crd.GetName())
 		err := wait.PollUntilContextCancel(ctx, servedInterval, true, func(ctx context.Context) (bool, error) {
 			current, err := client.Get(ctx, crd.GetName(), metav1.GetOptions{})
 			if err != nil {
 				return false, failed("get", crd.GetName(), err)
 			}
-			missing = fmt.Sprintf("CRD %s is not established yet", crd.GetName())
 			return established(current)
 		})
 		if err != nil {
