@@ -148,12 +148,17 @@ func (c *Coordinator) earlier(ctx context.Context, req request, op protocol.Oper
 			return "", nil, fmt.Errorf("write-ahead log: %w", err)
 		case entry.Ended.IsZero():
 			operation, err := c.settleEntry(ctx, entry)
-			if err != nil && !errors.Is(err, ErrAborted) && !errors.Is(err, ErrEnded) {
+			switch {
+			case operation == nil && err == nil:
+				return "", nil, &InDoubtError{Operation: entry.ID, Settles: "the same request is being worked on by another call", Err: wal.ErrExists}
+			case operation != nil && (operation.State == Aborted || operation.State == Ended):
+				// It came to nothing, also if something of it may yet appear
+				// and is swept then.
+				continue
+			case err != nil:
 				return "", operation, err
 			}
-			if entry, err = c.log.Find(ctx, key); err != nil || entry.Ended.IsZero() {
-				return "", operation, errors.Join(err, &InDoubtError{Operation: entry.ID, Settles: "repeat the call", Err: err})
-			}
+			return "", operation, nil
 		}
 		var o outcome
 		if err := json.Unmarshal(entry.Outcome, &o); err != nil {

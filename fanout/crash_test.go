@@ -1,0 +1,193 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fanout_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/fanout"
+	"github.com/atoll-dev/atoll/region/regiontest"
+	"github.com/atoll-dev/atoll/wal/waltest"
+)
+
+// A crash stops a coordinator at one moment: no command begins after it and no
+// answer is heard. What was on its way by then arrives. Its goroutines stand
+// still until the test lets them go.
+type crash struct {
+	after    bool // the command is carried out and its answer lost
+	at       int  // the number of the command
+	mu       sync.Mutex
+	count    int
+	inFlight int
+	happened bool
+	stopped  chan struct{}
+	release  chan struct{}
+}
+
+func newCrash(at int, after bool) *crash {
+	return &crash{at: at, after: after, stopped: make(chan struct{}), release: make(chan struct{})}
+}
+
+func (c *crash) step(_ context.Context, e fanout.StepEvent) {
+	c.mu.Lock()
+	if e.Done {
+		c.inFlight--
+	}
+	if e.Done == c.after {
+		c.happened = c.happened || c.count == c.at
+		c.count++
+	}
+	if !e.Done && !c.happened {
+		c.inFlight++
+	}
+	happened := c.happened
+	if happened && c.inFlight == 0 {
+		select {
+		case <-c.stopped:
+		default:
+			close(c.stopped)
+		}
+	}
+	c.mu.Unlock()
+	if happened {
+		<-c.release
+	}
+}
+
+// An operation under test: what is there before, and what it does.
+type crashCase struct {
+	name    string
+	prepare func(t *testing.T, c *fanout.Coordinator) types.NamespacedName
+	run     func(ctx context.Context, c *fanout.Coordinator, key types.NamespacedName) error
+}
+
+var crashCases = []crashCase{
+	{
+		name: "add ServiceCluster",
+		prepare: func(t *testing.T, c *fanout.Coordinator) types.NamespacedName {
+			return key(addAccount(t, c), "db")
+		},
+		run: func(ctx context.Context, c *fanout.Coordinator, key types.NamespacedName) error {
+			_, err := c.Add(ctx, newServiceCluster(key.Namespace, key.Name), fanout.AddOptions{Target: "us-east"})
+			return err
+		},
+	},
+	{
+		name: "remove ServiceCluster",
+		prepare: func(t *testing.T, c *fanout.Coordinator) types.NamespacedName {
+			acme := addAccount(t, c)
+			_, err := c.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east"})
+			require.NoError(t, err)
+			return key(acme, "db")
+		},
+		run: func(ctx context.Context, c *fanout.Coordinator, key types.NamespacedName) error {
+			_, err := c.Remove(ctx, serviceClusters, key, fanout.RemoveOptions{})
+			return err
+		},
+	},
+	{
+		name: "add Account",
+		prepare: func(*testing.T, *fanout.Coordinator) types.NamespacedName {
+			return key("", unique("acme"))
+		},
+		run: func(ctx context.Context, c *fanout.Coordinator, key types.NamespacedName) error {
+			_, err := c.Add(ctx, newAccount(key.Name), fanout.AddOptions{})
+			return err
+		},
+	},
+	{
+		name: "update Account",
+		prepare: func(t *testing.T, c *fanout.Coordinator) types.NamespacedName {
+			return key("", addAccount(t, c))
+		},
+		run: func(ctx context.Context, c *fanout.Coordinator, key types.NamespacedName) error {
+			_, err := c.Update(ctx, newAccount(key.Name, "Provider"), fanout.AddOptions{})
+			return err
+		},
+	},
+	{
+		name: "remove Account",
+		prepare: func(t *testing.T, c *fanout.Coordinator) types.NamespacedName {
+			return key("", addAccount(t, c))
+		},
+		run: func(ctx context.Context, c *fanout.Coordinator, key types.NamespacedName) error {
+			_, err := c.Remove(ctx, accounts, key, fanout.RemoveOptions{})
+			return err
+		},
+	},
+}
+
+// TestCrashAtEveryCommand stops a coordinator before and after each of its
+// commands; the next process finds the log, recovers, and all invariants hold
+// with nothing under way.
+func TestCrashAtEveryCommand(t *testing.T) {
+	r := newRing(t)
+	for _, tc := range crashCases {
+		for _, after := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/after=%t", tc.name, after), func(t *testing.T) {
+				at := 0
+				for ; crashOnce(t, r, tc, at, after); at++ {
+				}
+				require.Greater(t, at, 8, "an operation has more commands than that")
+			})
+		}
+	}
+}
+
+// crashOnce crashes one operation at its command of that number. It returns
+// false when the operation was over before.
+func crashOnce(t *testing.T, r *regiontest.Ring, tc crashCase, at int, after bool) bool {
+	t.Helper()
+	key := tc.prepare(t, coordinator(t, r, waltest.NewMemory(), fanout.Options{}))
+	log := waltest.NewMemory()
+	stop := newCrash(at, after)
+	doomed := coordinator(t, r, log, fanout.Options{
+		Observer: &fanout.Observer{Step: stop.step},
+		Cleanup:  time.Millisecond,
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	returned := make(chan error, 1)
+	go func() { returned <- tc.run(ctx, doomed, key) }()
+
+	select {
+	case err := <-returned:
+		cancel()
+		require.NoError(t, err)
+		return false
+	case <-stop.stopped:
+	}
+	next := log.Reopen()
+	successor := coordinator(t, r, next, fanout.Options{MaxInFlight: time.Nanosecond})
+	_, err := successor.Recover(t.Context())
+	require.NoError(t, err, "command %d", at)
+	requireSettled(t, next)
+	requireClean(t, successor)
+
+	// The dead process must not act any more: its calls end with its context.
+	r2 := cut(r)
+	cancel()
+	close(stop.release)
+	<-returned
+	r2()
+	return true
+}
+
+// cut partitions all peers and returns what heals them.
+func cut(r *regiontest.Ring) func() {
+	for _, p := range peers {
+		r.Partition(p, true)
+	}
+	return func() {
+		for _, p := range peers {
+			r.Partition(p, false)
+		}
+	}
+}
