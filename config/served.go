@@ -12,6 +12,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/atoll-dev/atoll/region"
@@ -62,22 +63,17 @@ func unserved(ctx context.Context, missing string, err error) error {
 // established says whether the API server has accepted crd. It is an error if
 // it never will, because another CRD has one of its names.
 func established(crd *unstructured.Unstructured) (bool, error) {
-	conditions, _, err := unstructured.NestedSlice(crd.Object, "status", "conditions")
-	if err != nil {
+	typed := &apiextensionsv1.CustomResourceDefinition{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(crd.Object, typed); err != nil {
 		return false, fmt.Errorf("status of CRD %s: %w", crd.GetName(), err)
 	}
 	ready := false
-	for _, c := range conditions {
-		condition, ok := c.(map[string]any)
-		if !ok {
-			continue
-		}
-		kind, status := condition["type"], condition["status"]
+	for _, c := range typed.Status.Conditions {
 		switch {
-		case kind == string(apiextensionsv1.NamesAccepted) && status == "False":
-			return false, fmt.Errorf("CRD %s is not accepted: %v: another CRD of the group has one of its names, remove that one",
-				crd.GetName(), condition["message"])
-		case kind == string(apiextensionsv1.Established) && status == "True":
+		case c.Type == apiextensionsv1.NamesAccepted && c.Status == apiextensionsv1.ConditionFalse:
+			return false, fmt.Errorf("CRD %s is not accepted: %s: another CRD of the group has one of its names, remove that one",
+				crd.GetName(), c.Message)
+		case c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue:
 			ready = true
 		}
 	}
