@@ -5,10 +5,12 @@ package region
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptrace"
 	"strconv"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -39,7 +41,7 @@ func attemptOf(ctx context.Context) *Attempt {
 
 // Sent says whether anything may have reached the peer. It is false only if that is certain: the request never got to
 // the transport, or the transport says that it wrote nothing. A transport that does not call net/http/httptrace's hooks
-// is taken to have sent what it was given.
+// is taken to have sent what it was given, unless the connection was refused.
 func (a *Attempt) Sent() bool {
 	return a.sent.Load() || a.passed.Load() && !a.traced.Load()
 }
@@ -62,6 +64,13 @@ func (a *Attempt) trace(ctx context.Context) context.Context {
 			}
 		},
 	})
+}
+
+// failed notes that nobody listened, which a transport that does not trace can say in no other way.
+func (a *Attempt) failed(err error) {
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		a.passed.Store(false)
+	}
 }
 
 // again forgets a request that was refused before it had any effect, since it is sent anew.

@@ -14,6 +14,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
+	"log"
 	"math/big"
 	"net"
 	"net/http"
@@ -215,6 +216,7 @@ func (a *authority) serve(t testing.TB, c http.Handler) string {
 	clients.AddCert(a.cert)
 	server := httptest.NewUnstartedServer(c)
 	server.EnableHTTP2 = true
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // connections that clients close while they are made
 	server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: clients, ClientAuth: tls.VerifyClientCertIfGiven}
 	server.StartTLS()
 	t.Cleanup(func() {

@@ -46,17 +46,17 @@ func FromConfig(c *rest.Config) (Credentials, error) {
 // apart.
 func fingerprint(c *rest.Config, more ...string) string {
 	h := sha256.New()
-	fmt.Fprintf(h, "%q\n", more)
+	_, _ = fmt.Fprintf(h, "%q\n", more)
 	for _, v := range []any{
 		c.Host, c.APIPath, c.BearerToken, c.BearerTokenFile, c.Username, c.Password, c.Impersonate,
 		c.Insecure, c.ServerName, c.CAFile, c.CAData, c.CertFile, c.CertData, c.KeyFile, c.KeyData,
 		c.AuthProvider, c.DisableCompression, c.ContentType, c.AcceptContentTypes,
 		address(c.Transport), address(c.WrapTransport), address(c.Dial), address(c.Proxy),
 	} {
-		fmt.Fprintf(h, "%#v\n", v)
+		_, _ = fmt.Fprintf(h, "%#v\n", v)
 	}
 	if c.ExecProvider != nil {
-		fmt.Fprintf(h, "%q %q %#v\n", c.ExecProvider.Command, c.ExecProvider.Args, c.ExecProvider.Env)
+		_, _ = fmt.Fprintf(h, "%q %q %#v\n", c.ExecProvider.Command, c.ExecProvider.Args, c.ExecProvider.Env)
 	}
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }

@@ -18,7 +18,7 @@ func TestEngage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, two := newCluster("one", "a", "b"), newCluster("two", "a")
 		src := newScripted()
-		r := startRing(t, src, Options{})
+		r := startRing(t, src)
 		events := make(chan string, 100)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)

@@ -55,7 +55,7 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Timeout reports whether the cause is a time-out, as net.Error does. It lets url.Error and client-go recognise one.
+// Timeout reports whether the cause is a time-out, as net.Error does. It lets url.Error and client-go recognize one.
 func (e *Error) Timeout() bool {
 	t, ok := errors.AsType[interface {
 		error

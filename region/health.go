@@ -9,11 +9,11 @@ import "time"
 type HealthState int
 
 const (
-	// Unknown: not probed yet, or too few probes to say.
+	// Unknown means not probed yet, or too few probes to say.
 	Unknown HealthState = iota
-	// Healthy: it answers.
+	// Healthy means that it answers.
 	Healthy
-	// Unhealthy: several probes in a row failed.
+	// Unhealthy means that several probes in a row failed.
 	Unhealthy
 )
 

@@ -189,14 +189,15 @@ func readUser(config *rest.Config, u *clientcmdv1.AuthInfo, trust Trust) error {
 		}
 		config.CertData, config.KeyData = slices.Clone(u.ClientCertificateData), slices.Clone(u.ClientKeyData)
 	default:
-		return readExec(config, at+"exec", u.Exec, trust)
+		return readExec(config, u.Exec, trust)
 	}
 	return nil
 }
 
 // readExec takes over a credential plugin that the program allows by its path. client-go checks the path once more when
 // it runs it.
-func readExec(config *rest.Config, at string, e *clientcmdv1.ExecConfig, trust Trust) error {
+func readExec(config *rest.Config, e *clientcmdv1.ExecConfig, trust Trust) error {
+	const at = "users[0].user.exec"
 	if !filepath.IsAbs(e.Command) || filepath.Clean(e.Command) != e.Command || !slices.Contains(trust.Exec, e.Command) {
 		return &FieldError{Field: at, Reason: "runs a program", Accept: "token or client certificate data, or a program whose absolute path is in Trust.Exec"}
 	}

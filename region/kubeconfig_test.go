@@ -153,10 +153,10 @@ func TestTrust(t *testing.T) {
 func TestCredentialsShowNoSecret(t *testing.T) {
 	creds, err := ParseKubeconfig(kubeconfig(t, "https://10.0.0.1", nil, nil), Trust{})
 	require.NoError(t, err)
-	marshalled, err := json.Marshal(Peer{Name: "eu", Credentials: creds})
+	encoded, err := json.Marshal(Peer{Name: "eu", Credentials: creds})
 	require.NoError(t, err)
 	for _, shown := range []string{
-		creds.String(), string(marshalled), fmt.Sprintf("%v %+v %#v %s %x", creds, creds, creds, creds, creds),
+		creds.String(), string(encoded), fmt.Sprintf("%v %+v %#v %s %x", creds, creds, creds, creds, creds),
 		fmt.Sprintf("%v %+v %#v", Peer{Credentials: creds}, Peer{Credentials: creds}, &Peer{Credentials: creds}),
 		slog.AnyValue(creds).Resolve().String(), fmt.Sprint(creds.MarshalLog()),
 	} {

@@ -57,9 +57,9 @@ func (s *scripted) publish(t *testing.T, peers ...Peer) {
 }
 
 // startRing runs a Ring until the test's bubble ends.
-func startRing(t *testing.T, src Source, opts Options) *Ring {
+func startRing(t *testing.T, src Source) *Ring {
 	t.Helper()
-	r, err := NewRing(src, opts)
+	r, err := NewRing(src, Options{})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -82,7 +82,7 @@ func TestHealthHasHysteresis(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster("one", "a")
 		src := newScripted()
-		r := startRing(t, src, Options{})
+		r := startRing(t, src)
 		require.Zero(t, r.Snapshot().Len())
 		_, err := r.Conn("eu")
 		require.ErrorIs(t, err, ErrUnknownPeer)
@@ -122,7 +122,7 @@ func TestRingRotates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster("one", "a", "b")
 		src := newScripted()
-		r := startRing(t, src, Options{})
+		r := startRing(t, src)
 		src.publish(t, Peer{Name: "eu", Credentials: c.credentials(t, "a")})
 		conn := connOf(t, r, "eu")
 		before := r.Snapshot()
@@ -165,7 +165,7 @@ func TestOneClusterUnderTwoNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster("one", "a")
 		src := newScripted()
-		r := startRing(t, src, Options{})
+		r := startRing(t, src)
 		src.publish(t, Peer{Name: "eu", Credentials: c.credentials(t, "a")})
 		src.publish(t, Peer{Name: "eu", Credentials: c.credentials(t, "a")}, Peer{Name: "us", Credentials: c.credentials(t, "a")})
 		require.Equal(t, Healthy, connOf(t, r, "eu").Health().State)
@@ -191,7 +191,7 @@ func TestDeadPeerDelaysNobody(t *testing.T) {
 			return nil, req.Context().Err()
 		})
 		src := newScripted()
-		r := startRing(t, src, Options{})
+		r := startRing(t, src)
 		began := time.Now()
 		src.publish(t,
 			Peer{Name: "dead", Credentials: creds},
@@ -214,7 +214,7 @@ func TestConnOfAPeerThatLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster("one", "a")
 		src := newScripted()
-		r := startRing(t, src, Options{})
+		r := startRing(t, src)
 		src.publish(t, Peer{Name: "eu", Credentials: c.credentials(t, "a")})
 		old := connOf(t, r, "eu")
 		src.publish(t)
@@ -230,7 +230,7 @@ func TestWatchYieldsTheNewest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		creds := newCluster("one", "a").credentials(t, "a")
 		src := newScripted()
-		r := startRing(t, src, Options{})
+		r := startRing(t, src)
 		ctx, cancel := context.WithCancel(t.Context())
 		lengths := make(chan int)
 		go func() {

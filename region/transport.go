@@ -137,6 +137,9 @@ func (c *Conn) send(g *generation, caller bool, req *http.Request) (*http.Respon
 		if cause := context.Cause(ctx); errors.Is(cause, errDrained) {
 			err = cause
 		}
+		if attempt != nil {
+			attempt.failed(err)
+		}
 		flight.end()
 		err = c.failed(req, err)
 		done(0, err)

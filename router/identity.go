@@ -115,16 +115,16 @@ func (u User) check(groups GroupFilter) error {
 	return nil
 }
 
+// stripped are the headers, beside families of them, that strip removes.
+var stripped = []string{
+	"authorization", "proxy-authorization", "connection", "proxy-connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade",
+}
+
 // strip removes from h whatever could say who a request is made as, or make a proxy remove what says it.
 func strip(h http.Header) {
 	for name := range h {
 		lower := strings.ToLower(name)
-		if strings.HasPrefix(lower, "impersonate-") || strings.HasPrefix(lower, "x-remote-") {
-			delete(h, name)
-			continue
-		}
-		switch lower {
-		case "authorization", "proxy-authorization", "connection", "proxy-connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade":
+		if strings.HasPrefix(lower, "impersonate-") || strings.HasPrefix(lower, "x-remote-") || slices.Contains(stripped, lower) {
 			delete(h, name)
 		}
 	}

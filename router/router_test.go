@@ -29,9 +29,9 @@ func newRouter(t *testing.T, d region.Directory, opts Options) *Router {
 	return r
 }
 
-func newClient(t *testing.T, r *Router, id Identity) dynamic.ResourceInterface {
+func newClient(t *testing.T, r *Router) dynamic.ResourceInterface {
 	t.Helper()
-	c, err := r.Client(eu, id)
+	c, err := r.Client(eu, Self())
 	require.NoError(t, err)
 	return c.Dynamic().Resource(couchdbs).Namespace("acme")
 }
@@ -54,7 +54,7 @@ func TestLookup(t *testing.T) {
 	_, err = r.Lookup(t.Context(), region.Key{Provider: "other", Name: "eu-west-1"})
 	require.ErrorContains(t, err, "region eu-west-1.other: lookup: unknown region (13 known: eu-west-1.loodse, r00.loodse, ")
 	require.ErrorContains(t, err, "r08.loodse, and 3 more; to add it, list it under the regions of the peer that serves it)")
-	require.Zero(t, testing.AllocsPerRun(100, func() { _, _ = r.Lookup(context.Background(), eu) }))
+	require.Zero(t, testing.AllocsPerRun(100, func() { _, _ = r.Lookup(t.Context(), eu) }))
 	_, err = New(nil, Options{})
 	require.Error(t, err)
 }
@@ -136,7 +136,7 @@ func TestClientFollowsItsRegion(t *testing.T) {
 	d := newDirectory(t, a, b)
 	var routed []RouteEvent
 	r := newRouter(t, d, Options{Observer: &Observer{Routed: func(_ context.Context, e RouteEvent) { routed = append(routed, e) }}})
-	client := newClient(t, r, Self())
+	client := newClient(t, r)
 	_, err := client.List(t.Context(), metav1.ListOptions{})
 	require.ErrorIs(t, err, region.ErrUnknownRegion)
 
@@ -172,7 +172,7 @@ func TestUnreachablePeer(t *testing.T) {
 	require.NoError(t, err)
 	conn, err := region.NewConn(region.Peer{Name: "a", Regions: []region.Key{eu}, Credentials: creds}, region.ConnOptions{})
 	require.NoError(t, err)
-	_, err = newClient(t, newRouter(t, region.Fixed(conn), Options{}), Self()).List(t.Context(), metav1.ListOptions{})
+	_, err = newClient(t, newRouter(t, region.Fixed(conn), Options{})).List(t.Context(), metav1.ListOptions{})
 	require.ErrorIs(t, err, region.ErrUnavailable)
 	failed, ok := errors.AsType[*region.Error](err)
 	require.True(t, ok)
@@ -181,7 +181,9 @@ func TestUnreachablePeer(t *testing.T) {
 
 type refusing struct{}
 
-func (refusing) RoundTrip(*http.Request) (*http.Response, error) { return nil, errors.New("no route to host") }
+func (refusing) RoundTrip(*http.Request) (*http.Response, error) {
+	return nil, errors.New("no route to host")
+}
 
 func TestIsCollection(t *testing.T) {
 	for path, want := range map[string]bool{
