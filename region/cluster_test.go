@@ -112,7 +112,7 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // credentials reach c within the process, also in a synctest bubble.
-func (c *cluster) credentials(t testing.TB, token string) Credentials {
+func (c *cluster) credentials(t *testing.T, token string) Credentials {
 	t.Helper()
 	creds, err := FromConfig(&rest.Config{Host: "https://" + c.uid + ".test", BearerToken: token, Transport: c.door})
 	require.NoError(t, err)
@@ -174,19 +174,19 @@ type authority struct {
 	pem  []byte
 }
 
-func newAuthority(t testing.TB) *authority {
-	t.Helper()
+func newAuthority(tb testing.TB) *authority {
+	tb.Helper()
 	a := &authority{}
-	a.cert, a.key, a.pem, _ = a.sign(t, &x509.Certificate{
+	a.cert, a.key, a.pem, _ = a.sign(tb, &x509.Certificate{
 		Subject: pkix.Name{CommonName: "test authority"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	})
 	return a
 }
 
-func (a *authority) sign(t testing.TB, template *x509.Certificate) (cert *x509.Certificate, key *ecdsa.PrivateKey, certPEM, keyPEM []byte) {
-	t.Helper()
+func (a *authority) sign(tb testing.TB, template *x509.Certificate) (cert *x509.Certificate, key *ecdsa.PrivateKey, certPEM, keyPEM []byte) {
+	tb.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	template.SerialNumber = big.NewInt(time.Now().UnixNano())
 	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
 	parent, signer := a.cert, a.key
@@ -194,17 +194,17 @@ func (a *authority) sign(t testing.TB, template *x509.Certificate) (cert *x509.C
 		parent, signer = template, key
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	cert, err = x509.ParseCertificate(der)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return cert, key, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
 		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})
 }
 
 // serve serves c with TLS on loopback and returns the address.
-func (a *authority) serve(t testing.TB, c http.Handler) string {
+func (a *authority) serve(t *testing.T, c http.Handler) string {
 	t.Helper()
 	_, _, certPEM, keyPEM := a.sign(t, &x509.Certificate{
 		Subject: pkix.Name{CommonName: "server"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
@@ -227,8 +227,8 @@ func (a *authority) serve(t testing.TB, c http.Handler) string {
 }
 
 // kubeconfig is a valid one, changed by edit.
-func kubeconfig(t testing.TB, server string, ca []byte, edit func(*clientcmdv1.Config)) []byte {
-	t.Helper()
+func kubeconfig(tb testing.TB, server string, ca []byte, edit func(*clientcmdv1.Config)) []byte {
+	tb.Helper()
 	k := &clientcmdv1.Config{
 		APIVersion: "v1", Kind: "Config", CurrentContext: "peer",
 		Clusters:  []clientcmdv1.NamedCluster{{Name: "peer", Cluster: clientcmdv1.Cluster{Server: server, CertificateAuthorityData: ca}}},
@@ -239,12 +239,12 @@ func kubeconfig(t testing.TB, server string, ca []byte, edit func(*clientcmdv1.C
 		edit(k)
 	}
 	data, err := yaml.Marshal(k)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return data
 }
 
 // credentialsFor parses a kubeconfig of server with token.
-func credentialsFor(t testing.TB, server string, ca []byte, token string) Credentials {
+func credentialsFor(t *testing.T, server string, ca []byte, token string) Credentials {
 	t.Helper()
 	creds, err := ParseKubeconfig(kubeconfig(t, server, ca, func(k *clientcmdv1.Config) {
 		k.AuthInfos[0].AuthInfo.Token = token

@@ -163,7 +163,7 @@ func TestObserverSeesEachRequest(t *testing.T) {
 	conn := newConn(t, c.credentials(t, "a"), ConnOptions{Observer: &Observer{
 		Call: func(ctx context.Context, e CallEvent) (context.Context, func(int, error)) {
 			require.Equal(t, CallEvent{Peer: "eu", Method: "GET", Generation: 1}, e)
-			return context.WithValue(ctx, key{}, "traced"), func(status int, err error) { statuses = append(statuses, status) }
+			return context.WithValue(ctx, key{}, "traced"), func(status int, _ error) { statuses = append(statuses, status) }
 		},
 	}})
 	got, err := conn.Dynamic().Resource(widgets).Get(t.Context(), "w", metav1.GetOptions{})

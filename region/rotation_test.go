@@ -34,7 +34,7 @@ func widget(name string) *unstructured.Unstructured {
 }
 
 // newConn connects to c and releases its sockets at the end of the test.
-func newConn(t testing.TB, creds Credentials, opts ConnOptions) *Conn {
+func newConn(t *testing.T, creds Credentials, opts ConnOptions) *Conn {
 	t.Helper()
 	conn, err := NewConn(Peer{Name: "eu", Credentials: creds}, opts)
 	require.NoError(t, err)
@@ -91,10 +91,11 @@ func TestUnauthorizedIsAbsorbedOnce(t *testing.T) {
 		c := newCluster("one", "new")
 		refreshed := make(chan struct{}, 10)
 		conn := newConn(t, c.credentials(t, "old"), ConnOptions{Refresh: func() { refreshed <- struct{}{} }})
+		next := c.credentials(t, "new")
 		go func() {
 			<-refreshed
 			time.Sleep(time.Second)
-			_ = conn.Rotate(t.Context(), c.credentials(t, "new"))
+			_ = conn.Rotate(t.Context(), next)
 		}()
 		began := time.Now()
 		made, err := conn.Dynamic().Resource(widgets).Namespace("default").Create(t.Context(), widget("w"), metav1.CreateOptions{})

@@ -117,8 +117,8 @@ func TestSnapshotIsACopy(t *testing.T) {
 	require.Equal(t, []Key{{Provider: "loodse", Name: "a"}, {Provider: "loodse", Name: "b"}}, p.Regions)
 }
 
-func manyRegions(t testing.TB) (*Snapshot, Key) {
-	t.Helper()
+func manyRegions(tb testing.TB) (*Snapshot, Key) {
+	tb.Helper()
 	peers := make([]Peer, 100)
 	for i := range peers {
 		peers[i].Name = PeerName(fmt.Sprintf("peer-%d", i))
@@ -127,7 +127,7 @@ func manyRegions(t testing.TB) (*Snapshot, Key) {
 		}
 	}
 	s, err := NewSnapshot(peers...)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return s, Key{Provider: "loodse", Name: "r-57-3"}
 }
 

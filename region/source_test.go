@@ -149,7 +149,7 @@ func TestFilesThatCannotBeUsedAtFirst(t *testing.T) {
 		"peers: [{name: a, kubeconfig: a, regions: [b.c, b]}]":                                        "peers[0].regions[1]",
 		"peers: [{name: a}]":                                                                          "peers[0].kubeconfig",
 		"peers: [{name: a, kubeconfig: [a]}]":                                                         "peers[0].kubeconfig",
-		"peers: [{name: a, kubeconfig: a, color: red}]":                                              "color",
+		"peers: [{name: a, kubeconfig: a, color: red}]":                                               "color",
 		"peers: [{name: a, kubeconfig: a}, {name: a, kubeconfig: a}]":                                 `peer "a" is listed twice`,
 		"peers: [{name: a, kubeconfig: a, regions: [x.y]}, {name: b, kubeconfig: a, regions: [x.y]}]": `peer "a" and by peer "b"`,
 	} {
