@@ -293,7 +293,8 @@ func openTwice(t *testing.T, l wal.Log) {
 		break
 	}
 	n := 0
-	for range seq {
+	for _, err := range seq {
+		require.NoError(t, err)
 		n++
 	}
 	require.Equal(t, 2, n)

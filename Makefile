@@ -1,0 +1,44 @@
+# What there is to do. `make help` lists it. Only Go, git and a C compiler (for the race detector) are needed: every other
+# program is built from the Go modules that this repository pins.
+
+SHELL := /usr/bin/env bash
+.DEFAULT_GOAL := help
+
+# Replaces `go test` in all targets that test.
+GOTEST ?= go test
+FUZZTIME ?= 20s
+BENCH ?= .
+TOOL := go tool -modfile=tools/go.mod
+
+.PHONY: help build test e2e bench fuzz lint generate drift demo
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z0-9]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## compile every package of every module
+	go build ./...
+	for m in examples/*/go.mod internal/e2e/go.mod; do (cd "$$(dirname "$$m")" && go build ./...) || exit 1; done
+
+test: ## all tests: race detector, nested modules, real API servers
+	GOTEST="$(GOTEST)" .ci/test
+
+e2e: ## only the suites on real API servers (the first run builds them, minutes)
+	cd internal/e2e && $(GOTEST) -timeout 45m -p 1 ./...
+
+bench: ## run the benchmarks and write docs/benchmarks.md
+	go run ./internal/benchdoc -bench '$(BENCH)' -o docs/benchmarks.md ./...
+
+fuzz: ## run every fuzz target for FUZZTIME (20s)
+	go run ./internal/testsum -fuzz $(FUZZTIME) ./...
+
+lint: ## gofmt, go vet, the house rules, golangci-lint (the first run builds it, minutes)
+	.ci/lint
+
+generate: ## write CRDs and deep copies from the API types
+	go generate ./config
+
+drift: generate ## fail if generated files are not those of the API types
+	@git diff --exit-code -- config '*/zz_generated*' || { echo 'generated files differ: run `make generate` and commit'; exit 1; }
+
+demo: ## the quickstart on three real control planes
+	cd internal/e2e && go run ./cmd/planes -n 3 -dir "$$(mktemp -d)" -- go -C ../.. run ./examples/quickstart {kubeconfigs}

@@ -1,0 +1,97 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package archtest
+
+import (
+	"encoding/json"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const root = "../.."
+
+// none fails with all violations at once, one per line.
+func none(t *testing.T, violations []string) {
+	t.Helper()
+	for _, v := range violations {
+		t.Error(v)
+	}
+}
+
+func TestHouse(t *testing.T) {
+	packages, err := Packages(t.Context(), root)
+	require.NoError(t, err)
+	require.NotEmpty(t, packages)
+	t.Run("imports", func(t *testing.T) { none(t, Imports(packages)) })
+	t.Run("forbidden", func(t *testing.T) { none(t, Forbidden(packages)) })
+	t.Run("documented", func(t *testing.T) {
+		for _, p := range packages {
+			none(t, Documented(p, load(t, p.Dir, p.Files), p.Files))
+		}
+	})
+	t.Run("examples", func(t *testing.T) {
+		for _, p := range packages {
+			none(t, Examples(p, load(t, p.Dir, p.Files), load(t, p.Dir, p.TestFiles)))
+		}
+	})
+}
+
+func load(t *testing.T, dir string, names []string) []*ast.File {
+	t.Helper()
+	files := make([]*ast.File, 0, len(names))
+	for _, name := range names {
+		f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(dir, name), nil, parser.ParseComments)
+		require.NoError(t, err)
+		files = append(files, f)
+	}
+	return files
+}
+
+func TestRequirements(t *testing.T) {
+	cmd := exec.CommandContext(t.Context(), "go", "mod", "edit", "-json")
+	cmd.Dir = root
+	out, err := cmd.Output()
+	require.NoError(t, err)
+	var mod struct{ Require []Requirement }
+	require.NoError(t, json.Unmarshal(out, &mod))
+	require.NotEmpty(t, mod.Require)
+	none(t, Requirements(mod.Require))
+}
+
+// All modules of the repository, nested ones included.
+func TestSource(t *testing.T) {
+	files := 0
+	require.NoError(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && path != root && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || d.Name() == "node_modules") {
+			return filepath.SkipDir
+		}
+		if filepath.Ext(path) != ".go" {
+			return nil
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		files++
+		none(t, Source(File{Path: filepath.ToSlash(name), Content: string(content)}))
+		return nil
+	}))
+	require.Positive(t, files)
+}

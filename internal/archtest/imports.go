@@ -1,0 +1,171 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package archtest
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
+
+// everything stands for any package.
+const everything = "*"
+
+// mayImport says which rooms may know which others: the packages named, not what is below them, except for internal
+// ones. A package finds its line by the longest prefix. Every package may import what is below its own internal
+// directory, and any v1alpha1.
+var mayImport = map[string][]string{
+	".":        nil,
+	"region":   {"internal"},
+	"wal":      {"internal"},
+	"router":   {"internal", "region"},
+	"syncer":   {"internal", "region", "syncer/schema"},
+	"splitter": {"internal", "region"},
+	"fanout":   {"internal", "region", "wal"},
+	"account":  {"internal", "fanout", "region"},
+	"config":   {"internal", "region"},
+	"internal": nil,
+	"examples": {everything},
+
+	"region/claim":             {"internal", "fanout", "region"},
+	"region/central":           {"internal", "region"},
+	"region/inventory":         {"internal", "region"},
+	"region/regiontest":        {"internal", "region", "config"},
+	"region/v1alpha1":          {"fanout/v1alpha1"},
+	"region/master/v1alpha1":   nil,
+	"region/operator/v1alpha1": nil,
+	"wal/kubelog":              {"internal", "region", "wal"},
+	"wal/waltest":              {"internal", "wal"},
+	"router/aggregate":         {"internal", "region", "router"},
+	"splitter/placement":       {"internal", "region", "splitter"},
+	"splitter/v1alpha1":        nil,
+	"syncer/schema":            {"internal"},
+	"syncer/v1alpha1":          nil,
+	"fanout/internal":          {"fanout/internal"},
+	"fanout/v1alpha1":          nil,
+	"account/v1alpha1":         {"fanout/v1alpha1"},
+	"internal/rights":          {"account", "fanout", "region", "router", "splitter", "syncer"},
+}
+
+// Imports checks who imports whom.
+func Imports(packages []Package) []string {
+	var wrong []string
+	for _, p := range packages {
+		room, ok := roomOf(p.Path)
+		if !ok {
+			wrong = append(wrong, fmt.Sprintf("%s has no line in the table of internal/archtest: say what it may import", p.Path))
+			continue
+		}
+		for _, i := range p.Imports {
+			if !allowed(p, room, i) {
+				wrong = append(wrong, fmt.Sprintf("%s imports %s: %s may import %s", p.Path, i, room, describe(mayImport[room])))
+			}
+			if (Package{Path: i}).IsTest() && !p.IsTest() && !under(p.Path, "examples") {
+				wrong = append(wrong, fmt.Sprintf("%s imports %s, which only tests and examples may import", p.Path, i))
+			}
+		}
+		for _, i := range slices.Concat(p.Imports, p.TestImports) {
+			if under(i, "examples") && !under(p.Path, "examples") {
+				wrong = append(wrong, fmt.Sprintf("%s imports %s: nobody imports an example", p.Path, i))
+			}
+		}
+	}
+	return wrong
+}
+
+// roomOf returns the line of the table that holds for a package.
+func roomOf(p string) (string, bool) {
+	for room := p; ; room = path.Dir(room) {
+		if _, ok := mayImport[room]; ok {
+			return room, room != "." || p == "."
+		}
+		if room == "." {
+			return "", false
+		}
+	}
+}
+
+func allowed(p Package, room, imported string) bool {
+	list := mayImport[room]
+	isTypes := path.Base(room) == "v1alpha1"
+	switch {
+	case slices.Contains(list, everything):
+		return true
+	case slices.ContainsFunc(list, func(l string) bool { return imported == l || path.Base(l) == "internal" && under(imported, l) }):
+		return true
+	case path.Base(imported) == "v1alpha1":
+		return !isTypes
+	}
+	// A room's own private parts, and the parts of a test package.
+	return under(imported, room+"/internal") || p.IsTest() && under(imported, room)
+}
+
+func describe(list []string) string {
+	if len(list) == 0 {
+		return "nothing of this module but its own internal packages and types"
+	}
+	return strings.Join(list, ", ")
+}
+
+// forbidden are packages of client-go that would double what every user of the module compiles.
+var forbidden = []string{
+	"k8s.io/client-go/kubernetes", "k8s.io/client-go/informers", "k8s.io/client-go/listers",
+	"k8s.io/client-go/dynamic/dynamicinformer", "k8s.io/client-go/metadata/metadatainformer",
+	"k8s.io/client-go/tools/leaderelection", "k8s.io/client-go/tools/events",
+}
+
+// Forbidden checks that no package needs one of the forbidden ones, itself or through others.
+func Forbidden(packages []Package) []string {
+	var wrong []string
+	for _, p := range packages {
+		for _, d := range p.Foreign {
+			if under(d, forbidden...) && !under(d, "k8s.io/client-go/kubernetes/scheme") {
+				wrong = append(wrong, fmt.Sprintf("%s needs %s: use what is built on client-go's dynamic client instead", p.Path, d))
+				break
+			}
+		}
+	}
+	return wrong
+}
+
+// requirements are the modules that the root go.mod may name without "// indirect".
+var requirements = []string{
+	"github.com/go-logr/logr", "github.com/hashicorp/go-multierror", "go.etcd.io/bbolt", "golang.org/x/sync",
+	"k8s.io/api", "k8s.io/apiextensions-apiserver", "k8s.io/apimachinery", "k8s.io/client-go", "k8s.io/kube-openapi", "k8s.io/utils",
+	"sigs.k8s.io/structured-merge-diff/v6", "sigs.k8s.io/yaml",
+	// Tests only.
+	"github.com/anishathalye/porcupine", "github.com/cockroachdb/datadriven", "github.com/google/go-cmp",
+	"github.com/stretchr/testify", "go.uber.org/goleak", "pgregory.net/rapid",
+}
+
+// inStep are the modules that must have one version.
+var inStep = []string{"k8s.io/api", "k8s.io/apiextensions-apiserver", "k8s.io/apimachinery", "k8s.io/client-go"}
+
+// Requirement is a line of go.mod.
+type Requirement struct {
+	Path, Version string
+	Indirect      bool
+}
+
+// Requirements checks go.mod.
+func Requirements(lines []Requirement) []string {
+	var wrong []string
+	version := ""
+	for _, r := range lines {
+		if !r.Indirect && !slices.Contains(requirements, r.Path) {
+			wrong = append(wrong, fmt.Sprintf("go.mod requires %s: a new direct dependency needs a line in internal/archtest and its reason in CONTRIBUTING.md", r.Path))
+		}
+		if !slices.Contains(inStep, r.Path) {
+			continue
+		}
+		if version == "" {
+			version = r.Version
+		}
+		if r.Version != version {
+			wrong = append(wrong, fmt.Sprintf("go.mod requires %s %s and others at %s: Kubernetes modules go in step", r.Path, r.Version, version))
+		}
+	}
+	return wrong
+}

@@ -1,0 +1,121 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package archtest
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestImportsRule(t *testing.T) {
+	for name, c := range map[string]struct {
+		p    Package
+		want string // part of the only violation, empty for none
+	}{
+		"a leaf":                        {Package{Path: "wal", Imports: []string{"region"}}, "wal imports region"},
+		"a room may use what it may":    {Package{Path: "router", Imports: []string{"region", "region/v1alpha1", "internal/hash"}}, ""},
+		"rooms do not know one another": {Package{Path: "router", Imports: []string{"syncer"}}, "router imports syncer"},
+		"region is not region/claim":    {Package{Path: "router", Imports: []string{"region/claim"}}, "router imports region/claim"},
+		"its own private parts":         {Package{Path: "fanout", Imports: []string{"fanout/internal/protocol", "wal"}}, ""},
+		"another's private parts":       {Package{Path: "account", Imports: []string{"fanout/internal/protocol"}}, "account imports fanout/internal"},
+		"the machine is pure":           {Package{Path: "fanout/internal/protocol", Imports: []string{"region"}}, "protocol imports region"},
+		"types know nothing":            {Package{Path: "syncer/v1alpha1", Imports: []string{"fanout/v1alpha1"}}, "syncer/v1alpha1 imports"},
+		"claims are fanout's types":     {Package{Path: "region/v1alpha1", Imports: []string{"fanout/v1alpha1"}}, ""},
+		"test packages in a library":    {Package{Path: "examples", Imports: []string{"region/regiontest"}}, ""},
+		"test packages in tests":        {Package{Path: "router", TestImports: []string{"region/regiontest", "wal"}}, ""},
+		"test packages elsewhere":       {Package{Path: "wal/kubelog", Imports: []string{"wal/waltest"}}, "wal/kubelog imports wal/waltest"},
+		"nobody imports an example":     {Package{Path: "router", TestImports: []string{"examples/quickstart"}}, "nobody imports an example"},
+		"a new room":                    {Package{Path: "attic"}, "has no line"},
+		"below a room":                  {Package{Path: "internal/hash"}, ""},
+		"the parts of a test package":   {Package{Path: "region/regiontest/conformance", Imports: []string{"region/regiontest", "region"}}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := Imports([]Package{c.p})
+			if c.want == "" {
+				require.Empty(t, got)
+				return
+			}
+			require.NotEmpty(t, got)
+			require.Contains(t, got[0], c.want)
+		})
+	}
+}
+
+func TestForbiddenRule(t *testing.T) {
+	require.Empty(t, Forbidden([]Package{{Path: "region", Foreign: []string{"k8s.io/client-go/kubernetes/scheme", "k8s.io/client-go/dynamic"}}}))
+	require.Len(t, Forbidden([]Package{{Path: "region", Foreign: []string{"k8s.io/client-go/kubernetes/typed/core/v1"}}}), 1)
+	require.Len(t, Forbidden([]Package{{Path: "region", Foreign: []string{"k8s.io/client-go/informers"}}}), 1)
+}
+
+func TestRequirementsRule(t *testing.T) {
+	require.Empty(t, Requirements([]Requirement{{"k8s.io/api", "v1", false}, {"k8s.io/client-go", "v1", false}, {"example.com/x", "v1", true}}))
+	require.Len(t, Requirements([]Requirement{{"example.com/x", "v1", false}}), 1)
+	require.Len(t, Requirements([]Requirement{{"k8s.io/api", "v1", false}, {"k8s.io/client-go", "v2", false}}), 1)
+}
+
+func TestSourceRule(t *testing.T) {
+	for name, c := range map[string]struct {
+		path, content string
+		want          string
+	}{
+		"good":              {"region/key.go", header + "package region\n", ""},
+		"no header":         {"region/key.go", "package region\n", "license"},
+		"too long":          {"region/key.go", header + "package region\n" + strings.Repeat("\n", 600), "604 lines"},
+		"vague file":        {"region/key_util.go", header + "package region\n", `"util"`},
+		"vague directory":   {"internal/common/key.go", header + "package region\n", `"common"`},
+		"unfinished":        {"region/key.go", header + "package region\n\n// TO" + "DO: more\n", "line 6"},
+		"init":              {"region/key.go", header + "package region\n\nfunc init() {}\n", "init"},
+		"init in a test":    {"region/key_test.go", header + "package region\n\nfunc init() {}\n", ""},
+		"flag":              {"region/key.go", header + "package region\n\nimport _ \"flag\"\n", "flag"},
+		"flag in a program": {"examples/x/main.go", header + "package main\n\nimport _ \"flag\"\n", ""},
+		"generated":         {"region/zz_generated.deepcopy.go", "package region\n", ""},
+		"not Go":            {"region/key.go", header + "func", "expected"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := Source(File{Path: c.path, Content: c.content})
+			if c.want == "" {
+				require.Empty(t, got)
+				return
+			}
+			require.Len(t, got, 1)
+			require.Contains(t, got[0], c.want)
+		})
+	}
+}
+
+func parse(t *testing.T, source string) []*ast.File {
+	t.Helper()
+	f, err := parser.ParseFile(token.NewFileSet(), "a_test.go", source, parser.ParseComments)
+	require.NoError(t, err)
+	return []*ast.File{f}
+}
+
+func TestDocumentedRule(t *testing.T) {
+	p := Package{Path: "region", Name: "region"}
+	with, without := parse(t, "// Package region is documented.\npackage region"), parse(t, "package region")
+	require.Empty(t, Documented(p, with, []string{"doc.go"}))
+	require.Len(t, Documented(p, with, []string{"key.go"}), 1)
+	require.Len(t, Documented(p, without, []string{"doc.go"}), 1)
+	require.Empty(t, Documented(Package{Path: "x", Name: "main"}, with, []string{"main.go"}))
+	require.Len(t, Documented(Package{Path: "x", Name: "main"}, without, []string{"main.go"}), 1)
+	require.Empty(t, Documented(p, nil, nil))
+}
+
+func TestExamplesRule(t *testing.T) {
+	p := Package{Path: "region", Name: "region"}
+	code := parse(t, "package region\ntype Ring struct{}\nfunc NewRing() (*Ring, error) { return nil, nil }\nfunc NewThing() int { return 0 }\nfunc newRing() *Ring { return nil }")
+	checked := parse(t, "package region_test\nfunc ExampleNewRing() {\n\t// Output: x\n}")
+	suffixed := parse(t, "package region_test\nfunc ExampleNewRing_files() {\n\t// Output: x\n}")
+	unchecked := parse(t, "package region_test\nfunc ExampleNewRing() {}")
+	require.Empty(t, Examples(p, code, checked))
+	require.Empty(t, Examples(p, code, suffixed))
+	require.Equal(t, []string{"region.NewRing has no ExampleNewRing with an Output comment"}, Examples(p, code, unchecked))
+	require.Len(t, Examples(p, code, nil), 1)
+	require.Empty(t, Examples(Package{Path: "internal/x", Name: "x"}, code, nil))
+}

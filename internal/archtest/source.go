@@ -1,0 +1,154 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package archtest
+
+import (
+	"fmt"
+	"go/ast"
+	"go/doc"
+	"go/parser"
+	"go/token"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// File is one source file.
+type File struct {
+	Path    string // from the root of the repository
+	Content string
+}
+
+const (
+	header   = "// Copyright The Atoll Authors.\n// SPDX-License-Identifier: Apache-2.0\n\n"
+	maxLines = 600
+)
+
+var (
+	vague      = []string{"util", "utils", "common", "helper", "helpers", "misc", "base"}
+	unfinished = regexp.MustCompile(`\b(TODO|FIXME|XXX)\b`)
+)
+
+func (f File) isTest() bool      { return strings.HasSuffix(f.Path, "_test.go") }
+func (f File) isGenerated() bool { return strings.HasPrefix(path.Base(f.Path), "zz_generated") }
+
+// Source checks how one file looks.
+func Source(f File) []string {
+	if f.isGenerated() {
+		return nil
+	}
+	var wrong []string
+	add := func(format string, args ...any) { wrong = append(wrong, f.Path+": "+fmt.Sprintf(format, args...)) }
+	if !strings.HasPrefix(f.Content, header) {
+		add("does not begin with the two license lines and a blank one")
+	}
+	if n := strings.Count(f.Content, "\n"); n > maxLines {
+		add("has %d lines, at most %d: divide it by nouns", n, maxLines)
+	}
+	for _, part := range strings.Split(strings.TrimSuffix(f.Path, ".go"), "/") {
+		for _, word := range strings.Split(part, "_") {
+			if slices.Contains(vague, word) {
+				add("is named %q, which says nothing: name it after what it holds", word)
+			}
+		}
+	}
+	set := token.NewFileSet()
+	parsed, err := parser.ParseFile(set, f.Path, f.Content, parser.ParseComments)
+	if err != nil {
+		add("%v", err)
+		return wrong
+	}
+	for _, group := range parsed.Comments {
+		for _, c := range group.List {
+			if word := unfinished.FindString(c.Text); word != "" {
+				add("line %d says %s: finish it or write down why not", set.Position(c.Pos()).Line, word)
+			}
+		}
+	}
+	if f.isTest() || parsed.Name.Name == "main" {
+		return wrong
+	}
+	for _, i := range parsed.Imports {
+		if i.Path.Value == `"flag"` || strings.HasPrefix(i.Path.Value, `"github.com/spf13/pflag`) {
+			add("imports flag: a library takes Options, a program has flags")
+		}
+	}
+	for _, d := range parsed.Decls {
+		if fn, ok := d.(*ast.FuncDecl); ok && fn.Name.Name == "init" && fn.Recv == nil {
+			add("has an init function: nothing happens because a library is imported")
+		}
+	}
+	return wrong
+}
+
+// Documented checks that a package says what it is: a library in doc.go, a program in any file.
+func Documented(p Package, files []*ast.File, names []string) []string {
+	for i, f := range files {
+		if f.Doc.Text() == "" {
+			continue
+		}
+		if p.Name == "main" || names[i] == "doc.go" {
+			return nil
+		}
+	}
+	if len(files) == 0 {
+		return nil // only tests
+	}
+	if p.Name == "main" {
+		return []string{p.Path + " has no package comment"}
+	}
+	return []string{p.Path + " has no doc.go with a package comment: say what it guarantees and what not"}
+}
+
+var constructor = regexp.MustCompile(`^(New|From|Open|Parse)([A-Z].*)?$`)
+
+// Examples checks that each exported constructor of a library has an example with checked output.
+func Examples(p Package, files, tests []*ast.File) []string {
+	if p.Name == "main" || under(p.Path, "internal", "examples") || strings.Contains(p.Path, "/internal/") {
+		return nil
+	}
+	shown := map[string]bool{}
+	for _, e := range doc.Examples(tests...) {
+		name, _, _ := strings.Cut(e.Name, "_")
+		shown[name] = shown[name] || e.Output != "" || e.EmptyOutput
+	}
+	types := map[string]bool{}
+	for _, f := range files {
+		for _, d := range f.Decls {
+			if g, ok := d.(*ast.GenDecl); ok && g.Tok == token.TYPE {
+				for _, s := range g.Specs {
+					types[s.(*ast.TypeSpec).Name.Name] = true
+				}
+			}
+		}
+	}
+	var wrong []string
+	for _, f := range files {
+		for _, d := range f.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if !ok || fn.Recv != nil || !constructor.MatchString(fn.Name.Name) || !returnsOwn(fn, types) || shown[fn.Name.Name] {
+				continue
+			}
+			wrong = append(wrong, fmt.Sprintf("%s.%s has no Example%s with an Output comment", p.Path, fn.Name.Name, fn.Name.Name))
+		}
+	}
+	return wrong
+}
+
+// returnsOwn reports whether the first result of fn is a type of its package.
+func returnsOwn(fn *ast.FuncDecl, types map[string]bool) bool {
+	if fn.Type.Results == nil || len(fn.Type.Results.List) == 0 {
+		return false
+	}
+	t := fn.Type.Results.List[0].Type
+	if star, ok := t.(*ast.StarExpr); ok {
+		t = star.X
+	}
+	if generic, ok := t.(*ast.IndexExpr); ok {
+		t = generic.X
+	}
+	name, ok := t.(*ast.Ident)
+	return ok && types[name.Name]
+}
