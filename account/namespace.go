@@ -1,0 +1,115 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package account
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/atoll-dev/atoll/region"
+)
+
+// Label stands on each namespace that was made for an Account, with the
+// Account's name as its value. A namespace without it is never deleted.
+const Label = "kubecarrier.io/account"
+
+// namespace is an Account's namespace as it was found or made in one peer.
+type namespace struct {
+	name        string
+	uid         types.UID
+	ours        bool // it carries the label with the Account's name
+	made        bool // by this call
+	terminating bool
+}
+
+func namespaces(c *region.Conn) dynamic.ResourceInterface {
+	return c.Dynamic().Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"})
+}
+
+// ensureNamespace reads the namespace of that name and makes it if there is none.
+func ensureNamespace(ctx context.Context, c *region.Conn, name string) (namespace, error) {
+	obj, err := namespaces(c).Get(ctx, name, metav1.GetOptions{})
+	made := false
+	if apierrors.IsNotFound(err) {
+		obj, err = namespaces(c).Create(ctx, manifest(name), metav1.CreateOptions{FieldManager: FieldManager})
+		made = err == nil
+		if apierrors.IsAlreadyExists(err) { // somebody was faster
+			obj, err = namespaces(c).Get(ctx, name, metav1.GetOptions{})
+		}
+	}
+	if err != nil {
+		return namespace{}, failed(c, "make namespace "+name, err)
+	}
+	return namespace{
+		name:        name,
+		uid:         obj.GetUID(),
+		ours:        ours(obj),
+		made:        made,
+		terminating: obj.GetDeletionTimestamp() != nil,
+	}, nil
+}
+
+func manifest(account string) *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{}
+	obj.SetAPIVersion("v1")
+	obj.SetKind("Namespace")
+	obj.SetName(account)
+	obj.SetLabels(map[string]string{Label: account})
+	return obj
+}
+
+func ours(obj *unstructured.Unstructured) bool {
+	return obj.GetLabels()[Label] == obj.GetName()
+}
+
+// err says why the namespace cannot be used.
+func (n namespace) err(c *region.Conn) error {
+	if !n.terminating {
+		return nil
+	}
+	return failed(c, "activate Account", fmt.Errorf("namespace %s is being deleted and counts as held until it is gone", n.name))
+}
+
+// undo takes away a namespace that was made for an Account which is no more.
+func (n namespace) undo(ctx context.Context, c *region.Conn) error {
+	if !n.made {
+		return nil
+	}
+	return remove(ctx, c, n.name, n.uid)
+}
+
+// release deletes the namespace of the Account obj in c's peer, if it was made
+// for it.
+func release(ctx context.Context, c *region.Conn, obj *unstructured.Unstructured) error {
+	name := obj.GetName()
+	ns, err := namespaces(c).Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return failed(c, "read namespace "+name, err)
+	case !ours(ns) || ns.GetDeletionTimestamp() != nil:
+		return nil
+	}
+	return remove(ctx, c, name, ns.GetUID())
+}
+
+func remove(ctx context.Context, c *region.Conn, name string, uid types.UID) error {
+	err := namespaces(c).Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return failed(c, "delete namespace "+name, err)
+	}
+	return nil
+}
+
+func failed(c *region.Conn, op string, err error) error {
+	return &region.Error{Peer: c.Peer(), Op: op, Err: err}
+}

@@ -1,0 +1,123 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package account
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/atoll-dev/atoll/account/v1alpha1"
+	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
+	"github.com/atoll-dev/atoll/region"
+)
+
+const (
+	// ConditionReady says whether the Account can be used in its peer.
+	ConditionReady = "Ready"
+	// ConditionNamespaceReady says whether the Account's namespace can be used.
+	ConditionNamespaceReady = "NamespaceReady"
+)
+
+// status is what this package writes of an Account's status: other fields and
+// other conditions are other writers'.
+type status struct {
+	ObservedGeneration int64                        `json:"observedGeneration,omitempty"`
+	Phase              v1alpha1.AccountPhase        `json:"phase,omitempty"`
+	Namespace          *v1alpha1.NamespaceReference `json:"namespace,omitempty"`
+	Conditions         []metav1.Condition           `json:"conditions,omitempty"`
+}
+
+// current reads obj again. It returns nil if it is gone, replaced by another one
+// of its name, or on its way out.
+func current(ctx context.Context, c *region.Conn, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	account, err := c.Dynamic().Resource(resource).Get(ctx, obj.GetName(), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, failed(c, "read Account "+obj.GetName(), err)
+	}
+	stage, _, _ := unstructured.NestedString(account.Object, "spec", "fanout", "stage")
+	replaced := obj.GetUID() != "" && obj.GetUID() != account.GetUID()
+	if replaced || account.GetDeletionTimestamp() != nil || stage == string(fanoutv1alpha1.StageRemoving) {
+		return nil, nil
+	}
+	return account, nil
+}
+
+// report applies the status that follows from ns, unless it is there already.
+func report(ctx context.Context, c *region.Conn, account *unstructured.Unstructured, ns namespace) error {
+	var was status
+	if raw, ok := account.Object["status"].(map[string]any); ok {
+		// What does not convert was written by somebody else, and is replaced.
+		_ = runtime.DefaultUnstructuredConverter.FromUnstructured(raw, &was)
+	}
+	was.Conditions = slices.DeleteFunc(was.Conditions, func(c metav1.Condition) bool {
+		return c.Type != ConditionReady && c.Type != ConditionNamespaceReady
+	})
+	now := derive(was, account.GetGeneration(), ns)
+	if equality.Semantic.DeepEqual(was, now) {
+		return nil
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&now)
+	if err != nil {
+		return failed(c, "write status of Account "+account.GetName(), err)
+	}
+	apply := &unstructured.Unstructured{Object: map[string]any{"status": content}}
+	apply.SetAPIVersion(resource.GroupVersion().String())
+	apply.SetKind("Account")
+	apply.SetName(account.GetName())
+	apply.SetUID(account.GetUID())
+	_, err = c.Dynamic().Resource(resource).ApplyStatus(ctx, account.GetName(), apply,
+		metav1.ApplyOptions{FieldManager: FieldManager, Force: true})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return failed(c, "write status of Account "+account.GetName(), err)
+	}
+	return nil
+}
+
+// derive returns the status of an Account of that generation whose namespace is
+// ns. A condition that stays as it was keeps its time.
+func derive(was status, generation int64, ns namespace) status {
+	now := status{
+		ObservedGeneration: generation,
+		Namespace:          &v1alpha1.NamespaceReference{Name: ns.name},
+		Conditions:         slices.Clone(was.Conditions),
+	}
+	made := metav1.Condition{Type: ConditionNamespaceReady, Status: metav1.ConditionTrue, Reason: "Owned",
+		Message: fmt.Sprintf("namespace %s was made for this Account", ns.name)}
+	ready := metav1.Condition{Type: ConditionReady, Status: metav1.ConditionTrue, Reason: "Complete",
+		Message: "the Account can be used in this peer"}
+	switch {
+	case ns.terminating:
+		made.Status, made.Reason = metav1.ConditionFalse, "Terminating"
+		made.Message = fmt.Sprintf("namespace %s is being deleted; it is made anew once it is gone", ns.name)
+		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, "NamespaceTerminating", made.Message
+	case !ns.ours:
+		made.Reason = "Shared"
+		made.Message = fmt.Sprintf("namespace %s was there before the Account and will outlive it", ns.name)
+	}
+	for _, c := range []metav1.Condition{made, ready} {
+		c.ObservedGeneration = generation
+		meta.SetStatusCondition(&now.Conditions, c)
+	}
+	now.Phase = phase(now.Conditions)
+	return now
+}
+
+// phase sums the conditions up in one word for people.
+func phase(conditions []metav1.Condition) v1alpha1.AccountPhase {
+	if meta.IsStatusConditionTrue(conditions, ConditionReady) {
+		return v1alpha1.AccountReady
+	}
+	return v1alpha1.AccountUnready
+}
