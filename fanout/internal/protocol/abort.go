@@ -32,36 +32,30 @@ func (m *Machine) stepFence(i int, r Reply) {
 	case "reread":
 		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
 	case "delete":
-		if r.Class == Applied {
-			m.Result.Ending = Aborted
+		switch {
+		case r.Class == Applied:
+			m.tookDown(r.Object.UID)
 			m.finish(i)
-			return
+		case !m.reread(i, r, tries):
+			m.unfenced(i)
 		}
-		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
 	case "read":
 		o := r.Object
 		switch {
 		case r.Code == NotFound, r.Code == OK && o.Claim.Operation != m.Op.ID:
-			m.gone(s.Peer)
+			m.gone()
 			m.finish(i)
 		case r.Code != OK:
-			if s.Tries++; s.Tries < tries {
-				m.pause(i, "reread")
-				return
+			if !m.reread(i, Reply{Code: Unavailable}, tries) {
+				m.unfenced(i)
 			}
-			m.leave(s.Peer)
-			if m.Unsure {
-				m.Result.Ending = InDoubt
-				m.because(Unreachable, s.Peer)
-			}
-			m.finish(i)
 		case o.Stage != Reserved:
 			m.Primary = o
 			m.Record.Primary.UID = o.UID
 			m.Record.Committed = true
 			m.finish(i)
 		case o.Terminating:
-			m.Result.Ending = Aborted
+			m.tookDown(o.UID)
 			m.finish(i)
 		default:
 			m.send(i, "delete", Command{Verb: Delete, Peer: s.Peer, UID: o.UID, RV: o.RV})
@@ -69,17 +63,35 @@ func (m *Machine) stepFence(i int, r Reply) {
 	}
 }
 
-// gone notes that the primary is not there. Without a commit attempt that is an
-// abort; a create of unknown result may still be applied, and is then fenced by
-// whoever meets it.
-func (m *Machine) gone(peer string) {
-	if m.Primary.UID == "" {
-		m.leave(peer)
+// tookDown notes that the primary's incarnation uid is deleted, or about to be,
+// without having been committed. That proves the abort, unless the commit that
+// may have been sent was of another incarnation: a create that was sent twice
+// may come to life after the first one was committed and removed.
+func (m *Machine) tookDown(uid string) {
+	m.Result.Ending = Aborted
+	if m.Unsure && uid != m.Record.Primary.UID {
+		m.Result.Ending = Ended
 	}
+}
+
+// gone notes that the primary is not there. Without a commit attempt that is an
+// abort.
+func (m *Machine) gone() {
 	m.Result.Ending = Aborted
 	if m.Unsure {
 		m.Result.Ending = Ended
 	}
+}
+
+// unfenced ends strand i with the primary where it may be.
+func (m *Machine) unfenced(i int) {
+	peer := m.Strands[i].Peer
+	m.leave(peer)
+	if m.Unsure {
+		m.Result.Ending = InDoubt
+		m.because(Unreachable, peer)
+	}
+	m.finish(i)
 }
 
 // leave notes that something of the operation may yet appear in peer.
@@ -104,6 +116,9 @@ func (m *Machine) afterFencing() {
 
 // clean removes the operation's secondaries.
 func (m *Machine) clean() {
+	if m.Adrift {
+		m.leave(m.Record.Primary.Peer)
+	}
 	m.enter(cleaning)
 	for _, p := range slices.Sorted(maps.Keys(m.Claims)) {
 		m.spawn(jobClean, p)
@@ -113,6 +128,9 @@ func (m *Machine) clean() {
 func (m *Machine) stepClean(i int, r Reply) {
 	s := &m.Strands[i]
 	c := m.Claims[s.Peer]
+	if c.Unsure {
+		m.leave(s.Peer)
+	}
 	switch s.Step {
 	case "":
 		if !c.Held {
@@ -123,27 +141,20 @@ func (m *Machine) stepClean(i int, r Reply) {
 	case "reread":
 		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
 	case "delete":
-		if r.Class == Applied {
+		switch {
+		case r.Class == Applied:
 			m.finish(i)
-			return
+		case !m.reread(i, r, tries):
+			m.leave(s.Peer)
+			m.finish(i)
 		}
-		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
 	case "read":
 		switch {
 		case r.Code == OK && r.Object.Claim.Operation == m.Op.ID && !r.Object.Terminating && !r.Object.Primary(m.Op.Mode):
 			m.send(i, "delete", Command{Verb: Delete, Peer: s.Peer, UID: r.Object.UID, RV: r.Object.RV})
-		case r.Code == OK:
+		case r.Code == OK, r.Code == NotFound:
 			m.finish(i)
-		case r.Code == NotFound:
-			if c.Unsure {
-				m.leave(s.Peer)
-			}
-			m.finish(i)
-		default:
-			if s.Tries++; s.Tries < tries {
-				m.pause(i, "reread")
-				return
-			}
+		case !m.reread(i, Reply{Code: Unavailable}, tries):
 			m.leave(s.Peer)
 			m.finish(i)
 		}
@@ -158,6 +169,7 @@ func (m *Machine) afterCleaning() {
 		m.Record.Primary = Ref{Peer: m.Result.HolderAt, UID: m.Primary.UID}
 		m.Result.Revision = m.Primary.Revision.Number
 		m.Claims = map[string]Claimed{}
+		m.HaveSet = false
 		m.bring()
 	case m.Result.Reason == alreadyDone:
 		m.Record.Primary = Ref{Peer: m.Result.HolderAt, UID: m.Result.Holder.UID}

@@ -66,15 +66,28 @@ func (m *Machine) stepAcquire(i int, r Reply) {
 		}
 		m.judged(i, judgeStray(m.Op.Mode, s.X, r.PeerSet), Object{})
 	case "fence":
-		// Whatever the answer, the truth is in the objects. A deleted primary
-		// makes its secondary dead, which the next look finds.
-		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
+		// The truth is in the objects. A deleted primary makes its secondary
+		// dead, which the next look finds.
+		m.takeover(i, r)
 	case "remove":
-		if r.Class == Unknown {
-			m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
+		if r.Class == Applied || r.Code == NotFound {
+			m.recreate(i)
 			return
 		}
-		m.recreate(i)
+		m.takeover(i, r)
+	}
+}
+
+// takeover looks again after an attempt to remove what is in the way, or gives
+// up when the attempt cannot be made.
+func (m *Machine) takeover(i int, r Reply) {
+	switch {
+	case r.Code == Denied:
+		m.fail(i, Refused)
+	case r.Code != Unavailable:
+		m.send(i, "read", Command{Verb: Read, Peer: m.Strands[i].Peer})
+	case !m.again(i, "reread"):
+		m.fail(i, Unreachable)
 	}
 }
 
@@ -104,7 +117,7 @@ func (m *Machine) created(i int, r Reply) {
 func (m *Machine) maybe(i int) {
 	s := &m.Strands[i]
 	if s.Peer == m.Op.Target {
-		m.Present = true
+		m.Present, m.Adrift = true, true
 		return
 	}
 	c := m.Claims[s.Peer]
@@ -250,7 +263,7 @@ func (m *Machine) linger(i int) {
 // the younger gives way.
 func (m *Machine) rival(i int, peer string, y Object) {
 	s := &m.Strands[i]
-	s.Y, s.At = y, peer
+	s.Y = y
 	if y.UID+"@"+y.RV != s.Seen {
 		s.Seen, s.Quiet = y.UID+"@"+y.RV, 0
 	} else {

@@ -8,6 +8,12 @@ import "slices"
 // bring carries a committed object to every peer that is to have it and tells
 // the kind. It is safe at any time, by anybody, any number of times.
 func (m *Machine) bring() {
+	if m.Primary.Leaving() {
+		// It is in effect no more: its removal, an operation of its own, has the
+		// replicas.
+		m.end(Done)
+		return
+	}
 	m.Stopping = false
 	m.enter(bringing)
 	m.spawn(jobActivate, m.Record.Primary.Peer)
@@ -161,7 +167,11 @@ func (m *Machine) stepBring(i int, r Reply) {
 			m.align(i, s.Y)
 		}
 	case "undo":
-		m.finish(i)
+		if r.Class == Applied || r.Code == NotFound {
+			m.finish(i)
+			return
+		}
+		m.unconfirmed(i)
 	case "put":
 		if r.Class == Applied {
 			s.X = r.Object

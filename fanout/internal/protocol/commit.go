@@ -49,7 +49,7 @@ func (m *Machine) stepCommit(i int, r Reply) {
 			m.fail(i, Refused)
 			return
 		}
-		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
+		m.ask(i, r)
 	case "reread":
 		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
 	case "read":
@@ -62,8 +62,25 @@ func (m *Machine) stepCommit(i int, r Reply) {
 			m.finish(i)
 			return
 		}
-		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
+		m.ask(i, r)
 	}
+}
+
+// ask finds out what became of a write of the primary that was not answered
+// with yes, or gives up, in doubt if it may have been the commit.
+func (m *Machine) ask(i int, r Reply) {
+	if r.Code == Denied {
+		// An earlier attempt may yet be applied: this answer is not the last.
+		r.Code = Unavailable
+	}
+	if m.reread(i, r, m.patience()) {
+		return
+	}
+	m.because(Unreachable, m.Strands[i].Peer)
+	if m.Unsure {
+		m.Result.Ending = InDoubt
+	}
+	m.finish(i)
 }
 
 // commitRead decides what became of a commit that was not answered with yes.
@@ -80,15 +97,7 @@ func (m *Machine) commitRead(i int, r Reply) {
 		}
 		m.finish(i)
 	case r.Code != OK:
-		if s.Tries++; s.Tries >= m.patience() {
-			m.because(Unreachable, s.Peer)
-			if m.Unsure {
-				m.Result.Ending = InDoubt
-			}
-			m.finish(i)
-			return
-		}
-		m.pause(i, "reread")
+		m.ask(i, Reply{Code: Unavailable})
 	case o.Committed() || o.Leaving():
 		m.Primary = o
 		m.Record.Committed = true

@@ -24,6 +24,7 @@ type Machine struct {
 	HaveSet  bool
 	Sets     map[string]PeerSet // of the claimed peers
 	Present  bool               // the primary is known to exist, or may
+	Adrift   bool               // a create of the primary may be applied yet
 	Unsure   bool               // a commit attempt may be applied yet or may have been
 	Stopping bool               // no new attempts: the phase has failed
 	Expired  bool               // the deadline has passed
@@ -64,20 +65,17 @@ type Claimed struct {
 
 // Strand is one thread of a phase.
 type Strand struct {
-	Job     job
-	Peer    string
-	Step    step
-	Seq     int
-	Busy    bool // a command is outstanding
-	Over    bool
-	X, Y    Object
-	At      string // the peer of Y
-	Tries   int
-	Blanks  int    // reads in a row that found nothing where something was
-	Seen    string // resource version of the rival's primary when last read
-	Quiet   int    // quanta since it moved
-	Unsure  bool   // a create of this strand may be applied yet
-	Verdict verdict
+	Job    job
+	Peer   string
+	Step   step
+	Seq    int
+	Busy   bool // a command is outstanding
+	Over   bool
+	X, Y   Object // what is in the way or to be brought, and its primary
+	Tries  int
+	Seen   string // incarnation of the rival's primary when last read
+	Quiet  int    // quanta since it moved
+	Unsure bool   // a create of this strand may be applied yet
 }
 
 type (
@@ -119,6 +117,7 @@ func (m *Machine) Start() []Command {
 	default:
 		m.spawn(jobBegin, "")
 	}
+	m.proceed()
 	return m.take()
 }
 
@@ -226,6 +225,25 @@ func (m *Machine) again(i int, next step) bool {
 		return false
 	}
 	m.pause(i, next)
+	return true
+}
+
+// reread follows up a write that was not answered with yes. An object that has
+// changed is read again at once; a peer that did not take the write is asked
+// again after a pause, at most limit times. It returns false when it gave up.
+func (m *Machine) reread(i int, r Reply, limit int) bool {
+	s := &m.Strands[i]
+	switch r.Code {
+	case Denied, NoSuchPeer:
+		return false
+	case Unavailable:
+		if s.Tries++; s.Tries >= limit {
+			return false
+		}
+		m.pause(i, "reread")
+	default:
+		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
+	}
 	return true
 }
 
@@ -357,6 +375,10 @@ func (m *Machine) next() {
 func (m *Machine) end(e Ending) {
 	m.Result.Ending = e
 	m.Result.Primary = m.Record.Primary
+	if e == AlreadyDone && m.Op.Action == Add {
+		// The log's entry is about this operation's own reservations.
+		m.Record.Primary = Ref{Peer: m.Op.Target}
+	}
 	m.enter(ending)
 	switch {
 	case m.Op.Action == Sweep:

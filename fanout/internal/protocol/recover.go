@@ -61,11 +61,6 @@ func (m *Machine) recoverAdd() {
 		m.Primary = o
 		m.Record.Committed = true
 		m.Result.Revision = o.Revision.Number
-		if o.Leaving() {
-			// Its removal is an operation of its own.
-			m.end(Done)
-			return
-		}
 		m.bring()
 		return
 	}
@@ -75,7 +70,7 @@ func (m *Machine) recoverAdd() {
 			m.Claims[p] = Claimed{Unsure: true}
 		}
 	}
-	m.Present = true
+	m.Present, m.Adrift = true, true
 	m.Primary = Object{}
 	if mine {
 		m.Primary = o

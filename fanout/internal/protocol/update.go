@@ -66,7 +66,7 @@ func (m *Machine) stepRevise(i int, r Reply) {
 			m.fail(i, Refused)
 			return
 		}
-		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
+		m.ask(i, r)
 	case "read":
 		m.revisionRead(i, r)
 	}
@@ -88,16 +88,7 @@ func (m *Machine) revisionRead(i int, r Reply) {
 		}
 		m.finish(i)
 	case r.Code != OK:
-		if s.Tries++; s.Tries >= m.patience() {
-			m.because(Unreachable, s.Peer)
-			m.Result.Ending = Aborted
-			if m.Unsure {
-				m.Result.Ending = InDoubt
-			}
-			m.finish(i)
-			return
-		}
-		m.pause(i, "reread")
+		m.ask(i, Reply{Code: Unavailable})
 	case o.Revision.Number >= mine:
 		m.overtaken(i, o)
 	case o.Leaving():
@@ -105,6 +96,8 @@ func (m *Machine) revisionRead(i int, r Reply) {
 		m.because(HeldByOther, s.Peer)
 		m.Result.Ending = Aborted
 		m.finish(i)
+	case m.Expired && !m.Unsure:
+		m.fail(i, Late)
 	default:
 		// With the resource version unchanged the first attempt may land yet,
 		// and this is the same write; with it moved the first is void.

@@ -148,7 +148,7 @@ func (w *world) seed(payload string) {
 	for len(w.net) > 0 {
 		w.deliver(0)
 	}
-	if w.broken != "" || m.Result.Ending != Done {
+	if w.broken != "" || w.procs[0].result.Ending != Done {
 		panic("the seed is not committed: " + w.broken)
 	}
 	w.procs = nil
@@ -258,7 +258,9 @@ func (w *world) finish(i int) {
 	p.result = p.m.Result
 	w.judge(p)
 	p.life++
-	w.net = slices.DeleteFunc(w.net, func(m message) bool { return m.proc == i && !m.orphan && m.cmd.Verb == Sleep })
+	w.net = slices.DeleteFunc(w.net, func(m message) bool {
+		return m.proc == i && !m.orphan && (m.cmd.Verb == Sleep || m.cmd.Verb == Read)
+	})
 	for j := range w.net {
 		if w.net[j].proc == i && !w.net[j].orphan {
 			w.fault("over while a request is on its way")

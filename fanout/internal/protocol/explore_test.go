@@ -1,0 +1,192 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"fmt"
+	"hash/maphash"
+	"strings"
+)
+
+// node is how a state was first reached.
+type node struct {
+	parent int32
+	act    action
+}
+
+// exploration is a breadth-first search through all interleavings of a
+// configuration, so that the first counterexample is a shortest one.
+type exploration struct {
+	cfg   config
+	nodes []node
+	seen  map[uint64]struct{}
+	rests map[uint64]string // what settling came to, by what was settled
+	k     keyer
+	limit int
+
+	states, transitions, quiet int
+	cut                        bool
+}
+
+// explore returns the trace of a shortest counterexample, or "".
+func (e *exploration) explore() string {
+	e.seen = map[uint64]struct{}{}
+	e.rests = map[uint64]string{}
+	if e.limit == 0 {
+		e.limit = 3_000_000
+	}
+	first := newWorld(&e.cfg)
+	e.nodes = append(e.nodes, node{parent: -1})
+	e.seen[first.key(&e.k)] = struct{}{}
+	type entry struct {
+		w  *world
+		at int32
+	}
+	frontier := []entry{{first, 0}}
+	for len(frontier) > 0 {
+		var next []entry
+		for n, f := range frontier {
+			frontier[n].w = nil
+			e.states++
+			if f.w.rest() {
+				if s := e.settle(f.w); s != "" {
+					return e.trace(f.at, s)
+				}
+			}
+			if f.at%64 == 0 {
+				if s := f.w.complete(); s != "" {
+					return e.trace(f.at, s)
+				}
+			}
+			for _, a := range f.w.enabled() {
+				e.transitions++
+				w := f.w.clone()
+				w.do(a)
+				if s := w.check(); s != "" {
+					e.nodes = append(e.nodes, node{f.at, a})
+					return e.trace(int32(len(e.nodes)-1), s)
+				}
+				h := w.key(&e.k)
+				if _, ok := e.seen[h]; ok {
+					continue
+				}
+				if len(e.nodes) >= e.limit {
+					e.cut = true
+					continue
+				}
+				e.seen[h] = struct{}{}
+				e.nodes = append(e.nodes, node{f.at, a})
+				next = append(next, entry{w, int32(len(e.nodes) - 1)})
+			}
+		}
+		frontier = next
+	}
+	return ""
+}
+
+// settle tests a state in which nothing goes on. What remains depends on the
+// peers and on what is to be recovered.
+func (e *exploration) settle(w *world) string {
+	e.quiet++
+	e.k.reset()
+	e.k.cells(w.store.cells)
+	for _, p := range w.procs {
+		e.k.n(int(p.state))
+		e.k.s(string(p.result.Ending))
+		if p.state == crashed {
+			e.k.record(p.record)
+		}
+	}
+	for _, o := range w.denied {
+		e.k.s(o)
+	}
+	h := maphash.Bytes(keySeed, e.k.buf)
+	s, ok := e.rests[h]
+	if !ok {
+		s = w.settle()
+		e.rests[h] = s
+	}
+	return s
+}
+
+// complete lets a state run on without further faults and tests that it comes
+// to rest.
+func (w *world) complete() string {
+	w = w.clone()
+	for i := range w.procs {
+		w.own(i)
+	}
+	w.crashes, w.timeouts, w.unsent, w.expiries = 0, 0, 0, 0
+	for i := range w.store.cells {
+		w.unhold(i)
+	}
+	for n := 0; n < 40; n++ {
+		for m := 0; len(w.net) > 0; m++ {
+			if m > 400 {
+				// Two that wait for each other without a lease are parted by the
+				// deadline.
+				for i, p := range w.procs {
+					if p.m != nil {
+						w.run(i, p.m.Expire())
+					}
+				}
+			}
+			if m > 2000 {
+				return "L1: it finds no end"
+			}
+			w.deliver(0)
+			if s := w.check(); s != "" {
+				return s
+			}
+		}
+		if w.rest() {
+			return w.settle()
+		}
+		for i, p := range w.procs {
+			switch {
+			case p.m != nil:
+				return "L1: nothing is on its way and " + p.op.ID + " is not over"
+			case p.state == idle && !p.sweep:
+				w.do(action{actBegin, uint8(i), 0})
+			case p.state == crashed:
+				w.do(action{actRecover, uint8(i), 0})
+			case p.state == waiting && !w.rivalPending(p):
+				w.do(action{actRetry, uint8(i), 0})
+			}
+		}
+	}
+	return "L1: it does not come to rest"
+}
+
+// trace tells how the state at node n was reached.
+func (e *exploration) trace(n int32, what string) string {
+	var acts []action
+	for ; n > 0; n = e.nodes[n].parent {
+		acts = append(acts, e.nodes[n].act)
+	}
+	var out strings.Builder
+	fmt.Fprintf(&out, "%s, after %d steps of %q:\n", what, len(acts), e.cfg.name)
+	w := newWorld(&e.cfg)
+	w.key(&e.k)
+	fmt.Fprintf(&out, "   0%s\n", w.store)
+	for i := len(acts) - 1; i >= 0; i-- {
+		said := w.describe(acts[i])
+		w = w.clone()
+		w.do(acts[i])
+		w.key(&e.k)
+		fmt.Fprintf(&out, "%4d %s\n        %s", len(acts)-i, said, w.store)
+		for _, p := range w.procs {
+			if p.result.Ending != "" && p.m == nil {
+				fmt.Fprintf(&out, "  [%s %s %s]", p.op.ID, p.result.Ending, p.result.Reason)
+			}
+		}
+		out.WriteByte('\n')
+	}
+	if s := w.check(); s == "" && w.rest() {
+		if s := w.settle(); s != "" {
+			fmt.Fprintf(&out, "then, settled: %s\n", s)
+		}
+	}
+	return out.String()
+}
