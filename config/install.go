@@ -90,7 +90,8 @@ func InstallCRDs(ctx context.Context, api region.API, opts InstallOptions) ([]In
 	}
 	installed := make([]Installed, len(crds))
 	for i, crd := range crds {
-		if installed[i], err = install(ctx, client, present[i], crd); err != nil {
+		installed[i], err = install(ctx, client, present[i], crd, opts.Override)
+		if err != nil {
 			return installed[:i], err
 		}
 	}
@@ -139,8 +140,25 @@ func schemaVersion(crd *unstructured.Unstructured) (int, bool) {
 	return version, err == nil
 }
 
-// install writes one CRD. present is what was found, or nil.
-func install(ctx context.Context, client dynamic.ResourceInterface, present, crd *unstructured.Unstructured) (Installed, error) {
+// install writes one CRD. present is what was found, or nil. It looks again when
+// somebody was faster: an API server's own controllers write to new CRDs too.
+func install(ctx context.Context, client dynamic.ResourceInterface, present, crd *unstructured.Unstructured, override bool) (Installed, error) {
+	for {
+		result, err := write(ctx, client, present, crd)
+		if !apierrors.IsConflict(err) || ctx.Err() != nil {
+			return result, err
+		}
+		if present, err = client.Get(ctx, crd.GetName(), metav1.GetOptions{}); err != nil {
+			return result, failed("get", crd.GetName(), err)
+		}
+		if err := refuse(present, crd, override); err != nil {
+			return result, err
+		}
+	}
+}
+
+// write makes one attempt.
+func write(ctx context.Context, client dynamic.ResourceInterface, present, crd *unstructured.Unstructured) (Installed, error) {
 	result := Installed{Name: crd.GetName(), Change: Created}
 	if present != nil {
 		result.Change = Updated

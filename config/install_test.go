@@ -150,6 +150,18 @@ func TestInstallUpgrades(t *testing.T) {
 	require.NotContains(t, specOf(t, read(t, api)), "retired")
 }
 
+func TestInstallLooksAgainAfterConflict(t *testing.T) {
+	older := edited(t, func(crd *apiextensionsv1.CustomResourceDefinition) {
+		crd.Labels[config.SchemaVersionLabel] = "0"
+	})
+	s, api := server(t, regiontest.Options{CRDs: []*apiextensionsv1.CustomResourceDefinition{older}})
+	s.Inject(regiontest.Fault{Verb: "update", Resource: crdGroupResource, Name: accounts, Do: regiontest.Refuse(409)})
+	installed, err := config.InstallCRDs(t.Context(), api, config.InstallOptions{Groups: []string{"catalog.kubecarrier.io"}})
+	require.NoError(t, err)
+	require.Equal(t, config.Updated, installed[0].Change)
+	require.Equal(t, config.SchemaVersion, read(t, api).GetLabels()[config.SchemaVersionLabel])
+}
+
 func TestInstallRefusesNewer(t *testing.T) {
 	newer := edited(t, func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Labels[config.SchemaVersionLabel] = "12" })
 	s, api := server(t, regiontest.Options{CRDs: []*apiextensionsv1.CustomResourceDefinition{newer}})

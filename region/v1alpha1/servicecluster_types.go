@@ -16,7 +16,7 @@ import (
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:shortName=sc,categories=atoll
+// +kubebuilder:resource:shortName=scl,categories=atoll
 // +kubebuilder:metadata:labels="atoll.dev/schema-version=1"
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.phase`
 // +kubebuilder:printcolumn:name="Display Name",type=string,JSONPath=`.spec.metadata.displayName`
