@@ -43,6 +43,9 @@ func orDefault[T comparable](v, def T) T {
 	return v
 }
 
+// minBackoff keeps odd options from becoming a busy loop.
+const minBackoff = time.Millisecond
+
 // backoff is how long to wait after so many failures in a row: from a tenth of Interval, doubling, at most MaxBackoff.
 func (o *ProbeOptions) backoff(failures int) time.Duration {
 	d := o.Interval / 10
@@ -51,7 +54,7 @@ func (o *ProbeOptions) backoff(failures int) time.Duration {
 			break
 		}
 	}
-	return jitter(min(d, o.MaxBackoff))
+	return max(jitter(min(d, o.MaxBackoff)), minBackoff)
 }
 
 // jitter spreads d by a tenth both ways, so that peers and processes do not probe in step.

@@ -81,7 +81,7 @@ func fetch(ctx context.Context, rt http.RoundTripper, path string) ([]byte, erro
 		return body, nil
 	}
 	var status metav1.Status
-	if json.Unmarshal(body, &status) == nil && status.Kind == "Status" && status.Status == metav1.StatusFailure {
+	if json.Unmarshal(body, &status) == nil && status.Kind == "Status" && status.Message != "" {
 		return nil, &apierrors.StatusError{ErrStatus: status}
 	}
 	return nil, apierrors.NewGenericServerResponse(resp.StatusCode, "get", schema.GroupResource{}, path, "", 0, true)
