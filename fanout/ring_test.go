@@ -133,3 +133,8 @@ func within(t testing.TB, limit time.Duration) context.Context {
 	t.Cleanup(cancel)
 	return ctx
 }
+
+func withCancel(t testing.TB) (context.Context, context.CancelFunc) {
+	t.Helper()
+	return context.WithCancel(t.Context())
+}

@@ -1,0 +1,131 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fanout_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/fanout"
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/region/regiontest"
+	"github.com/atoll-dev/atoll/wal/waltest"
+)
+
+// TestEveryFaultAtEveryCall lets each call of an operation, in each peer, meet
+// each misfortune. What the caller is told is true, also after the operation was
+// recovered and all that arrived late was swept.
+func TestEveryFaultAtEveryCall(t *testing.T) {
+	faults := []struct {
+		name string
+		do   regiontest.Action
+	}{
+		{"drop request", regiontest.DropRequest()},
+		{"drop reply", regiontest.DropReply()},
+		{"apply late", regiontest.ApplyLate(15 * time.Millisecond)},
+		{"500 with retry after", regiontest.Refuse(500, time.Second)},
+		{"429 with retry after", regiontest.Refuse(429, time.Second)},
+		{"503", regiontest.Refuse(503)},
+		{"403", regiontest.Refuse(403)},
+		{"409", regiontest.Refuse(409)},
+	}
+	for _, fault := range faults {
+		for _, tc := range crashCases {
+			t.Run(fault.name+"/"+tc.name, func(t *testing.T) {
+				t.Parallel()
+				r := newRing(t)
+				// One peer that may be the primary's, one that never is.
+				for _, peer := range []region.PeerName{"ap-south", "us-east"} {
+					skip := 0
+					for ; faultOnce(t, r, tc, peer, skip, fault.do); skip++ {
+					}
+					require.Positive(t, skip, "no call met the fault")
+				}
+			})
+		}
+	}
+}
+
+// faultOnce carries the operation out with one fault. It returns false when the
+// operation made too few calls to meet it.
+func faultOnce(t *testing.T, r *regiontest.Ring, tc crashCase, peer region.PeerName, skip int, do regiontest.Action) bool {
+	t.Helper()
+	key := tc.prepare(t, coordinator(t, r, waltest.NewMemory(), fanout.Options{}))
+	log := waltest.NewMemory()
+	c := coordinator(t, r, log, fanout.Options{MaxInFlight: time.Nanosecond})
+	server := r.Server(peer)
+	server.Reset()
+	server.Inject(regiontest.Fault{Resource: resourceOf(key).GroupResource(), Skip: skip, Do: do})
+	told := tc.run(within(t, 20*time.Second), c, key)
+	met := len(server.Requests()) > 0 && calls(server, resourceOf(key).GroupResource()) > skip
+	server.Reset()
+
+	_, err := c.Recover(t.Context())
+	require.NoError(t, err)
+	requireSettled(t, log)
+	awaitClean(t, c)
+	inEffect := tc.effect(held(t, r, key))
+	_, inDoubt := errors.AsType[*fanout.InDoubtError](told)
+	switch {
+	case told == nil:
+		require.True(t, inEffect, "it was said to be committed (%s, call %d)", peer, skip)
+	case errors.Is(told, fanout.ErrAborted), errors.Is(told, fanout.ErrEnded):
+		require.False(t, inEffect, "it was said not to be in effect (%s, call %d): %v", peer, skip, told)
+	default:
+		require.True(t, inDoubt, "%s, call %d: %v", peer, skip, told)
+	}
+	return met
+}
+
+func resourceOf(key types.NamespacedName) schema.GroupVersionResource {
+	if key.Namespace == "" {
+		return fanout.ServiceClusters().Within
+	}
+	return serviceClusterResource
+}
+
+func calls(s *regiontest.Server, gr schema.GroupResource) int {
+	n := 0
+	for _, request := range s.Requests() {
+		if request.GroupResource() == gr {
+			n++
+		}
+	}
+	return n
+}
+
+// held is the object as the peers have it; they must agree on whether it is
+// there.
+func held(t *testing.T, r *regiontest.Ring, key types.NamespacedName) (found *unstructured.Unstructured) {
+	t.Helper()
+	for i, peer := range peers {
+		conn, err := r.Conn(peer)
+		require.NoError(t, err)
+		obj, err := conn.Dynamic().Resource(resourceOf(key)).Namespace(key.Namespace).Get(t.Context(), key.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			obj, err = nil, nil
+		}
+		require.NoError(t, err)
+		require.True(t, i == 0 || (obj == nil) == (found == nil), "the peers do not agree on %s", key)
+		found = obj
+	}
+	return found
+}
+
+// awaitClean sweeps until all invariants hold and nothing is under way.
+func awaitClean(t *testing.T, c *fanout.Coordinator) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		report, err := c.Audit(t.Context(), true)
+		return err == nil && len(report.Violations)+len(report.Pending) == 0
+	}, 10*time.Second, time.Millisecond)
+}
