@@ -33,7 +33,7 @@ func Coordinate() *rbacv1.ClusterRole {
 // Install returns the least ClusterRole that suffices to install the types.
 func Install() *rbacv1.ClusterRole {
 	return role("atoll-install",
-		rule(schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}, "create", "get", "patch"),
+		rule(schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}, "create", "get", "patch", "update"),
 	)
 }
 

@@ -1,0 +1,98 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/account"
+	"github.com/atoll-dev/atoll/fanout"
+	"github.com/atoll-dev/atoll/region"
+)
+
+func (s *session) account() *cobra.Command {
+	c := &cobra.Command{
+		Use:     "account",
+		Aliases: []string{"accounts", "acc"},
+		Short:   "Add, update, remove and list Accounts, which are the same in all peers",
+	}
+	c.AddCommand(
+		s.writeAccount("add", "Add an Account in all peers", (*fanout.Coordinator).Add),
+		s.writeAccount("update", "Replace an Account's content in all peers", (*fanout.Coordinator).Update),
+		s.removeAccount(),
+		s.listObjects(account.Kind()),
+	)
+	return c
+}
+
+// write is Add or Update of a Coordinator.
+type write func(*fanout.Coordinator, context.Context, fanout.Object, fanout.AddOptions) (*fanout.Operation, error)
+
+func (s *session) writeAccount(verb, short string, do write) *cobra.Command {
+	var opts change
+	var target, file string
+	c := &cobra.Command{
+		Use:   verb + " -f FILE",
+		Short: short,
+		Args:  cobra.NoArgs,
+		RunE: s.run(func(ctx context.Context, _ []string) error {
+			kind := account.Kind()
+			obj, err := s.readAccount(file, kind)
+			if err != nil {
+				return err
+			}
+			mode, err := opts.mode(addModes...)
+			if err != nil {
+				return err
+			}
+			return s.change(ctx, target, func(c *fanout.Coordinator) error {
+				op, err := do(c, ctx, obj, fanout.AddOptions{
+					Target: region.PeerName(target), IdempotencyKey: opts.key, Unreachable: mode,
+				})
+				if err != nil {
+					return err
+				}
+				return s.printOperation(subject{kind, types.NamespacedName{Name: obj.GetName()}}, op)
+			})
+		}),
+	}
+	opts.flags(c, addModes...)
+	if verb == "add" {
+		s.targetFlag(c, &target, "`peer` whose object decides (default: one is picked)")
+	}
+	fileFlag(c, &file)
+	return c
+}
+
+func (s *session) readAccount(file string, kind fanout.Kind) (*unstructured.Unstructured, error) {
+	obj, err := s.readObject(file, kind)
+	if err != nil {
+		return nil, err
+	}
+	if ns := obj.GetNamespace(); ns != "" {
+		return nil, badInput("remove it", "%s: sets metadata.namespace, and an Account has none", file)
+	}
+	return obj, checkAccountName(obj.GetName())
+}
+
+func (s *session) removeAccount() *cobra.Command {
+	var opts removal
+	c := &cobra.Command{
+		Use:   "remove NAME",
+		Short: "Remove an Account, which no ServiceCluster may use, from all peers",
+		Args:  cobra.ExactArgs(1),
+		RunE: s.run(func(ctx context.Context, args []string) error {
+			if err := checkAccountName(args[0]); err != nil {
+				return err
+			}
+			return s.remove(ctx, opts, subject{account.Kind(), types.NamespacedName{Name: args[0]}})
+		}),
+	}
+	opts.flags(c)
+	return c
+}

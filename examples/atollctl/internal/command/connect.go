@@ -1,0 +1,158 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/atoll-dev/atoll/region"
+)
+
+const (
+	userAgent = "atollctl"
+	flatten   = "a kubeconfig must hold everything itself and one context: kubectl config view --minify --flatten"
+)
+
+// peers are the connections of one run. The zero value has none.
+type peers struct {
+	region.Directory
+}
+
+// connect makes connections to all peers that the flags name, once. It dials
+// nothing.
+func (s *session) connect(ctx context.Context) (region.Directory, error) {
+	if s.peers.Directory != nil {
+		return s.peers.Directory, nil
+	}
+	listed, err := s.listed(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := region.NewSnapshot(listed...); err != nil {
+		return nil, badInput("", "%w", err)
+	}
+	conns := make([]*region.Conn, 0, len(listed))
+	for _, p := range listed {
+		conn, err := region.NewConn(p, region.ConnOptions{})
+		if err != nil {
+			return nil, badInput(flatten, "peer %s: %w", p.Name, err)
+		}
+		conns = append(conns, conn)
+	}
+	s.peers.Directory = region.Fixed(conns...)
+	return s.peers.Directory, nil
+}
+
+// listed reads the peers that the flags name.
+func (s *session) listed(ctx context.Context) ([]region.Peer, error) {
+	switch {
+	case s.config != "" && len(s.kubeconfigs) > 0:
+		return nil, badInput("use one of them", "--config and --kubeconfig both name peers")
+	case s.config != "":
+		return fromFile(ctx, s.config)
+	case len(s.kubeconfigs) > 0:
+		return fromKubeconfigs(s.kubeconfigs)
+	default:
+		return nil, badInput("use --kubeconfig NAME=PATH for each peer, or --config FILE", "no peers are named")
+	}
+}
+
+func fromKubeconfigs(flags []string) ([]region.Peer, error) {
+	listed := make([]region.Peer, 0, len(flags))
+	for _, flag := range flags {
+		name, path, ok := strings.Cut(flag, "=")
+		if !ok || path == "" {
+			return nil, badInput("write --kubeconfig NAME=PATH", "--kubeconfig %q names no peer and path", flag)
+		}
+		if err := region.PeerName(name).Validate(); err != nil {
+			return nil, badInput("write --kubeconfig NAME=PATH", "--kubeconfig %q: %w", flag, err)
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return nil, badInput("", "peer %s: read kubeconfig: %w", name, err)
+		}
+		credentials, err := region.ParseKubeconfig(data, region.Trust{})
+		if err != nil {
+			return nil, badInput(flatten, "peer %s: kubeconfig %s: %w", name, path, err)
+		}
+		listed = append(listed, region.Peer{Name: region.PeerName(name), Credentials: credentials})
+	}
+	return listed, nil
+}
+
+// fromFile takes the first list of peers that the file gives.
+func fromFile(ctx context.Context, path string) ([]region.Peer, error) {
+	if _, err := os.ReadFile(path); err != nil {
+		return nil, badInput("", "--config: %w", err)
+	}
+	source, err := region.FromFile(path, region.Trust{})
+	if err != nil {
+		return nil, badInput("", "--config %s: %w", path, err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var first *region.Snapshot
+	err = source.Run(ctx, func(s *region.Snapshot) {
+		if first == nil {
+			first = s
+		}
+		cancel()
+	})
+	switch {
+	case err != nil:
+		return nil, badInput("", "--config %s: %w", path, err)
+	case first == nil:
+		return nil, badInput("", "--config %s: %w", path, context.Cause(ctx))
+	}
+	var listed []region.Peer
+	for p := range first.Peers() {
+		listed = append(listed, *p)
+	}
+	if len(listed) == 0 {
+		return nil, badInput("list at least one", "--config %s names no peers", path)
+	}
+	return listed, nil
+}
+
+// names lists the peers for people.
+func (p peers) names() string {
+	if p.Directory == nil {
+		return "none"
+	}
+	var names []string
+	for peer := range p.Snapshot().Peers() {
+		names = append(names, string(peer.Name))
+	}
+	return strings.Join(names, ", ")
+}
+
+// known says that name is one of the peers.
+func (p peers) known(flag string, name string) error {
+	if _, err := p.Conn(region.PeerName(name)); err != nil {
+		return badInput("known peers: "+p.names(), "%s %q: %w", flag, name, region.ErrUnknownPeer)
+	}
+	return nil
+}
+
+// peerNames completes the name of a peer from the flags alone.
+func (s *session) peerNames() []string {
+	var names []string
+	for _, flag := range s.kubeconfigs {
+		if name, _, ok := strings.Cut(flag, "="); ok {
+			names = append(names, name)
+		}
+	}
+	if s.config != "" {
+		// A file that cannot be read completes nothing.
+		listed, _ := fromFile(context.Background(), s.config)
+		for _, p := range listed {
+			names = append(names, string(p.Name))
+		}
+	}
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,119 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+
+	"github.com/atoll-dev/atoll/account"
+	"github.com/atoll-dev/atoll/fanout"
+	"github.com/atoll-dev/atoll/wal"
+)
+
+// logPath is where the log of operations is.
+func (s *session) logPath() (string, error) {
+	if s.wal != "" {
+		return s.wal, nil
+	}
+	state := s.getenv("XDG_STATE_HOME")
+	if state == "" {
+		home := s.getenv("HOME")
+		if home == "" {
+			return "", badInput("use --wal FILE", "no place for the log: HOME is not set")
+		}
+		state = filepath.Join(home, ".local", "state")
+	}
+	if !filepath.IsAbs(state) {
+		return "", badInput("use --wal FILE", "the place for the log is %q and must be an absolute path", state)
+	}
+	return filepath.Join(state, "atoll", "operations.db"), nil
+}
+
+// openLog opens the log, and makes it if there is none and create says so.
+func (s *session) openLog(create bool, opts wal.Options) (*wal.File, error) {
+	path, err := s.logPath()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(path); !create && errors.Is(err, fs.ErrNotExist) {
+		return nil, badInput("name the one that was written, with --wal FILE", "there is no log %s", path)
+	}
+	file, err := wal.Open(path, opts)
+	if err != nil {
+		return nil, badInput("", "open log: %w", err)
+	}
+	return file, nil
+}
+
+// coordinate runs f with a Coordinator that writes the log.
+func (s *session) coordinate(ctx context.Context, f func(*fanout.Coordinator) error) (err error) {
+	return s.coordinateWith(ctx, wal.Options{}, f)
+}
+
+func (s *session) coordinateWith(ctx context.Context, opts wal.Options, f func(*fanout.Coordinator) error) (err error) {
+	if _, err := s.connect(ctx); err != nil {
+		return err
+	}
+	file, err := s.openLog(true, opts)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	return s.with(file, f)
+}
+
+// observe runs f with a Coordinator that can only read.
+func (s *session) observe(ctx context.Context, f func(*fanout.Coordinator) error) error {
+	if _, err := s.connect(ctx); err != nil {
+		return err
+	}
+	return s.with(noLog{}, f)
+}
+
+func (s *session) with(log wal.Log, f func(*fanout.Coordinator) error) error {
+	opts := fanout.Options{Kinds: account.Kinds()}
+	if s.verbose {
+		opts.Observer = &fanout.Observer{Step: s.step}
+	}
+	c, err := fanout.New(s.peers.Directory, log, opts)
+	if err != nil {
+		return err
+	}
+	return f(c)
+}
+
+// step prints one command of the protocol once it was carried out.
+func (s *session) step(_ context.Context, e fanout.StepEvent) {
+	if !e.Done {
+		return
+	}
+	place := string(e.Peer)
+	if place == "" {
+		place = "log"
+	}
+	line := fmt.Sprintf("step: %s %s %s %s: %s", place, e.Verb, e.Kind.Kind, e.Key.String(), or(e.Code))
+	if e.Err != nil {
+		line += ": " + oneLine(e.Err)
+	}
+	fmt.Fprintln(s.errOut, line)
+}
+
+// noLog is the log of commands that change nothing: it is empty and stays so.
+type noLog struct{}
+
+var errNoLog = errors.New("this command has no log and changes nothing")
+
+func (noLog) Begin(context.Context, wal.Entry) (wal.Entry, error)   { return wal.Entry{}, errNoLog }
+func (noLog) Advance(context.Context, wal.Entry) (wal.Entry, error) { return wal.Entry{}, errNoLog }
+func (noLog) End(context.Context, wal.Entry, []byte) error          { return errNoLog }
+func (noLog) Open(context.Context) iter.Seq2[wal.Entry, error] {
+	return func(func(wal.Entry, error) bool) {}
+}
+func (noLog) Find(context.Context, string) (wal.Entry, error) { return wal.Entry{}, wal.ErrNotFound }

@@ -1,0 +1,255 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/atoll-dev/atoll/fanout"
+	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
+	"github.com/atoll-dev/atoll/region"
+)
+
+const (
+	// stagePending is shown of an object that carries no claim: nothing acts on it.
+	stagePending = "Pending"
+	// stageUnknown is shown of an object whose deciding peer could not be read.
+	stageUnknown = "Unknown"
+	// peerAnnotation says, in what is printed, where an object stands.
+	peerAnnotation = "atollctl.atoll.dev/peer"
+)
+
+// copied is an object in one peer.
+type copied struct {
+	peer   region.PeerName
+	obj    *unstructured.Unstructured
+	fanout fanoutv1alpha1.Fanout
+}
+
+func (s *session) listObjects(kind fanout.Kind) *cobra.Command {
+	var namespace string
+	var all bool
+	c := &cobra.Command{
+		Use:   "list",
+		Short: fmt.Sprintf("List the %ss of all peers", kind.Kind),
+		Long: fmt.Sprintf(`List the %ss of all peers, one line for each name. With --all, list
+every object in every peer: reservations, guards and replicas too.
+
+If a peer cannot be read, what the others hold is printed and the exit code is 4;
+STAGE is Unknown for an object that only that peer could tell about.`, kind.Kind),
+		Args: cobra.NoArgs,
+		RunE: s.run(func(ctx context.Context, _ []string) error {
+			d, err := s.connect(ctx)
+			if err != nil {
+				return err
+			}
+			results := read(ctx, d, "list "+kind.Resource.Resource, func(ctx context.Context, c *region.Conn) ([]unstructured.Unstructured, error) {
+				return list(ctx, c, kind.Resource, namespace)
+			})
+			copies, err := sorted(results)
+			if err != nil {
+				return err
+			}
+			if err := s.printObjects(kind, copies, all); err != nil {
+				return err
+			}
+			return s.unread(results.Err())
+		}),
+	}
+	c.Flags().BoolVar(&all, "all", false, "list every object in every peer")
+	if kind.Namespaced {
+		c.Flags().StringVarP(&namespace, "namespace", "n", "", "only those of this `account`")
+	}
+	return c
+}
+
+// sorted returns the objects of all peers by namespace, name and peer.
+func sorted(results region.Results[[]unstructured.Unstructured]) ([]copied, error) {
+	var copies []copied
+	for o := range results.All() {
+		if o.Err != nil {
+			continue
+		}
+		for i := range o.Value {
+			obj := &o.Value[i]
+			c := copied{peer: o.Peer, obj: obj}
+			if raw, found, _ := unstructured.NestedMap(obj.Object, "spec", "fanout"); found {
+				if err := runtime.DefaultUnstructuredConverter.FromUnstructured(raw, &c.fanout); err != nil {
+					return nil, fmt.Errorf("peer %s: %s %s: spec.fanout: %w", o.Peer, obj.GetKind(), obj.GetName(), err)
+				}
+			}
+			obj.SetManagedFields(nil)
+			annotations := obj.GetAnnotations()
+			if annotations == nil {
+				annotations = map[string]string{}
+			}
+			annotations[peerAnnotation] = string(o.Peer)
+			obj.SetAnnotations(annotations)
+			copies = append(copies, c)
+		}
+	}
+	slices.SortStableFunc(copies, func(a, b copied) int {
+		return cmp.Or(cmp.Compare(a.obj.GetNamespace(), b.obj.GetNamespace()), cmp.Compare(a.obj.GetName(), b.obj.GetName()), cmp.Compare(a.peer, b.peer))
+	})
+	return copies, nil
+}
+
+func (s *session) printObjects(kind fanout.Kind, copies []copied, all bool) error {
+	l := listing{columns: columns(kind, all)}
+	if all {
+		for _, c := range copies {
+			l.items = append(l.items, s.row(kind, c, nil))
+		}
+	} else {
+		for group := range byName(copies) {
+			for _, c := range deciding(group) {
+				l.items = append(l.items, s.row(kind, c, group))
+			}
+		}
+	}
+	if len(l.items) == 0 && s.output == formatTable {
+		fmt.Fprintf(s.errOut, "no %ss\n", kind.Kind)
+		return nil
+	}
+	return s.print(l)
+}
+
+// byName yields the copies of one name at a time.
+func byName(copies []copied) func(yield func([]copied) bool) {
+	key := func(c copied) types.NamespacedName {
+		return types.NamespacedName{Namespace: c.obj.GetNamespace(), Name: c.obj.GetName()}
+	}
+	return func(yield func([]copied) bool) {
+		for len(copies) > 0 {
+			n := slices.IndexFunc(copies, func(c copied) bool { return key(c) != key(copies[0]) })
+			if n < 0 {
+				n = len(copies)
+			}
+			if !yield(copies[:n]) {
+				return
+			}
+			copies = copies[n:]
+		}
+	}
+}
+
+// deciding returns those of one name's copies that say who has the name: the
+// primary and what carries no claim. Without a primary, a copy that is guarded
+// or replicated stands for it.
+func deciding(group []copied) []copied {
+	var found []copied
+	for _, c := range group {
+		if c.fanout.Claim == nil || c.primary() {
+			found = append(found, c)
+		}
+	}
+	if len(found) == 0 {
+		found = group[:1]
+	}
+	return found
+}
+
+func (c copied) primary() bool {
+	if home := c.fanout.Home; home != nil {
+		return home.Peer == string(c.peer) && (home.UID == "" || home.UID == c.obj.GetUID())
+	}
+	return c.fanout.Claim != nil && c.fanout.Claim.Role == fanoutv1alpha1.RolePrimary
+}
+
+// holder is the peer of c's primary.
+func (c copied) holder() string {
+	switch {
+	case c.fanout.Home != nil:
+		return c.fanout.Home.Peer
+	case c.fanout.Claim != nil && c.fanout.Claim.Primary != nil:
+		return c.fanout.Claim.Primary.Peer
+	default:
+		return string(c.peer)
+	}
+}
+
+func columns(kind fanout.Kind, all bool) []string {
+	var names []string
+	if kind.Namespaced {
+		names = append(names, "Namespace")
+	}
+	names = append(names, "Name", "Peer", "Stage")
+	if all {
+		names = append(names, "Role")
+	}
+	if kind.Mode == fanout.Once {
+		names = append(names, "Target")
+	} else {
+		names = append(names, "Revision")
+		if !all {
+			names = append(names, "Current")
+		}
+	}
+	return append(names, "Age")
+}
+
+// row shows c; group are the copies that it stands for, if it does.
+func (s *session) row(kind fanout.Kind, c copied, group []copied) item {
+	all := group == nil
+	var cells []any
+	if kind.Namespaced {
+		cells = append(cells, c.obj.GetNamespace())
+	}
+	stage, role, target := stagePending, "-", "-"
+	peer := string(c.peer)
+	if claim := c.fanout.Claim; claim != nil {
+		stage, role, target = string(c.fanout.Stage), string(claim.Role), claim.Target
+		if c.primary() {
+			role = string(fanoutv1alpha1.RolePrimary)
+		} else if !all {
+			stage, peer = stageUnknown, c.holder()
+		}
+	}
+	cells = append(cells, c.obj.GetName(), peer, stage)
+	if all {
+		cells = append(cells, role)
+	}
+	if kind.Mode == fanout.Once {
+		cells = append(cells, target)
+	} else {
+		revision := "-"
+		if c.fanout.Revision != nil {
+			revision = fmt.Sprint(c.fanout.Revision.Number)
+		}
+		cells = append(cells, revision)
+		if !all {
+			cells = append(cells, s.current(c, group))
+		}
+	}
+	return item{cells: append(cells, s.age(c.obj)), object: c.obj}
+}
+
+// current says in how many of the peers c's content is known to be in force.
+func (s *session) current(c copied, group []copied) string {
+	n := 0
+	for _, other := range group {
+		if other.fanout.Stage == fanoutv1alpha1.StageActive && other.fanout.Revision != nil && c.fanout.Revision != nil &&
+			other.fanout.Revision.Number == c.fanout.Revision.Number {
+			n++
+		}
+	}
+	return fmt.Sprintf("%d/%d", n, s.peers.Snapshot().Len())
+}
+
+func (s *session) age(obj *unstructured.Unstructured) string {
+	created := obj.GetCreationTimestamp()
+	if created.IsZero() {
+		return "-"
+	}
+	return duration.HumanDuration(s.now().Sub(created.Time))
+}

@@ -1,0 +1,128 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/fanout"
+)
+
+// change are the flags of commands that change something.
+type change struct {
+	key         string
+	unreachable string
+}
+
+var unreachableModes = map[string]fanout.Unreachable{"fail": fanout.Fail, "wait": fanout.Wait, "forward": fanout.Forward}
+
+func (o *change) flags(c *cobra.Command, modes ...string) {
+	c.Flags().StringVar(&o.key, "idempotency-key", "", "repeating the command with the same `key` gives the first run's answer")
+	c.Flags().StringVar(&o.unreachable, "unreachable", "fail", "what to do about a peer that does not answer: "+strings.Join(modes, ", "))
+	_ = c.RegisterFlagCompletionFunc("unreachable", cobra.FixedCompletions(modes, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// mode returns what --unreachable says.
+func (o *change) mode(modes ...string) (fanout.Unreachable, error) {
+	for _, m := range modes {
+		if o.unreachable == m {
+			return unreachableModes[m], nil
+		}
+	}
+	return fanout.Fail, badInput("use one of "+strings.Join(modes, ", "), "--unreachable %q is not known", o.unreachable)
+}
+
+var (
+	addModes    = []string{"fail", "wait"}
+	removeModes = []string{"fail", "wait", "forward"}
+)
+
+// subject is what an operation is about.
+type subject struct {
+	kind fanout.Kind
+	key  types.NamespacedName
+}
+
+// printOperation prints how op ended, and warns of peers that have yet to
+// confirm.
+func (s *session) printOperation(about subject, op *fanout.Operation) error {
+	s.warnPending(op)
+	if s.output == formatName {
+		gk := about.kind.GroupKind()
+		_, err := fmt.Fprintf(s.out, "%s.%s/%s\n", strings.ToLower(gk.Kind), gk.Group, about.key.Name)
+		return err
+	}
+	it := operationItem(op)
+	it.object.Object["object"] = map[string]any{
+		"group": about.kind.Resource.Group, "kind": about.kind.Kind,
+		"namespace": about.key.Namespace, "name": about.key.Name,
+	}
+	it.cells = append([]any{about.kind.Kind, or(about.key.Namespace), about.key.Name}, it.cells...)
+	return s.print(listing{
+		columns: append([]string{"Kind", "Namespace", "Name"}, operationColumns...),
+		items:   []item{it},
+		single:  true,
+	})
+}
+
+var operationColumns = []string{"Operation", "State", "Primary", "Revision", "Peers"}
+
+func operationItem(op *fanout.Operation) item {
+	var states []string
+	var peers []any
+	for o := range op.Peers.All() {
+		state, peer := string(o.Value), map[string]any{"peer": string(o.Peer)}
+		if o.Err != nil {
+			state = string(fanout.PeerPending)
+			peer["error"] = oneLine(o.Err)
+		}
+		peer["state"] = state
+		states = append(states, string(o.Peer)+"="+state)
+		peers = append(peers, peer)
+	}
+	revision := "-"
+	fields := map[string]any{
+		"state": string(op.State), "primary": string(op.Primary), "alreadyDone": op.AlreadyDone, "peers": peers,
+	}
+	if op.Revision > 0 {
+		revision = fmt.Sprint(op.Revision)
+		fields["revision"] = op.Revision
+	}
+	return item{
+		cells:  []any{op.ID, string(op.State), or(string(op.Primary)), revision, or(strings.Join(states, ","))},
+		object: object("Operation", op.ID, fields),
+	}
+}
+
+// warnPending names the peers that have yet to confirm a committed operation.
+func (s *session) warnPending(op *fanout.Operation) {
+	if op.AlreadyDone {
+		s.warn("an earlier operation had the same effect; nothing was changed")
+	}
+	if op.State == fanout.Done || op.State == fanout.Aborted || op.State == fanout.Ended {
+		return
+	}
+	for o := range op.Peers.All() {
+		if o.Err != nil || o.Value == fanout.PeerPending {
+			reason := ""
+			if o.Err != nil {
+				reason = ": " + oneLine(o.Err)
+			}
+			s.warn("operation %s is %s; peer %s has yet to confirm%s", op.ID, strings.ToLower(string(op.State)), o.Peer, reason)
+		}
+	}
+}
+
+// began shows a time for people.
+func began(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.UTC().Format(time.RFC3339)
+}

@@ -1,0 +1,186 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/fanout"
+	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
+	"github.com/atoll-dev/atoll/region"
+)
+
+var peerSets = fanoutv1alpha1.GroupVersion.WithResource("peersets")
+
+func (s *session) peersCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "peers",
+		Short: "Show all peers: address, identity, whether they answer, what they know of the ring",
+		Args:  cobra.NoArgs,
+		RunE: s.run(func(ctx context.Context, _ []string) error {
+			d, err := s.connect(ctx)
+			if err != nil {
+				return err
+			}
+			results := read(ctx, d, "look at peer", look)
+			l := listing{columns: []string{"Name", "Server", "UID", "Health", "State", "Members", "Epoch"}}
+			for o := range results.All() {
+				conn, err := d.Conn(o.Peer)
+				if err != nil {
+					return err
+				}
+				l.items = append(l.items, peerItem(conn, o))
+			}
+			if err := s.print(l); err != nil {
+				return err
+			}
+			if err := s.unread(results.Err()); err != nil {
+				return err
+			}
+			return s.lonely(results)
+		}),
+	}
+}
+
+// outlook is what a peer says of itself.
+type outlook struct {
+	uid   types.UID
+	state string
+	set   *fanoutv1alpha1.PeerSet
+}
+
+const (
+	stateNone  = "None"  // there is no PeerSet
+	stateNoCRD = "NoCRD" // there is not even its type
+)
+
+func look(ctx context.Context, c *region.Conn) (outlook, error) {
+	uid, err := c.UID(ctx)
+	if err != nil {
+		return outlook{}, err
+	}
+	obj, err := c.Dynamic().Resource(peerSets).Get(ctx, fanoutv1alpha1.PeerSetName, metav1.GetOptions{})
+	switch {
+	case noSuchType(err):
+		return outlook{uid: uid, state: stateNoCRD}, nil
+	case apierrors.IsNotFound(err):
+		return outlook{uid: uid, state: stateNone}, nil
+	case err != nil:
+		return outlook{}, err
+	}
+	set := &fanoutv1alpha1.PeerSet{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, set); err != nil {
+		return outlook{}, err
+	}
+	return outlook{uid: uid, state: string(set.Spec.Self.State), set: set}, nil
+}
+
+func peerItem(conn *region.Conn, o region.Outcome[outlook]) item {
+	name := string(o.Peer)
+	server := "-"
+	if config, err := conn.StreamConfig(); err == nil {
+		server = config.Host
+	}
+	fields := map[string]any{"server": server}
+	if o.Err != nil {
+		fields["health"], fields["error"] = region.Unhealthy.String(), oneLine(o.Err)
+		return item{
+			cells:  []any{name, server, "-", region.Unhealthy.String(), stageUnknown, "-", "-"},
+			object: object("Peer", name, fields),
+		}
+	}
+	members, epoch := "-", "-"
+	if set := o.Value.set; set != nil {
+		var names []string
+		var list []any
+		for _, m := range set.Spec.Members {
+			names = append(names, m.Peer)
+			list = append(list, map[string]any{"peer": m.Peer, "uid": string(m.UID), "state": string(m.State)})
+		}
+		members, epoch = or(strings.Join(names, ",")), fmt.Sprint(set.Spec.Epoch)
+		fields["members"], fields["epoch"] = list, set.Spec.Epoch
+	}
+	fields["uid"], fields["health"], fields["state"] = string(o.Value.uid), region.Healthy.String(), o.Value.state
+	return item{
+		cells:  []any{name, server, string(o.Value.uid), region.Healthy.String(), o.Value.state, members, epoch},
+		object: object("Peer", name, fields),
+	}
+}
+
+// lonely warns of peers that are in no ring yet.
+func (s *session) lonely(results region.Results[outlook]) error {
+	for o := range results.All() {
+		switch o.Value.state {
+		case stateNoCRD:
+			s.warn("peer %s lacks the types of Atoll: run %q", o.Peer, s.program+" install-crds")
+		case stateNone:
+			s.warn("peer %s has no PeerSet: run %q", o.Peer, s.program+" peer init")
+		}
+	}
+	return nil
+}
+
+func (s *session) peerCommand() *cobra.Command {
+	c := &cobra.Command{Use: "peer", Short: "Make peers a ring"}
+	c.AddCommand(&cobra.Command{
+		Use:   "init",
+		Short: "Write the first PeerSet of every peer, which names all of them",
+		Long: `Write the first PeerSet of every peer, which names all of them. Run it once, with
+all peers of the ring. It may be repeated, and refuses if a peer knows of another
+ring.`,
+		Args: cobra.NoArgs,
+		RunE: s.run(func(ctx context.Context, _ []string) error {
+			err := s.observe(ctx, func(c *fanout.Coordinator) error { return c.InitPeers(ctx) })
+			if err != nil {
+				return err
+			}
+			results := read(ctx, s.peers.Directory, "look at peer", look)
+			l := listing{columns: []string{"Name", "State", "Members"}}
+			for o := range results.All() {
+				if o.Err != nil {
+					continue
+				}
+				conn, err := s.peers.Conn(o.Peer)
+				if err != nil {
+					return err
+				}
+				it := peerItem(conn, o)
+				it.cells = []any{it.cells[0], it.cells[4], it.cells[5]}
+				l.items = append(l.items, it)
+			}
+			if err := s.print(l); err != nil {
+				return err
+			}
+			return s.unread(results.Err())
+		}),
+	})
+	return c
+}
+
+// noSuchType says that err is a peer's answer for a type that it does not
+// serve: it names no object, unlike the answer for an object that is missing.
+func noSuchType(err error) bool {
+	status, ok := find[*apierrors.StatusError](err)
+	if !ok || !apierrors.IsNotFound(status) {
+		return false
+	}
+	details := status.ErrStatus.Details
+	if details == nil || details.Name == "" {
+		return true
+	}
+	for _, cause := range details.Causes {
+		if cause.Type == metav1.CauseTypeUnexpectedServerResponse {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,107 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"io"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/printers"
+)
+
+const (
+	formatTable = "table"
+	formatJSON  = "json"
+	formatYAML  = "yaml"
+	formatName  = "name"
+)
+
+var formats = []string{formatTable, formatJSON, formatYAML, formatName}
+
+func checkFormat(format string) error {
+	if slices.Contains(formats, format) {
+		return nil
+	}
+	return badInput("use one of "+strings.Join(formats, ", "), "--output %q is not known", format)
+}
+
+// group is the API group of what exists only in this command's output.
+const group = "atollctl.atoll.dev/v1alpha1"
+
+// listing is a result: rows for people, objects for programs, one of each per
+// item.
+type listing struct {
+	columns []string
+	items   []item
+	single  bool // print the object itself, not a list of one
+}
+
+type item struct {
+	cells  []any
+	object *unstructured.Unstructured
+}
+
+// object makes what is printed of something that is no object in a peer.
+func object(kind, name string, fields map[string]any) *unstructured.Unstructured {
+	content := map[string]any{"apiVersion": group, "kind": kind, "metadata": map[string]any{"name": name}}
+	for field, value := range fields {
+		if value != nil && value != "" {
+			content[field] = value
+		}
+	}
+	return &unstructured.Unstructured{Object: content}
+}
+
+func (s *session) print(l listing) error {
+	switch s.output {
+	case formatJSON:
+		return l.objects(s.out, &printers.JSONPrinter{})
+	case formatYAML:
+		return l.objects(s.out, &printers.YAMLPrinter{})
+	case formatName:
+		names := &printers.NamePrinter{}
+		for _, it := range l.items {
+			if err := names.PrintObj(it.object, s.out); err != nil {
+				return err
+			}
+		}
+		return nil
+	default:
+		return l.table(s.out)
+	}
+}
+
+func (l listing) objects(out io.Writer, p printers.ResourcePrinter) error {
+	if l.single && len(l.items) == 1 {
+		return p.PrintObj(l.items[0].object, out)
+	}
+	list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{}}}
+	for _, it := range l.items {
+		list.Items = append(list.Items, *it.object)
+	}
+	return p.PrintObj(list, out)
+}
+
+func (l listing) table(out io.Writer) error {
+	table := &metav1.Table{}
+	for _, name := range l.columns {
+		table.ColumnDefinitions = append(table.ColumnDefinitions, metav1.TableColumnDefinition{Name: name, Type: "string"})
+	}
+	for _, it := range l.items {
+		table.Rows = append(table.Rows, metav1.TableRow{Cells: it.cells, Object: runtime.RawExtension{Object: it.object}})
+	}
+	return printers.NewTablePrinter(printers.PrintOptions{}).PrintObj(table, out)
+}
+
+// or returns value, or what a table shows for nothing.
+func or(value string) string {
+	if value == "" {
+		return "-"
+	}
+	return value
+}

@@ -1,0 +1,69 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/atoll-dev/atoll/region"
+)
+
+const (
+	readTimeout = 10 * time.Second // of one peer, so that the others' answers are printed in time
+	pageSize    = 500
+)
+
+// read calls fn for each peer and waits for all. What could not be read is in
+// the results.
+func read[T any](ctx context.Context, d region.Directory, op string, fn func(context.Context, *region.Conn) (T, error)) region.Results[T] {
+	results, _ := region.Each(ctx, d, op, region.BestEffort(), func(ctx context.Context, c *region.Conn) (T, error) {
+		ctx, cancel := context.WithTimeout(ctx, readTimeout)
+		defer cancel()
+		return fn(ctx, c)
+	})
+	return results
+}
+
+// list reads all objects of a resource in one peer.
+func list(ctx context.Context, c *region.Conn, resource schema.GroupVersionResource, namespace string) ([]unstructured.Unstructured, error) {
+	var all []unstructured.Unstructured
+	opts := metav1.ListOptions{Limit: pageSize}
+	for {
+		page, err := c.Dynamic().Resource(resource).Namespace(namespace).List(ctx, opts)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, page.Items...)
+		if opts.Continue = page.GetContinue(); opts.Continue == "" {
+			return all, nil
+		}
+	}
+}
+
+// unread says which peers could not be read, if any. What the user can mend, such
+// as a right or a type that is missing, is bad input; a peer that does not answer
+// leaves doubt.
+func (s *session) unread(err error) error {
+	if err == nil {
+		return nil
+	}
+	var remedies []string
+	for member := range members(err) {
+		remedy, ok := s.input(member)
+		if !ok {
+			return &problem{code: exitDoubt, remedy: "what is printed is all that the other peers hold", err: err}
+		}
+		if remedy != "" && !slices.Contains(remedies, remedy) {
+			remedies = append(remedies, remedy)
+		}
+	}
+	return &problem{code: exitInput, remedy: strings.Join(remedies, "; "), err: err}
+}

@@ -1,0 +1,77 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"bytes"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/atoll-dev/atoll/internal/rights"
+)
+
+const (
+	accountYAML = "apiVersion: catalog.kubecarrier.io/v1alpha1\nkind: Account\nmetadata: {name: acme}\nspec: {roles: [Provider]}\n"
+	clusterYAML = "apiVersion: kubecarrier.io/v1alpha1\nkind: ServiceCluster\nspec: {kubeconfigSecret: {name: db}}\n"
+)
+
+// The servers grant what is printed and no more, so that all commands succeed
+// shows that it suffices. What no command uses is not in it.
+func TestRights(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var flags []string
+	var servers []*server
+	for _, name := range []string{"eu", "us"} {
+		s := newServer(func(f func()) { t.Cleanup(f) }, func(err error) { require.NoError(t, err) }, name, false)
+		path := filepath.Join(dir, name)
+		require.NoError(t, writeFile(path, s.kubeconfig))
+		servers = append(servers, s)
+		flags = append(flags, "--kubeconfig", name+"="+path)
+	}
+	flags = append(flags, "--wal", filepath.Join(dir, "operations.db"))
+	run := func(in string, args ...string) {
+		t.Helper()
+		var out, errOut bytes.Buffer
+		s := &session{in: strings.NewReader(in), out: &out, errOut: &errOut, getenv: func(string) string { return "" }, now: time.Now}
+		code := s.execute(t.Context(), slices.Concat([]string{"atollctl"}, args, flags))
+		require.Equal(t, exitDone, code, "atollctl %s: %s", strings.Join(args, " "), &errOut)
+	}
+	run("", "install-crds")
+	run("", "peer", "init")
+	run("", "peers")
+	run(accountYAML, "account", "add", "-f", "-", "--target", "eu")
+	run(accountYAML+"# again\n", "account", "add", "-f", "-", "--target", "us")
+	run(strings.Replace(accountYAML, "Provider", "Tenant", 1), "account", "update", "-f", "-")
+	run(clusterYAML, "sc", "add", "db", "-n", "acme", "--target", "us", "-f", "-")
+	run("", "route", "db.acme")
+	run("", "sc", "list")
+	run("", "account", "list")
+	run("", "audit", "--repair")
+	run("", "sc", "remove", "db", "-n", "acme")
+	run("", "account", "remove", "acme")
+	run("", "wal", "recover")
+
+	printed, used := map[right]bool{}, map[right]bool{}
+	for _, s := range servers {
+		for r := range s.used {
+			used[r] = true
+		}
+	}
+	for _, r := range granted(rights.Coordinate(), rights.Install()) {
+		printed[r] = true
+	}
+	// Servers ask for both of these when an apply makes or an upgrade replaces a
+	// type, which did not happen here.
+	types := schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
+	delete(printed, right{"create", types})
+	delete(printed, right{"update", types})
+	require.Equal(t, printed, used)
+}

@@ -1,0 +1,155 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// Run carries out the command line args, whose first element is the program's
+// name, and returns the exit code. It prints results to out and everything else
+// to errOut. When ctx ends, an operation that is not committed is taken back,
+// which may take some seconds more.
+func Run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
+	s := &session{in: in, out: out, errOut: errOut, getenv: os.Getenv, now: time.Now}
+	return s.execute(ctx, args)
+}
+
+func (s *session) execute(ctx context.Context, args []string) int {
+	s.program = "atollctl"
+	if len(args) > 0 {
+		if base := filepath.Base(args[0]); strings.HasPrefix(base, "kubectl-atoll") {
+			s.program = "kubectl atoll"
+		}
+		args = args[1:]
+	}
+	root := s.root()
+	root.SetArgs(args)
+	root.SetIn(s.in)
+	root.SetOut(s.out)
+	root.SetErr(s.errOut)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitDone
+	}
+	code, remedy := s.classify(ctx, err)
+	fmt.Fprintf(s.errOut, "error: %s\n", oneLine(err))
+	if remedy != "" {
+		fmt.Fprintf(s.errOut, "remedy: %s\n", remedy)
+	}
+	return code
+}
+
+// session is one run: its streams, its flags and what it opened.
+type session struct {
+	in          io.Reader
+	out, errOut io.Writer
+	program     string // as the user calls it
+	getenv      func(string) string
+	now         func() time.Time
+
+	kubeconfigs []string
+	config      string
+	wal         string
+	timeout     time.Duration
+	output      string
+	verbose     bool
+
+	started bool  // the command line was understood and the command began
+	peers   peers // that the command connected to, if it did
+}
+
+const exitCodes = `Exit codes:
+  0  done; if some peers have yet to confirm, a warning names them
+  1  failed: nothing is in effect, and what an unreachable peer may still hold
+     is dead and will be swept
+  2  bad input, and nothing was done
+  3  conflict: the name is another's, or the object changed or is in use
+  4  in doubt; for audit and lists: a peer could not be read
+  5  audit found violations`
+
+func (s *session) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "atollctl",
+		Short: "ServiceClusters and Accounts in all peers, or in none",
+		Long: `atollctl adds and removes ServiceClusters and Accounts in all peers or in none,
+finishes what an earlier run left behind, and audits the peers.
+
+Name the peers with --kubeconfig NAME=PATH, once for each, or with --config FILE.
+Commands that change something write a log first. A run that was killed is
+finished by the next such run, or by "wal recover", with the same --wal.
+
+` + exitCodes,
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		Annotations:       map[string]string{cobra.CommandDisplayNameAnnotation: s.program},
+		PersistentPreRunE: func(*cobra.Command, []string) error { return s.checkFlags() },
+	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return badInput("", "%w", err) })
+
+	flags := root.PersistentFlags()
+	flags.StringArrayVar(&s.kubeconfigs, "kubeconfig", nil, "a peer and its kubeconfig, as `name=path`; repeat it for each peer")
+	flags.StringVar(&s.config, "config", "", "`file` that lists the peers, their regions and kubeconfigs")
+	flags.StringVar(&s.wal, "wal", "", "`file` of the log of operations (default $XDG_STATE_HOME/atoll/operations.db,\nor ~/.local/state/atoll/operations.db)")
+	flags.DurationVar(&s.timeout, "timeout", time.Minute, "how long the whole command may take")
+	flags.StringVarP(&s.output, "output", "o", formatTable, "table, json, yaml or name")
+	flags.BoolVarP(&s.verbose, "verbose", "v", false, "print each step of the protocol to standard error")
+	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
+
+	root.AddCommand(
+		s.installCRDs(), s.rbac(), s.peersCommand(), s.peerCommand(), s.route(),
+		s.serviceCluster(), s.account(), s.walCommand(), s.audit(), s.version(),
+	)
+	for _, c := range root.Commands() {
+		refuseStray(c)
+	}
+	return root
+}
+
+// refuseStray makes c, if it only holds other commands, refuse to run without
+// one of them.
+func refuseStray(c *cobra.Command) {
+	if !c.HasSubCommands() {
+		return
+	}
+	c.Args = cobra.ArbitraryArgs
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return badInput("see "+c.CommandPath()+" --help", "%s needs a command", c.CommandPath())
+		}
+		return badInput("see "+c.CommandPath()+" --help", "%s has no command %q", c.CommandPath(), args[0])
+	}
+}
+
+func (s *session) checkFlags() error {
+	if err := checkFormat(s.output); err != nil {
+		return err
+	}
+	if s.timeout <= 0 {
+		return badInput("give a duration such as 30s", "--timeout is %s and must be more than nothing", s.timeout)
+	}
+	return nil
+}
+
+// run makes a cobra function of f, with the time that --timeout allows.
+func (s *session) run(f func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
+	return func(c *cobra.Command, args []string) error {
+		s.started = true
+		ctx, cancel := context.WithTimeout(c.Context(), s.timeout)
+		defer cancel()
+		return f(ctx, args)
+	}
+}
+
+func (s *session) warn(format string, args ...any) {
+	fmt.Fprintf(s.errOut, "warning: "+format+"\n", args...)
+}

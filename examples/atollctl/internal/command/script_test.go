@@ -1,0 +1,226 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/atoll-dev/atoll/region/regiontest"
+)
+
+var update = flag.Bool("update", false, "write the expected output of scripts anew")
+
+// The scripts in testdata are command lines as a user types them, run against
+// API servers in memory. They have these commands of their own:
+//
+//	ring NAME...           starts a server for each name, makes them peers and
+//	                       writes peers.yaml
+//	bare NAME...           the same without CRDs
+//	atollctl ARG...        runs atollctl, which must exit 0
+//	exits CODE ARG...      runs atollctl, which must exit with CODE
+//	pipe FILE ARG...       runs atollctl with the file as its standard input
+//	cut NAME, join NAME    makes a server unreachable, and reachable again
+//	fault NAME VERB RESOURCE CODE|drop-request|drop-reply|hang [times]
+//	                       lets requests fail
+//	deny NAME VERB RESOURCE  takes a right away
+//	get NAME RESOURCE[/NAMESPACE]/NAME  prints an object, or fails
+//
+// atollctl is given --config peers.yaml and --wal operations.db, unless its
+// arguments name peers or a log.
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata",
+		UpdateScripts:       *update,
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(env *testscript.Env) error {
+			env.Values[ringKey{}] = &ring{servers: map[string]*server{}}
+			env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, "state"))
+			return nil
+		},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"ring":     func(ts *testscript.TestScript, _ bool, args []string) { start(ts, args, true) },
+			"bare":     func(ts *testscript.TestScript, _ bool, args []string) { start(ts, args, false) },
+			"atollctl": func(ts *testscript.TestScript, _ bool, args []string) { runScript(ts, exitDone, "", args) },
+			"pipe": func(ts *testscript.TestScript, _ bool, args []string) {
+				runScript(ts, exitDone, ts.ReadFile(args[0]), args[1:])
+			},
+			"exits": func(ts *testscript.TestScript, _ bool, args []string) {
+				code, err := strconv.Atoi(args[0])
+				ts.Check(err)
+				runScript(ts, code, "", args[1:])
+			},
+			"cut":   func(ts *testscript.TestScript, _ bool, args []string) { serverOf(ts, args[0]).Partition(true) },
+			"join":  func(ts *testscript.TestScript, _ bool, args []string) { serverOf(ts, args[0]).Partition(false) },
+			"fault": fault,
+			"deny": func(ts *testscript.TestScript, _ bool, args []string) {
+				serverOf(ts, args[0]).deny(args[1], schema.ParseGroupResource(args[2]))
+			},
+			"get": get,
+		},
+	})
+}
+
+// start makes the servers and peers.yaml, which gives each peer a region of its
+// own name.
+func start(ts *testscript.TestScript, names []string, crds bool) {
+	r := ringOf(ts)
+	var list strings.Builder
+	list.WriteString("peers:\n")
+	for _, name := range names {
+		s := newServer(ts.Defer, ts.Check, name, crds)
+		r.servers[name] = s
+		ts.Check(writeFile(ts.MkAbs(name+".kubeconfig"), s.kubeconfig))
+		fmt.Fprintf(&list, "- name: %s\n  kubeconfig: %s.kubeconfig\n  regions: [%s-1.loodse]\n", name, name, name)
+	}
+	ts.Check(writeFile(ts.MkAbs("peers.yaml"), []byte(list.String())))
+}
+
+func runScript(ts *testscript.TestScript, want int, in string, args []string) {
+	named := func(flags ...string) bool {
+		return slices.ContainsFunc(args, func(arg string) bool {
+			name, _, _ := strings.Cut(arg, "=")
+			return slices.Contains(flags, name)
+		})
+	}
+	for i, arg := range args {
+		args[i] = absolute(ts, arg)
+	}
+	line := []string{"atollctl"}
+	if !named("--config", "--kubeconfig") {
+		line = append(line, "--config", ts.MkAbs("peers.yaml"))
+	}
+	if !named("--wal") {
+		line = append(line, "--wal", ts.MkAbs("operations.db"))
+	}
+	var out, errOut bytes.Buffer
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	s := &session{in: strings.NewReader(in), out: &out, errOut: &errOut, getenv: ts.Getenv, now: time.Now}
+	code := s.execute(ctx, append(line, args...))
+	_, err := ts.Stdout().Write(normal(ts, out.Bytes()))
+	ts.Check(err)
+	_, err = ts.Stderr().Write(normal(ts, errOut.Bytes()))
+	ts.Check(err)
+	if code != want {
+		ts.Fatalf("atollctl %s: exit code %d, want %d", strings.Join(args, " "), code, want)
+	}
+}
+
+// absolute turns the name of a file of the script into its path.
+func absolute(ts *testscript.TestScript, arg string) string {
+	flag, file, ok := strings.Cut(arg, "=")
+	if !ok {
+		flag, file = "", arg
+	} else {
+		flag += "="
+	}
+	switch filepath.Ext(file) {
+	case ".yaml", ".db", ".kubeconfig":
+		return flag + ts.MkAbs(file)
+	}
+	return arg
+}
+
+// changing are what differs from one run to the next.
+var changing = []struct {
+	expr *regexp.Regexp
+	with string
+}{
+	{regexp.MustCompile(`\b[0-9a-f]{11}-[0-9a-f]{20}\b`), "OPERATION"},
+	{regexp.MustCompile(`\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b`), "UID"},
+	{regexp.MustCompile(`127\.0\.0\.1:\d+`), "ADDRESS"},
+	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`), "TIME"},
+	{regexp.MustCompile(`(?m)\b\d+s$`), "AGE"},
+	{regexp.MustCompile(`\b[0-9a-f]{64}\b`), "DIGEST"},
+	{regexp.MustCompile(`("?resourceVersion"?): "\d+"`), `$1: "VERSION"`},
+}
+
+// normal replaces what changes, and makes columns whose width hangs on it one
+// space apart.
+func normal(ts *testscript.TestScript, text []byte) []byte {
+	text = bytes.ReplaceAll(text, []byte(ts.MkAbs(".")+"/"), nil)
+	host, err := os.Hostname()
+	ts.Check(err)
+	text = bytes.ReplaceAll(text, fmt.Appendf(nil, "%s/%d", host, os.Getpid()), []byte("PROCESS"))
+	for _, c := range changing {
+		text = c.expr.ReplaceAll(text, []byte(c.with))
+	}
+	lines := strings.Split(string(text), "\n")
+	for i, line := range lines {
+		if indent := len(line) - len(strings.TrimLeft(line, " ")); indent == 0 {
+			lines[i] = strings.TrimRight(regexp.MustCompile(` {2,}`).ReplaceAllString(line, " "), " ")
+		}
+	}
+	return []byte(strings.Join(lines, "\n"))
+}
+
+func fault(ts *testscript.TestScript, _ bool, args []string) {
+	f := regiontest.Fault{Verb: args[1], Resource: schema.ParseGroupResource(args[2])}
+	switch args[3] {
+	case "drop-request":
+		f.Do = regiontest.DropRequest()
+	case "drop-reply":
+		f.Do = regiontest.DropReply()
+	case "hang":
+		f.Do = regiontest.Hang()
+	default:
+		code, err := strconv.Atoi(args[3])
+		ts.Check(err)
+		f.Do = regiontest.Refuse(code)
+	}
+	if len(args) > 4 {
+		times, err := strconv.Atoi(args[4])
+		ts.Check(err)
+		f.Times = times
+	}
+	serverOf(ts, args[0]).Inject(f)
+}
+
+// get prints an object as a peer has it.
+func get(ts *testscript.TestScript, neg bool, args []string) {
+	text, code := serverOf(ts, args[0]).get(args[1])
+	if found := code == http.StatusOK; found == neg {
+		ts.Fatalf("get %s in %s: status %d", args[1], args[0], code)
+	}
+	_, err := ts.Stdout().Write(text)
+	ts.Check(err)
+}
+
+type ringKey struct{}
+
+// ring are the servers of one script.
+type ring struct{ servers map[string]*server }
+
+func ringOf(ts *testscript.TestScript) *ring {
+	r, ok := ts.Value(ringKey{}).(*ring)
+	if !ok {
+		ts.Fatalf("the script has no ring")
+	}
+	return r
+}
+
+func serverOf(ts *testscript.TestScript, name string) *server {
+	s, ok := ringOf(ts).servers[name]
+	if !ok {
+		ts.Fatalf("no server %q", name)
+	}
+	return s
+}

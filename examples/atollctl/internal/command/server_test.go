@@ -1,0 +1,114 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"sync"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/atoll-dev/atoll/config"
+	"github.com/atoll-dev/atoll/internal/rights"
+	"github.com/atoll-dev/atoll/region/regiontest"
+)
+
+// needed are the CRDs that the commands use.
+var needed = []string{"accounts.catalog.kubecarrier.io", "serviceclusters.kubecarrier.io", "peersets.fanout.atoll.dev"}
+
+// server is one peer: an API server in memory that grants what "atollctl rbac"
+// prints, and no more.
+type server struct {
+	*regiontest.Server
+	kubeconfig []byte
+
+	mu      sync.Mutex
+	denied  []right
+	allowed []right
+	used    map[right]bool
+}
+
+// right is a verb on a resource, with its subresource if there is one.
+type right struct {
+	verb     string
+	resource schema.GroupResource
+}
+
+func newServer(deferred func(func()), check func(error), name string, crds bool) *server {
+	s := &server{used: map[right]bool{}, allowed: granted(rights.Coordinate(), rights.Install())}
+	opts := regiontest.Options{Name: name, Authorize: s.authorize}
+	if crds {
+		for _, name := range needed {
+			crd, err := config.CRD(name)
+			check(err)
+			opts.CRDs = append(opts.CRDs, crd)
+		}
+	}
+	s.Server = regiontest.NewServer(opts)
+	ctx, cancel := context.WithCancel(context.Background())
+	deferred(func() {
+		cancel()
+		s.Close()
+	})
+	var err error
+	s.kubeconfig, err = s.Listen(ctx)
+	check(err)
+	return s
+}
+
+// granted are the rights that roles grant.
+func granted(roles ...*rbacv1.ClusterRole) []right {
+	var all []right
+	for _, role := range roles {
+		for _, rule := range role.Rules {
+			for _, verb := range rule.Verbs {
+				for _, resource := range rule.Resources {
+					all = append(all, right{verb, schema.GroupResource{Group: rule.APIGroups[0], Resource: resource}})
+				}
+			}
+		}
+	}
+	return all
+}
+
+// authorize is what an API server does with the printed role, less what was
+// denied.
+func (s *server) authorize(r regiontest.Request) error {
+	if r.Resource == "" { // discovery, which every authenticated user may read
+		return nil
+	}
+	asked := right{r.Verb, r.GroupResource()}
+	if r.Subresource != "" {
+		asked.resource.Resource += "/" + r.Subresource
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if slices.Contains(s.denied, asked) || !slices.Contains(s.allowed, asked) {
+		return fmt.Errorf("no role allows %s of %s", asked.verb, asked.resource)
+	}
+	s.used[asked] = true
+	return nil
+}
+
+func (s *server) deny(verb string, resource schema.GroupResource) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.denied = append(s.denied, right{verb, resource})
+}
+
+// get reads a path such as apis/kubecarrier.io/v1alpha1/namespaces/acme/serviceclusters/db.
+func (s *server) get(path string) (text []byte, code int) {
+	w := httptest.NewRecorder()
+	r := httptest.NewRequest(http.MethodGet, "/"+path, http.NoBody)
+	s.ServeHTTP(w, r)
+	return w.Body.Bytes(), w.Code
+}
+
+func writeFile(path string, data []byte) error { return os.WriteFile(path, data, 0o600) }

@@ -1,0 +1,115 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/fanout"
+	"github.com/atoll-dev/atoll/region"
+)
+
+func (s *session) serviceCluster() *cobra.Command {
+	c := &cobra.Command{
+		Use:     "servicecluster",
+		Aliases: []string{"serviceclusters", "sc"},
+		Short:   "Add, remove and list ServiceClusters, whose names are unique over all peers",
+	}
+	c.AddCommand(s.addServiceCluster(), s.removeServiceCluster(), s.listObjects(fanout.ServiceClusters()))
+	return c
+}
+
+func (s *session) addServiceCluster() *cobra.Command {
+	var opts change
+	var namespace, target, file string
+	c := &cobra.Command{
+		Use:   "add NAME -n ACCOUNT --target PEER -f FILE",
+		Short: "Add a ServiceCluster in one peer and guard its name in the others",
+		Args:  cobra.ExactArgs(1),
+		RunE: s.run(func(ctx context.Context, args []string) error {
+			kind := fanout.ServiceClusters()
+			obj, err := s.readObject(file, kind)
+			if err != nil {
+				return err
+			}
+			if err := settle("name", args[0], obj.GetName(), obj.SetName); err != nil {
+				return err
+			}
+			if err := settle("account", namespace, obj.GetNamespace(), obj.SetNamespace); err != nil {
+				return err
+			}
+			if err := checkKey(obj.GetNamespace(), obj.GetName()); err != nil {
+				return err
+			}
+			mode, err := opts.mode(addModes...)
+			if err != nil {
+				return err
+			}
+			if target == "" {
+				return badInput("use --target PEER", "no target is given")
+			}
+			return s.change(ctx, target, func(c *fanout.Coordinator) error {
+				op, err := c.Add(ctx, obj, fanout.AddOptions{
+					Target: region.PeerName(target), IdempotencyKey: opts.key, Unreachable: mode,
+				})
+				if err != nil {
+					return err
+				}
+				return s.printOperation(subject{kind, types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()}}, op)
+			})
+		}),
+	}
+	opts.flags(c, addModes...)
+	accountFlag(c, &namespace)
+	s.targetFlag(c, &target, "`peer` in which the ServiceCluster comes into being")
+	fileFlag(c, &file)
+	return c
+}
+
+func (s *session) removeServiceCluster() *cobra.Command {
+	var opts removal
+	var namespace string
+	c := &cobra.Command{
+		Use:   "remove NAME -n ACCOUNT",
+		Short: "Remove a ServiceCluster and its guards from all peers",
+		Args:  cobra.ExactArgs(1),
+		RunE: s.run(func(ctx context.Context, args []string) error {
+			if namespace == "" {
+				return badInput("use -n ACCOUNT", "no account is given")
+			}
+			if err := checkKey(namespace, args[0]); err != nil {
+				return err
+			}
+			return s.remove(ctx, opts, subject{fanout.ServiceClusters(), types.NamespacedName{Namespace: namespace, Name: args[0]}})
+		}),
+	}
+	opts.flags(c)
+	accountFlag(c, &namespace)
+	return c
+}
+
+func checkKey(namespace, name string) error {
+	if err := checkAccountName(namespace); err != nil {
+		return err
+	}
+	return checkObjectName(name)
+}
+
+func accountFlag(c *cobra.Command, namespace *string) {
+	c.Flags().StringVarP(namespace, "namespace", "n", "", "`account` that the ServiceCluster belongs to, which is its namespace")
+}
+
+func fileFlag(c *cobra.Command, file *string) {
+	c.Flags().StringVarP(file, "filename", "f", "", "`file` with the object, - for standard input")
+}
+
+func (s *session) targetFlag(c *cobra.Command, target *string, usage string) {
+	c.Flags().StringVar(target, "target", "", usage)
+	_ = c.RegisterFlagCompletionFunc("target", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return s.peerNames(), cobra.ShellCompDirectiveNoFileComp
+	})
+}

@@ -1,0 +1,149 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/atoll-dev/atoll/fanout"
+	"github.com/atoll-dev/atoll/wal"
+)
+
+func (s *session) walCommand() *cobra.Command {
+	c := &cobra.Command{Use: "wal", Short: "Look at the log of operations and finish what it holds"}
+	c.AddCommand(s.walList(), s.walRecover(), s.walVerify())
+	return c
+}
+
+func (s *session) walList() *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List the operations that are not finished",
+		Args:  cobra.NoArgs,
+		RunE: s.run(func(ctx context.Context, _ []string) error {
+			return s.read(func(file *wal.File) error {
+				l := listing{columns: []string{"Operation", "Action", "Kind", "Namespace", "Name", "Primary", "State", "Began", "Owner"}}
+				var damaged []string
+				for e, err := range file.Open(ctx) {
+					if corrupt, ok := find[*wal.CorruptError](err); ok {
+						damaged = append(damaged, or(corrupt.ID))
+						l.items = append(l.items, entryItem(wal.Entry{ID: corrupt.ID, Key: corrupt.Key, State: "Damaged"}))
+						continue
+					}
+					if err != nil {
+						return err
+					}
+					l.items = append(l.items, entryItem(e))
+				}
+				if len(l.items) == 0 && s.output == formatTable {
+					fmt.Fprintln(s.errOut, "no open operations")
+					return nil
+				}
+				if err := s.print(l); err != nil {
+					return err
+				}
+				if len(damaged) > 0 {
+					return &problem{code: exitFailed, remedy: fmt.Sprintf("run %q", s.program+" audit --repair"),
+						err: fmt.Errorf("damaged entries: %s", strings.Join(damaged, ", "))}
+				}
+				return nil
+			})
+		}),
+	}
+}
+
+func entryItem(e wal.Entry) item {
+	// An entry that does not tell what it is about is listed all the same.
+	about, _ := fanout.Describe(e)
+	return item{
+		cells: []any{
+			or(e.ID), or(about.Action), or(about.Kind.Kind), or(about.Key.Namespace), or(about.Key.Name),
+			or(string(about.Primary)), or(e.State), began(e.Began), or(e.Owner),
+		},
+		object: object("LogEntry", e.ID, map[string]any{
+			"action": about.Action, "primary": string(about.Primary), "state": e.State,
+			"began": began(e.Began), "owner": e.Owner, "key": e.Key,
+			"object": map[string]any{
+				"group": about.Kind.Group, "kind": about.Kind.Kind, "namespace": about.Key.Namespace, "name": about.Key.Name,
+			},
+		}),
+	}
+}
+
+func (s *session) walRecover() *cobra.Command {
+	var acceptLoss bool
+	c := &cobra.Command{
+		Use:   "recover",
+		Short: "Finish or take back the operations that earlier runs left open",
+		Args:  cobra.NoArgs,
+		RunE: s.run(func(ctx context.Context, _ []string) error {
+			return s.coordinateWith(ctx, wal.Options{AcceptLoss: acceptLoss}, func(c *fanout.Coordinator) error {
+				ops, err := c.Recover(ctx)
+				l := listing{columns: operationColumns}
+				var doubtful []string
+				for _, op := range ops {
+					l.items = append(l.items, operationItem(op))
+					s.warnPending(op)
+					if op.State == fanout.InDoubt {
+						doubtful = append(doubtful, op.ID)
+					}
+				}
+				if len(ops) == 0 && s.output == formatTable {
+					fmt.Fprintln(s.errOut, "no open operations")
+				} else if err := s.print(l); err != nil {
+					return err
+				}
+				if err == nil && len(doubtful) > 0 {
+					return &problem{code: exitDoubt, remedy: "run it again once all peers answer",
+						err: fmt.Errorf("in doubt: %s", strings.Join(doubtful, ", "))}
+				}
+				return err
+			})
+		}),
+	}
+	c.Flags().BoolVar(&acceptLoss, "accept-loss", false, "begin an empty log after a damaged one was set aside; then run audit --repair")
+	return c
+}
+
+func (s *session) walVerify() *cobra.Command {
+	return &cobra.Command{
+		Use:   "verify",
+		Short: "Check every record and page of the log",
+		Args:  cobra.NoArgs,
+		RunE: s.run(func(ctx context.Context, _ []string) error {
+			return s.read(func(file *wal.File) error {
+				if err := file.Verify(ctx); err != nil {
+					return &problem{code: exitFailed, err: err}
+				}
+				path, err := s.logPath()
+				if err != nil {
+					return err
+				}
+				return s.print(listing{
+					columns: []string{"Log", "State"},
+					items:   []item{{cells: []any{path, "Sound"}, object: object("Log", path, map[string]any{"state": "Sound"})}},
+					single:  true,
+				})
+			})
+		}),
+	}
+}
+
+// read runs f with the log that is there.
+func (s *session) read(f func(*wal.File) error) (err error) {
+	file, err := s.openLog(false, wal.Options{})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if closed := file.Close(); err == nil {
+			err = closed
+		}
+	}()
+	return f(file)
+}

@@ -1,0 +1,23 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command atollctl is Atoll from a shell: it adds and removes ServiceClusters
+// and Accounts in all peers or in none, finishes what an earlier run left behind
+// and audits the peers. Installed under the name kubectl-atoll it is the plugin
+// "kubectl atoll".
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/atoll-dev/atoll/examples/atollctl/internal/command"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	os.Exit(command.Run(ctx, os.Args, os.Stdin, os.Stdout, os.Stderr))
+}
