@@ -1,0 +1,60 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package atoll_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The program in README.md is the one that Example runs.
+func TestReadmeProgram(t *testing.T) {
+	source, err := os.ReadFile("example_test.go")
+	require.NoError(t, err)
+	_, rest, ok := strings.Cut(string(source), "\nfunc tenancy")
+	require.True(t, ok)
+	body, _, ok := strings.Cut(rest, "\n}\n")
+	require.True(t, ok)
+	readme, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	require.Contains(t, string(readme), "```go\nfunc tenancy"+body+"\n}\n```\n", "README.md must show tenancy of example_test.go, as it is")
+}
+
+var link = regexp.MustCompile(`\]\(([^)#\s]+)(#[^)]*)?\)`)
+
+// Every relative link of every page leads somewhere.
+func TestLinks(t *testing.T) {
+	links := 0
+	require.NoError(t, filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && path != "." && strings.HasPrefix(d.Name(), ".") {
+			return filepath.SkipDir
+		}
+		if filepath.Ext(path) != ".md" {
+			return nil
+		}
+		page, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for _, m := range link.FindAllStringSubmatch(string(page), -1) {
+			if strings.Contains(m[1], "://") || strings.HasPrefix(m[1], "mailto:") {
+				continue
+			}
+			links++
+			_, err := os.Stat(filepath.Join(filepath.Dir(path), m[1]))
+			require.NoError(t, err, "%s links to %s", path, m[1])
+		}
+		return nil
+	}))
+	require.Positive(t, links)
+}
