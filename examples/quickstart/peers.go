@@ -1,0 +1,99 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/region/regiontest"
+)
+
+// ring is the peers of the story, and how another process reaches them.
+type ring struct {
+	region.Directory
+	files kubeconfigs
+}
+
+// connect makes a connection to each peer. Each serves one region of the
+// provider loodse, named like the peer. It does no I/O.
+func connect(files kubeconfigs) (*ring, error) {
+	var conns []*region.Conn
+	for _, file := range files {
+		credentials, err := region.ParseKubeconfig(file.Data, region.Trust{})
+		if err != nil {
+			return nil, fmt.Errorf("kubeconfig of peer %s: %w", file.Peer, err)
+		}
+		conn, err := region.NewConn(region.Peer{
+			Name:        file.Peer,
+			Regions:     []region.Key{regionOf(file.Peer)},
+			Credentials: credentials,
+		}, region.ConnOptions{})
+		if err != nil {
+			return nil, err
+		}
+		conns = append(conns, conn)
+	}
+	return &ring{Directory: region.Fixed(conns...), files: files}, nil
+}
+
+func regionOf(peer region.PeerName) region.Key {
+	return region.Key{Provider: "loodse", Name: string(peer) + "-1"}
+}
+
+// peer returns the i-th peer of the command line, and begins anew after the
+// last.
+func (r *ring) peer(i int) region.PeerName { return r.files[i%len(r.files)].Peer }
+
+// lasting says that the peers are those of a person and outlive the program.
+func (r *ring) lasting() bool { return r.files[0].own }
+
+// String lists the peers.
+func (r *ring) String() string {
+	var names []string
+	for _, file := range r.files {
+		names = append(names, string(file.Peer))
+	}
+	return strings.Join(names, ", ")
+}
+
+// memory is API servers within this process. Other processes reach them too.
+type memory struct {
+	servers []*regiontest.Server
+	files   kubeconfigs
+}
+
+// listen starts an API server in memory for each name.
+func listen(ctx context.Context, names ...region.PeerName) (*memory, error) {
+	m := &memory{}
+	for _, name := range names {
+		server := regiontest.NewServer(regiontest.Options{Name: string(name), Authorize: onlyMasters})
+		m.servers = append(m.servers, server)
+		data, err := server.Listen(ctx)
+		if err != nil {
+			m.close()
+			return nil, err
+		}
+		m.files = append(m.files, kubeconfig{Peer: name, Data: data})
+	}
+	return m, nil
+}
+
+func (m *memory) close() {
+	for _, server := range m.servers {
+		server.Close()
+	}
+}
+
+// onlyMasters is what RBAC says when nothing was granted to anybody.
+func onlyMasters(r regiontest.Request) error {
+	if slices.Contains(r.User.Groups, "system:masters") {
+		return nil
+	}
+	return errors.New("nothing was granted")
+}
