@@ -38,6 +38,12 @@ func validatorFor(t *testing.T, name string, edit func(*apiextensions.JSONSchema
 	if edit != nil {
 		edit(props)
 	}
+	return validatorOf(t, props)
+}
+
+// validatorOf makes the validator of a schema.
+func validatorOf(t *testing.T, props *apiextensions.JSONSchemaProps) *validator {
+	t.Helper()
 	structural, err := structuralschema.NewStructural(props)
 	require.NoError(t, err)
 	schema, _, err := validation.NewSchemaValidator(props)

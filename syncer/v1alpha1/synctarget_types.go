@@ -8,7 +8,7 @@ import (
 )
 
 // SyncTarget is a cluster that a syncer keeps in step with the API server in
-// which the SyncTarget stands: objects labelled with its name go down, their
+// which the SyncTarget stands: objects labeled with its name go down, their
 // status comes up.
 //
 // +kubebuilder:object:root=true

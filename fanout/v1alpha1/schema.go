@@ -1,0 +1,46 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+)
+
+//go:embed fanout_schema.json
+var fanoutSchema []byte
+
+// Schema returns the OpenAPI schema of the field spec.fanout, CEL rules
+// included, and the rules that have to stand at spec itself, for the CRD of a
+// kind of one's own:
+//
+//   - set properties.fanout of spec's schema to field;
+//   - append specRules to x-kubernetes-validations of spec's schema;
+//   - give spec the default {}, or make it required, so that the rules are asked
+//     when somebody leaves spec out.
+//
+// Rules about the payload (immutable while Reserved, none on a guard) depend on
+// the fields of the kind and are the author's to add. The values are the
+// caller's to change. The error says that the embedded schema is damaged.
+func Schema() (field map[string]any, specRules []map[string]any, err error) {
+	if err := json.Unmarshal(fanoutSchema, &field); err != nil {
+		return nil, nil, fmt.Errorf("embedded schema of spec.fanout: %w", err)
+	}
+	return field, []map[string]any{
+		{
+			"rule":    "!has(oldSelf.fanout) || has(self.fanout)",
+			"message": "claim cannot be removed: use apply instead of replace, or keep spec.fanout as it is; to give the name up, delete the object and let a coordinator clear all peers",
+		},
+		{
+			"rule":            "oldSelf.hasValue() || self.?fanout.stage.orValue('Reserved') == 'Reserved'",
+			"message":         "an object is created Reserved or without spec.fanout: leave spec.fanout out, a coordinator adopts the object",
+			"optionalOldSelf": true,
+		},
+		{
+			"rule":    "has(oldSelf.fanout) || !has(self.fanout) || (self.fanout.?claim.role.orValue('None') == 'Primary' && self.fanout.?stage.orValue('None') in ['Configured', 'Active'])",
+			"message": "an object that was applied without a claim is adopted as a committed Primary at once, never as a reservation: adopt it through a coordinator",
+		},
+	}, nil
+}
