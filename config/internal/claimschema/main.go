@@ -1,9 +1,9 @@
 // Copyright The Atoll Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command claimschema prints the OpenAPI schema of spec.fanout, as it stands in
-// the generated CRDs, in JSON. go generate stores it beside the Go type, where
-// programs with CRDs of their own take it from.
+// Command claimschema prints, in JSON, the OpenAPI schema of spec.fanout of the
+// generated CRD that it is given. go generate stores it beside the Go type,
+// where programs with CRDs of their own take it from.
 package main
 
 import (
@@ -11,24 +11,36 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/atoll-dev/atoll/config"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
 )
 
 func main() {
-	if err := run(); err != nil {
+	if err := run(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "claimschema:", err)
 		os.Exit(1)
 	}
 }
 
-func run() error {
-	crd, err := config.CRD("serviceclusters.kubecarrier.io")
+func run(args []string) error {
+	if len(args) != 1 {
+		return fmt.Errorf("want the path of one CRD, got %d arguments", len(args))
+	}
+	data, err := os.ReadFile(args[0])
 	if err != nil {
 		return err
 	}
-	spec := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
-	out := json.NewEncoder(os.Stdout)
-	out.SetIndent("", "  ")
-	out.SetEscapeHTML(false)
-	return out.Encode(spec.Properties["fanout"])
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := yaml.UnmarshalStrict(data, crd); err != nil {
+		return fmt.Errorf("%s: %w", args[0], err)
+	}
+	for _, v := range crd.Spec.Versions {
+		if fanout, ok := v.Schema.OpenAPIV3Schema.Properties["spec"].Properties["fanout"]; ok {
+			out := json.NewEncoder(os.Stdout)
+			out.SetIndent("", "  ")
+			out.SetEscapeHTML(false)
+			return out.Encode(fanout)
+		}
+	}
+	return fmt.Errorf("%s has no spec.fanout", args[0])
 }
