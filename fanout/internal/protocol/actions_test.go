@@ -68,6 +68,9 @@ func (w *world) enabled() []action {
 		}
 	}
 	for k, m := range w.net {
+		if m.cmd.Verb == Sleep && w.beats == 0 && !w.split {
+			continue
+		}
 		add(actDeliver, k, 0)
 		if w.split && !m.applied && !m.orphan && m.cmd.Verb != Sleep {
 			add(actApply, k, 0)
@@ -124,6 +127,9 @@ func (w *world) do(a action) {
 		p.state, p.m = running, New(p.op)
 		w.run(i, p.m.Start())
 	case actDeliver:
+		if w.net[i].cmd.Verb == Sleep && !w.split {
+			w.beats--
+		}
 		w.deliver(i)
 	case actApply:
 		m := &w.net[i]
@@ -170,7 +176,7 @@ func (w *world) do(a action) {
 	case actLook:
 		w.own(i).seen = slices.Clone(w.store.cells)
 	case actSweep:
-		w.sweepAt(i, int(a.b), w.cfg.lease > 0)
+		w.sweepAt(i, int(a.b), w.cfg.lease)
 	case actBump:
 		w.bumps--
 		o := *w.store.cells[i].obj
@@ -236,10 +242,9 @@ func (w *world) recover(i int) {
 	w.run(i, p.m.Start())
 }
 
-func (w *world) sweepAt(i, at int, watch bool) {
-	met := *w.store.cells[at].obj
+func (w *world) sweepAt(i, at, lease int) {
 	op := Operation{
-		ID: "~", Action: Sweep, Mode: w.cfg.mode, Target: peerName(at), Met: met, Lease: w.cfg.lease, Watch: watch,
+		ID: "~", Action: Sweep, Mode: w.cfg.mode, Target: peerName(at), Met: *w.store.cells[at].obj, Lease: lease, Watch: lease > 0,
 	}
 	for j := range w.store.cells {
 		op.Peers = append(op.Peers, peerName(j))
@@ -253,7 +258,8 @@ func (w *world) sweepAt(i, at int, watch bool) {
 func (w *world) prune() {
 	w.net = slices.DeleteFunc(w.net, func(m message) bool {
 		if !m.orphan {
-			return false
+			p := w.procs[m.proc]
+			return !w.split && (m.cmd.Verb == Read || m.cmd.Verb == Sleep) && p.m != nil && m.cmd.Strand < p.m.Earlier
 		}
 		if m.applied {
 			return true

@@ -34,7 +34,7 @@ func (e *exploration) explore() string {
 	e.seen = map[uint64]struct{}{}
 	e.rests = map[uint64]string{}
 	if e.limit == 0 {
-		e.limit = 3_000_000
+		e.limit = 1_000_000
 	}
 	first := newWorld(&e.cfg)
 	e.nodes = append(e.nodes, node{parent: -1})
@@ -117,6 +117,7 @@ func (w *world) complete() string {
 	for i := range w.procs {
 		w.own(i)
 	}
+	w.alone = true
 	w.crashes, w.timeouts, w.unsent, w.expiries = 0, 0, 0, 0
 	for i := range w.store.cells {
 		w.unhold(i)
@@ -132,8 +133,11 @@ func (w *world) complete() string {
 					}
 				}
 			}
-			if m > 2000 {
+			if m > 4000 {
 				return "L1: it finds no end"
+			}
+			if w.tell != nil {
+				w.tell(w.describe(action{kind: actDeliver}), w.store)
 			}
 			w.deliver(0)
 			if s := w.check(); s != "" {

@@ -182,6 +182,10 @@ func (w *world) rest() bool {
 func (w *world) settle() string {
 	w = w.clone()
 	w.net = nil
+	for i := range w.procs {
+		w.own(i)
+	}
+	w.alone = true
 	for i := range w.store.cells {
 		w.unhold(i)
 	}
@@ -201,7 +205,7 @@ func (w *world) settle() string {
 			if w.store.cells[i].obj == nil {
 				continue
 			}
-			w.sweepAt(last, i, true)
+			w.sweepAt(last, i, min(1, w.cfg.lease))
 			if s := w.drain(); s != "" {
 				return "sweeping " + peerName(i) + ": " + s
 			}
@@ -225,6 +229,9 @@ func (w *world) drain() string {
 	for n := 0; len(w.net) > 0; n++ {
 		if n > 400 {
 			return "it finds no end"
+		}
+		if w.tell != nil {
+			w.tell(w.describe(action{kind: actDeliver}), w.store)
 		}
 		w.deliver(0)
 		if s := w.check(); s != "" {

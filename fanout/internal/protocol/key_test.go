@@ -138,7 +138,9 @@ func (k *keyer) machine(m *Machine) {
 		uid, rv, _ := strings.Cut(s.Seen, "@")
 		k.id(uid)
 		k.id(rv)
-		k.n(min(s.Quiet, m.Op.Lease))
+		if m.Op.Lease < live {
+			k.n(min(s.Quiet, m.Op.Lease))
+		}
 	}
 }
 
@@ -162,7 +164,7 @@ func (k *keyer) cells(cells []cell) {
 func (w *world) key(k *keyer) uint64 {
 	k.reset()
 	k.cells(w.store.cells)
-	for _, b := range []int{w.timeouts, w.unsent, w.crashes, w.duplicates, w.expiries, w.bumps, w.deletes, w.foreign} {
+	for _, b := range []int{w.timeouts, w.unsent, w.crashes, w.duplicates, w.expiries, w.bumps, w.deletes, w.foreign, w.beats} {
 		k.n(b)
 	}
 	for _, o := range w.committed {

@@ -16,6 +16,7 @@ type Machine struct {
 	Record  Record
 	Phase   Phase
 	Strands []Strand
+	Earlier int // how many strands there were in earlier phases
 	Result  Result
 
 	Primary  Object // as last seen, in Record.Primary.Peer
@@ -124,15 +125,16 @@ func (m *Machine) Start() []Command {
 // Handle takes the reply to a command and returns the next ones. Replies to
 // commands of ended strands are ignored.
 func (m *Machine) Handle(r Reply) []Command {
-	if m.Phase == over || r.Strand >= len(m.Strands) {
+	i := r.Strand - m.Earlier
+	if m.Phase == over || i < 0 || i >= len(m.Strands) {
 		return nil
 	}
-	s := &m.Strands[r.Strand]
+	s := &m.Strands[i]
 	if s.Over || !s.Busy || s.Seq != r.Seq {
 		return nil
 	}
 	s.Busy = false
-	m.step(r.Strand, r)
+	m.step(i, r)
 	m.proceed()
 	return m.take()
 }
@@ -159,7 +161,7 @@ func (m *Machine) send(i int, next step, c Command) {
 	s.Seq++
 	s.Busy = true
 	s.Step = next
-	c.Strand, c.Seq = i, s.Seq
+	c.Strand, c.Seq = m.Earlier+i, s.Seq
 	m.out = append(m.out, c)
 }
 
@@ -188,9 +190,8 @@ func (m *Machine) settled() bool {
 // enter begins a phase: the strands of the last one are forgotten, but not
 // their numbers, so that a late reply cannot be taken for one of the new phase.
 func (m *Machine) enter(p Phase) {
-	for i := range m.Strands {
-		m.Strands[i].Over = true
-	}
+	m.Earlier += len(m.Strands)
+	m.Strands = nil
 	m.Phase = p
 }
 

@@ -4,8 +4,11 @@
 package protocol
 
 import (
+	"os"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 )
 
 func add(id string, target string, start int64, payload string) plan {
@@ -26,7 +29,7 @@ func retrying(p plan) plan {
 }
 
 // live is a lease that does not run out while anybody looks.
-const live = 50
+const live = 1 << 20
 
 var small = []config{
 	{name: "add", peers: 2, sweepers: 1, timeouts: 1, crashes: 1, plans: []plan{add("x", "a", 1, "p")}},
@@ -53,16 +56,27 @@ var small = []config{
 
 func TestExplore(t *testing.T) {
 	for _, cfg := range small {
-		t.Run(cfg.name, func(t *testing.T) {
-			e := exploration{cfg: cfg}
-			begun := time.Now()
-			if trace := e.explore(); trace != "" {
-				t.Fatal(trace)
-			}
-			t.Logf("%d states, %d transitions, %d at rest, %v", e.states, e.transitions, e.quiet, time.Since(begun).Round(time.Millisecond))
-			if e.cut {
-				t.Fatal("the exploration is cut off")
-			}
-		})
+		t.Run(cfg.name, func(t *testing.T) { explore(t, cfg) })
 	}
+}
+
+// TestExploreDeep takes minutes and gigabytes; ATOLL_EXPLORE=deep runs it.
+func TestExploreDeep(t *testing.T) {
+	if os.Getenv("ATOLL_EXPLORE") != "deep" {
+		t.Skip("ATOLL_EXPLORE is not deep: these configurations take minutes")
+	}
+	for _, cfg := range deep {
+		t.Run(cfg.name, func(t *testing.T) { explore(t, cfg) })
+	}
+}
+
+func explore(t *testing.T, cfg config) {
+	t.Helper()
+	e := exploration{cfg: cfg}
+	begun := time.Now()
+	if trace := e.explore(); trace != "" {
+		t.Fatal(trace)
+	}
+	t.Logf("%-45s %8d states %9d transitions %6d at rest %v", cfg.name, e.states, e.transitions, e.quiet, time.Since(begun).Round(time.Millisecond))
+	require.False(t, e.cut, "the exploration was cut off at %d states", e.limit)
 }

@@ -35,7 +35,8 @@ func (m *Machine) afterRecovering() {
 		m.recoverAdd()
 	case !m.Present || m.Primary.UID != m.Op.UID:
 		m.Record.Primary.UID = m.Op.UID
-		if m.Op.Action == Remove {
+		if m.Op.Action == Remove || m.Record.Committed {
+			// Removed; or committed, and removed by somebody since.
 			m.end(Done)
 			return
 		}
@@ -44,6 +45,9 @@ func (m *Machine) afterRecovering() {
 	case m.Op.Action == Remove:
 		m.Result.Reason = ""
 		m.remove()
+	case m.Record.Committed:
+		m.Result.Revision = m.Primary.Revision.Number
+		m.bring()
 	default:
 		m.enter(committing)
 		m.spawn(jobRevise, m.Record.Primary.Peer)
@@ -62,6 +66,11 @@ func (m *Machine) recoverAdd() {
 		m.Record.Committed = true
 		m.Result.Revision = o.Revision.Number
 		m.bring()
+		return
+	}
+	if m.Record.Committed {
+		// Removed by somebody since, and so are its guards or replicas, or dead.
+		m.end(Done)
 		return
 	}
 	// Every peer may hold a secondary, or get it yet.

@@ -29,7 +29,7 @@ type config struct {
 
 	// What may go wrong, and how often.
 	timeouts, unsent, crashes, duplicates, expiries int
-	bumps, deletes, foreign                         int
+	bumps, deletes, foreign, beats                  int
 
 	lease      int
 	exactlyOne bool // of the adds exactly one content must come into effect
@@ -91,18 +91,20 @@ type world struct {
 	net   []message
 
 	timeouts, unsent, crashes, duplicates, expiries int
-	bumps, deletes, foreign                         int
+	bumps, deletes, foreign, beats                  int
 
 	committed []string // operations whose commit was applied
 	denied    []string // operations that were said to have been aborted
 	broken    string   // the first violation
-	split     bool     // every command is a message, and every answer another
+	alone     bool     // it shares no process with another world
+	tell      func(what string, s store)
+	split     bool // every command is a message, and every answer another
 }
 
 func newWorld(cfg *config) *world {
 	w := &world{
 		cfg: cfg, timeouts: cfg.timeouts, unsent: cfg.unsent, crashes: cfg.crashes, duplicates: cfg.duplicates,
-		expiries: cfg.expiries, bumps: cfg.bumps, deletes: cfg.deletes, foreign: cfg.foreign,
+		expiries: cfg.expiries, bumps: cfg.bumps, deletes: cfg.deletes, foreign: cfg.foreign, beats: cfg.beats,
 	}
 	var members []Member
 	for i := range cfg.peers {
@@ -161,11 +163,15 @@ func (w *world) clone() *world {
 	c.net = slices.Clone(w.net)
 	c.committed = slices.Clip(w.committed)
 	c.denied = slices.Clip(w.denied)
+	c.alone = false
 	return &c
 }
 
 // own makes proc i of a cloned world safe to change.
 func (w *world) own(i int) *proc {
+	if w.alone {
+		return w.procs[i]
+	}
 	p := *w.procs[i]
 	if p.m != nil {
 		p.m = cloneMachine(p.m)
@@ -226,7 +232,7 @@ func (w *world) local(p *proc, c Command) bool {
 		// A sleep that only delays the strand's next request adds nothing: that
 		// request may be late by itself. A heartbeat competes with the phase,
 		// and one who waits for another would run for ever.
-		s := p.m.Strands[c.Strand]
+		s := p.m.Strands[c.Strand-p.m.Earlier]
 		return s.Job != jobBeat && s.Step != "wait"
 	}
 	return true
@@ -327,7 +333,7 @@ func (w *world) carry(m message) Reply {
 		}
 	}
 	if p := w.procs[m.proc]; p.seen != nil && m.cmd.Verb == Read && !m.orphan {
-		if s := p.m.Strands[m.cmd.Strand]; s.Step == "primary" || s.Step == "rival" {
+		if s := p.m.Strands[m.cmd.Strand-p.m.Earlier]; s.Step == "primary" || s.Step == "rival" {
 			old := store{cells: p.seen}
 			r, _ := old.apply(w.cfg.mode, m.cmd)
 			return r
