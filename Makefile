@@ -10,7 +10,7 @@ FUZZTIME ?= 20s
 BENCH ?= .
 TOOL := go tool -modfile=tools/go.mod
 
-.PHONY: help build test e2e bench fuzz lint generate drift demo
+.PHONY: help build test e2e bench fuzz lint generate drift compat demo
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,6 +39,9 @@ generate: ## write CRDs and deep copies from the API types
 
 drift: generate ## fail if generated files are not those of the API types
 	@git diff --exit-code -- config '*/zz_generated*' || { echo 'generated files differ: run `make generate` and commit'; exit 1; }
+
+compat: ## compile and vet against other Kubernetes releases
+	.ci/compat
 
 demo: ## the quickstart on three real control planes
 	cd internal/e2e && go run ./cmd/planes -n 3 -dir "$$(mktemp -d)" -- go -C ../.. run ./examples/quickstart {kubeconfigs}

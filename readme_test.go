@@ -27,6 +27,8 @@ func TestReadmeProgram(t *testing.T) {
 	require.Contains(t, string(readme), "```go\nfunc tenancy"+body+"\n}\n```\n", "README.md must show tenancy of example_test.go, as it is")
 }
 
+var code = regexp.MustCompile("(?s)```.*?```")
+
 var link = regexp.MustCompile(`\]\(([^)#\s]+)(#[^)]*)?\)`)
 
 // Every relative link of every page leads somewhere.
@@ -46,7 +48,7 @@ func TestLinks(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		for _, m := range link.FindAllStringSubmatch(string(page), -1) {
+		for _, m := range link.FindAllStringSubmatch(code.ReplaceAllString(string(page), ""), -1) {
 			if strings.Contains(m[1], "://") || strings.HasPrefix(m[1], "mailto:") {
 				continue
 			}
@@ -57,4 +59,25 @@ func TestLinks(t *testing.T) {
 		return nil
 	}))
 	require.Positive(t, links)
+}
+
+var named = regexp.MustCompile("`([a-z0-9/]+)\\.((?:Test|Fuzz)[A-Za-z]+)`")
+
+// Every test that docs/guarantees.md names exists.
+func TestGuaranteesNameTests(t *testing.T) {
+	page, err := os.ReadFile("docs/guarantees.md")
+	require.NoError(t, err)
+	found := named.FindAllStringSubmatch(string(page), -1)
+	require.NotEmpty(t, found)
+	for _, m := range found {
+		sources, err := filepath.Glob(filepath.Join(m[1], "*_test.go"))
+		require.NoError(t, err)
+		exists := false
+		for _, source := range sources {
+			content, err := os.ReadFile(source)
+			require.NoError(t, err)
+			exists = exists || strings.Contains(string(content), "\nfunc "+m[2]+"(")
+		}
+		require.True(t, exists, "docs/guarantees.md names %s, which %s does not have", m[2], m[1])
+	}
 }
