@@ -113,10 +113,6 @@ func (t *typed) normalize(o object) (object, []string, error) {
 func (t *typed) prepare(r *resource, o, old object) {
 	if old == nil {
 		prepareTyped(r, o)
-		return
-	}
-	if r.kind == "Secret" {
-		mergeStringData(o)
 	}
 }
 

@@ -8,6 +8,7 @@ func setDefaults(kind string, o object) {
 	spec, _ := o["spec"].(map[string]any)
 	switch kind {
 	case "Secret":
+		mergeStringData(o)
 		fill(o, "type", "Opaque")
 	case "Service":
 		spec = child(o, "spec")

@@ -26,8 +26,6 @@ func prepareTyped(r *resource, o object) {
 		o["status"] = map[string]any{"phase": "Active"}
 		labels := child(metadataOf(o), "labels")
 		labels["kubernetes.io/metadata.name"] = text(metadataOf(o)["name"])
-	case "Secret":
-		mergeStringData(o)
 	case "CustomResourceDefinition":
 		prepareCRD(o)
 	case "Pod":
@@ -92,7 +90,7 @@ func nameRule(r *resource) validation.ValidateNameFunc {
 	case r.kind == "Namespace":
 		return validation.ValidateNamespaceName
 	case r.kind == "Service":
-		return validation.NameIsDNS1035Label
+		return validation.NameIsDNSLabel
 	case r.group == "rbac.authorization.k8s.io":
 		return func(name string, _ bool) []string {
 			if name == "." || name == ".." || strings.ContainsAny(name, "/%") {

@@ -22,6 +22,9 @@ func (s *Server) serveCreate(w http.ResponseWriter, c *call) error {
 		return err
 	}
 	m := metadataOf(o)
+	if text(m["resourceVersion"]) != "" {
+		return errors.New("resourceVersion should not be set on objects to be created")
+	}
 	if text(m["name"]) == "" && text(m["generateName"]) != "" {
 		m["name"] = generateName(text(m["generateName"]))
 	}
@@ -90,6 +93,7 @@ func (s *Server) create(c *call, o object) (*item, error) {
 		return nil, err
 	}
 	fillSystemFields(m)
+	delete(m, "resourceVersion")
 	if c.Verb == "create" {
 		tracked, err := c.track(r.empty(), o)
 		if err != nil {
@@ -104,12 +108,10 @@ func (s *Server) create(c *call, o object) (*item, error) {
 	if r.generation {
 		m["generation"] = int64(1)
 	}
-	if text(m["name"]) == "" {
-		return nil, apierrors.NewInvalid(r.gvk().GroupKind(), "", required("metadata", "name", "name or generateName is required"))
-	}
 	if err := r.type_.validate(r, o, nil, ""); err != nil {
 		return nil, err
 	}
+	c.warnOfFinalizers(o, nil)
 	key := objectKey{name: text(m["name"])}
 	if r.namespaced {
 		key.namespace = c.Namespace
@@ -117,13 +119,13 @@ func (s *Server) create(c *call, o object) (*item, error) {
 	stored := r.stored(o)
 	if c.DryRun {
 		if s.store.get(r.gr(), key) != nil {
-			return nil, c.exists(o)
+			return nil, s.exists(c, key, o)
 		}
 		return encode(key, stored, s.store.current())
 	}
 	it, err := s.store.put(r.gr(), key, nil, stored)
 	if errors.Is(err, errExists) {
-		return nil, c.exists(o)
+		return nil, s.exists(c, key, o)
 	}
 	if err != nil {
 		return nil, err
@@ -131,12 +133,16 @@ func (s *Server) create(c *call, o object) (*item, error) {
 	return it, s.created(c, it)
 }
 
-func (c *call) exists(o object) error {
-	m := metadataOf(o)
-	if text(m["generateName"]) != "" && c.Verb == "create" {
-		return apierrors.NewGenerateNameConflict(c.resource.gr(), text(m["name"]), 1)
+// exists is the refusal of a name that is taken.
+func (s *Server) exists(c *call, key objectKey, o object) error {
+	err := apierrors.NewAlreadyExists(c.resource.gr(), key.name)
+	if text(metadataOf(o)["generateName"]) != "" {
+		err = apierrors.NewGenerateNameConflict(c.resource.gr(), key.name, 1)
 	}
-	return apierrors.NewAlreadyExists(c.resource.gr(), text(m["name"]))
+	if there := s.store.get(c.resource.gr(), key); there != nil && terminating(there.object) {
+		err.ErrStatus.Message = "object is being deleted: " + err.ErrStatus.Message
+	}
+	return err
 }
 
 // stored is o in the version that is stored. It takes o over.

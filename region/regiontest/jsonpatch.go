@@ -52,43 +52,40 @@ func applyJSONPatch(o object, data []byte) (object, error) {
 	return patched, nil
 }
 
-// step carries out one operation.
+// step carries out one operation, with the leniences of a real server: an index may count from the end, replace may add
+// a field, and a field that is not there is null to test and copy.
 func step(document any, operation map[string]any) (any, error) {
 	path, ok := operation["path"].(string)
 	if !ok {
 		return nil, errors.New("operation without path")
 	}
-	value, given := operation["value"]
-	from := text(operation["from"])
-	switch op := text(operation["op"]); op {
+	op, value := text(operation["op"]), operation["value"]
+	switch op {
 	case "add":
-		if !given {
-			return nil, errors.New("add operation without value")
-		}
-		return set(document, path, value, true)
+		return edit(document, path, func(p place) (any, error) { return p.insert(value) })
 	case "replace":
-		if _, err := find(document, path); err != nil {
-			return nil, fmt.Errorf("replace operation does not apply: doc is missing key: %s: missing value", path)
+		if path == "" {
+			return value, nil
 		}
-		return set(document, path, value, false)
+		return edit(document, path, func(p place) (any, error) { return p.set(value) })
 	case "remove":
-		return unset(document, path)
+		return edit(document, path, place.remove)
 	case "move", "copy":
-		moved, err := find(document, from)
+		moved, err := find(document, text(operation["from"]))
 		if err != nil {
-			return nil, fmt.Errorf("%s operation does not apply: doc is missing from path: %s: missing value", op, from)
+			return nil, fmt.Errorf("%s operation does not apply: doc is missing from path: %s: %w", op, text(operation["from"]), err)
 		}
-		moved = runtime.DeepCopyJSONValue(moved)
 		if op == "move" {
-			if document, err = unset(document, from); err != nil {
+			if document, err = edit(document, text(operation["from"]), place.remove); err != nil {
 				return nil, err
 			}
 		}
-		return set(document, path, moved, true)
+		moved = runtime.DeepCopyJSONValue(moved)
+		return edit(document, path, func(p place) (any, error) { return p.insert(moved) })
 	case "test":
 		found, err := find(document, path)
-		if err != nil && value != nil {
-			return nil, fmt.Errorf("testing path %s failed: missing value", path)
+		if err != nil {
+			return nil, fmt.Errorf("test operation does not apply: is missing path: %s: %w", path, err)
 		}
 		if !reflect.DeepEqual(found, value) {
 			return nil, fmt.Errorf("testing value %s failed: test failed", path)
@@ -99,13 +96,12 @@ func step(document any, operation map[string]any) (any, error) {
 	}
 }
 
+var errMissing = errors.New("missing value")
+
 // tokens divides a JSON pointer.
 func tokens(pointer string) ([]string, error) {
-	if pointer == "" {
-		return nil, nil
-	}
-	if pointer[0] != '/' {
-		return nil, fmt.Errorf("path %q does not begin with a slash", pointer)
+	if !strings.HasPrefix(pointer, "/") {
+		return nil, errMissing
 	}
 	parts := strings.Split(pointer[1:], "/")
 	for i, p := range parts {
@@ -115,126 +111,139 @@ func tokens(pointer string) ([]string, error) {
 }
 
 func find(document any, pointer string) (any, error) {
+	if pointer == "" {
+		return document, nil
+	}
 	parts, err := tokens(pointer)
 	if err != nil {
 		return nil, err
 	}
-	for _, part := range parts {
-		switch d := document.(type) {
-		case map[string]any:
-			next, ok := d[part]
-			if !ok {
-				return nil, fmt.Errorf("key %q is missing", part)
-			}
-			document = next
-		case []any:
-			i, err := index(part, len(d)-1)
-			if err != nil {
-				return nil, err
-			}
-			document = d[i]
-		default:
-			return nil, fmt.Errorf("%q is in neither an object nor a list", part)
+	for i, part := range parts {
+		if document, err = (place{document, part}).get(); err != nil {
+			return nil, err
+		}
+		if document == nil && i < len(parts)-1 {
+			return nil, errMissing
 		}
 	}
 	return document, nil
 }
 
-func index(part string, last int) (int, error) {
-	i, err := strconv.Atoi(part)
+// place is a field of an object or an element of a list.
+type place struct {
+	parent any
+	part   string
+}
+
+// index is the element that p names, of a list that is n long.
+func (p place) index(n int) (int, error) {
+	i, err := strconv.Atoi(p.part)
 	if err != nil {
-		return 0, err
+		return 0, fmt.Errorf("value was not a proper array index: '%s': %w", p.part, err)
 	}
-	if i < 0 || i > last {
-		return 0, fmt.Errorf("unable to access invalid index: %d: invalid index referenced", i)
+	if i < 0 {
+		i += n
+	}
+	if i < 0 || i >= n {
+		return 0, fmt.Errorf("unable to access invalid index: %s", p.part)
 	}
 	return i, nil
 }
 
-// set puts value at pointer. insert moves the elements of a list aside.
-func set(document any, pointer string, value any, insert bool) (any, error) {
-	parts, err := tokens(pointer)
-	if err != nil {
-		return nil, err
-	}
-	return edit(document, parts, pointer, func(parent any, last string) (any, error) {
-		switch p := parent.(type) {
-		case map[string]any:
-			p[last] = value
-			return p, nil
-		case []any:
-			if last == "-" && insert {
-				return append(p, value), nil
-			}
-			limit := len(p) - 1
-			if insert {
-				limit = len(p)
-			}
-			i, err := index(last, limit)
-			if err != nil {
-				return nil, err
-			}
-			if insert {
-				return slices.Insert(p, i, value), nil
-			}
-			p[i] = value
-			return p, nil
-		default:
-			return nil, fmt.Errorf("add operation does not apply: doc is missing path: %q: missing value", pointer)
-		}
-	}, value)
-}
-
-func unset(document any, pointer string) (any, error) {
-	parts, err := tokens(pointer)
-	if err != nil {
-		return nil, err
-	}
-	return edit(document, parts, pointer, func(parent any, last string) (any, error) {
-		switch p := parent.(type) {
-		case map[string]any:
-			if _, ok := p[last]; !ok {
-				return nil, fmt.Errorf("remove operation does not apply: doc is missing path: %q: missing value", pointer)
-			}
-			delete(p, last)
-			return p, nil
-		case []any:
-			i, err := index(last, len(p)-1)
-			if err != nil {
-				return nil, err
-			}
-			return slices.Delete(p, i, i+1), nil
-		default:
-			return nil, fmt.Errorf("remove operation does not apply: doc is missing path: %q: missing value", pointer)
-		}
-	}, nil)
-}
-
-// edit applies change to the parent of the last part and puts the changed parent back into its own.
-func edit(document any, parts []string, pointer string, change func(parent any, last string) (any, error), whole any) (any, error) {
-	switch len(parts) {
-	case 0:
-		return whole, nil
-	case 1:
-		return change(document, parts[0])
-	}
-	switch d := document.(type) {
+func (p place) get() (any, error) {
+	switch parent := p.parent.(type) {
 	case map[string]any:
-		inner, ok := d[parts[0]]
-		if !ok {
-			break
-		}
-		changed, err := edit(inner, parts[1:], pointer, change, whole)
-		d[parts[0]] = changed
-		return d, err
+		return parent[p.part], nil
 	case []any:
-		i, err := index(parts[0], len(d)-1)
+		i, err := p.index(len(parent))
 		if err != nil {
 			return nil, err
 		}
-		changed, err := edit(d[i], parts[1:], pointer, change, whole)
-		d[i] = changed
-		return d, err
+		return parent[i], nil
+	default:
+		return nil, errMissing
 	}
-	return nil, fmt.Errorf("add operation does not apply: doc is missing path: %q: missing value", pointer)
+}
+
+func (p place) set(value any) (any, error) {
+	switch parent := p.parent.(type) {
+	case map[string]any:
+		parent[p.part] = value
+		return parent, nil
+	case []any:
+		i, err := p.index(len(parent))
+		if err != nil {
+			return nil, err
+		}
+		parent[i] = value
+		return parent, nil
+	default:
+		return nil, errMissing
+	}
+}
+
+// insert is set, but moves the elements of a list aside.
+func (p place) insert(value any) (any, error) {
+	list, ok := p.parent.([]any)
+	if !ok {
+		return p.set(value)
+	}
+	if p.part == "-" {
+		return append(list, value), nil
+	}
+	i, err := p.index(len(list) + 1)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Insert(list, i, value), nil
+}
+
+func (p place) remove() (any, error) {
+	switch parent := p.parent.(type) {
+	case map[string]any:
+		if _, ok := parent[p.part]; !ok {
+			return nil, fmt.Errorf("unable to remove nonexistent key: %s: %w", p.part, errMissing)
+		}
+		delete(parent, p.part)
+		return parent, nil
+	case []any:
+		i, err := p.index(len(parent))
+		if err != nil {
+			return nil, err
+		}
+		return slices.Delete(parent, i, i+1), nil
+	default:
+		return nil, errMissing
+	}
+}
+
+// edit changes the place that pointer names, and puts the changed parent back into its own.
+func edit(document any, pointer string, change func(place) (any, error)) (any, error) {
+	parts, err := tokens(pointer)
+	if err == nil {
+		document, err = editAt(document, parts, change)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the operation does not apply to path %q: %w", pointer, err)
+	}
+	return document, nil
+}
+
+func editAt(document any, parts []string, change func(place) (any, error)) (any, error) {
+	here := place{document, parts[0]}
+	if len(parts) == 1 {
+		return change(here)
+	}
+	inner, err := here.get()
+	if err != nil {
+		return nil, err
+	}
+	if inner == nil {
+		return nil, errMissing
+	}
+	changed, err := editAt(inner, parts[1:], change)
+	if err != nil {
+		return nil, err
+	}
+	return here.set(changed)
 }

@@ -24,7 +24,7 @@ func (r *resource) checkKind(o object) error {
 		o["kind"], o["apiVersion"] = r.kind, r.gv().String()
 	case version != r.gv().String():
 		return apierrors.NewBadRequest(fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)", version, r.gv()))
-	case u.GetKind() != r.kind:
+	case u.GetKind() != r.kind && !r.custom():
 		return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: the kind in the data does not match", u.GetKind(), r.version, r.kind))
 	}
 	return nil
@@ -39,9 +39,7 @@ func (r *resource) custom() bool {
 func (c *call) checkPlace(o object) error {
 	u := unstructured.Unstructured{Object: o}
 	if !c.resource.namespaced {
-		if u.GetNamespace() != "" {
-			return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
-		}
+		delete(metadataOf(o), "namespace")
 		return nil
 	}
 	if ns := u.GetNamespace(); ns != "" && ns != c.Namespace {
@@ -54,11 +52,7 @@ func (c *call) checkPlace(o object) error {
 func (c *call) checkName(o object) error {
 	name := text(metadataOf(o)["name"])
 	if name == "" {
-		if c.Verb == "update" {
-			return apierrors.NewBadRequest("the name of the object (based on URL) was undeterminable: name must be provided")
-		}
-		metadataOf(o)["name"] = c.Name
-		return nil
+		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s based on URL) was undeterminable: name must be provided", c.Name))
 	}
 	if name != c.Name {
 		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", name, c.Name))
@@ -85,7 +79,6 @@ func fillSystemFields(m map[string]any) {
 	delete(m, "deletionTimestamp")
 	delete(m, "deletionGracePeriodSeconds")
 	delete(m, "selfLink")
-	delete(m, "resourceVersion")
 	m["uid"] = string(uuid.NewUUID())
 	m["creationTimestamp"] = now()
 }

@@ -22,11 +22,7 @@ import (
 func (c *call) checkOptions() error {
 	path := field.NewPath
 	var errs field.ErrorList
-	for _, d := range c.query["dryRun"] {
-		if d != "All" && d != "" {
-			errs = append(errs, field.NotSupported(path("dryRun"), d, []string{"All"}))
-		}
-	}
+	errs = append(errs, metav1validation.ValidateDryRun(path("dryRun"), c.query["dryRun"])...)
 	errs = append(errs, metav1validation.ValidateFieldManager(c.FieldManager, path("fieldManager"))...)
 	errs = append(errs, metav1validation.ValidateFieldValidation(path("fieldValidation"), c.query.Get("fieldValidation"))...)
 	if len(errs) == 0 {
@@ -84,9 +80,4 @@ func (c *call) deleteOptions() (*metav1.DeleteOptions, error) {
 
 func isProtobuf(data []byte) bool {
 	return len(data) > 4 && string(data[:3]) == "k8s" && !unicode.IsPrint(rune(data[3]))
-}
-
-// required is the error list of one missing field.
-func required(parent, name, detail string) field.ErrorList {
-	return field.ErrorList{field.Required(field.NewPath(parent, name), detail)}
 }

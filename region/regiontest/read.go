@@ -20,7 +20,7 @@ import (
 )
 
 func (s *Server) serveGet(w http.ResponseWriter, c *call) error {
-	at, err := c.minimum(false)
+	at, err := c.minimum()
 	if err != nil {
 		return err
 	}
@@ -35,7 +35,7 @@ func (s *Server) serveGet(w http.ResponseWriter, c *call) error {
 }
 
 // minimum is the resourceVersion of the query; zero if none.
-func (c *call) minimum(list bool) (uint64, error) {
+func (c *call) minimum() (uint64, error) {
 	given := c.query.Get("resourceVersion")
 	if given == "" {
 		return 0, nil
@@ -44,10 +44,10 @@ func (c *call) minimum(list bool) (uint64, error) {
 	if err == nil {
 		return at, nil
 	}
-	if list {
-		return 0, apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "ListOptions"}, "", field.ErrorList{field.Invalid(field.NewPath("resourceVersion"), given, err.Error())})
+	if c.Verb == "watch" {
+		return 0, field.Invalid(field.NewPath("resourceVersion"), given, err.Error())
 	}
-	return 0, apierrors.NewInvalid(schema.GroupKind{Group: c.resource.group, Kind: c.resource.plural}, c.Name, field.ErrorList{field.Invalid(field.NewPath("resourceVersion"), given, err.Error())})
+	return 0, apierrors.NewBadRequest("invalid resource version: " + err.Error())
 }
 
 // reach waits for a revision that the server has not come to, and fails if it does not come.
@@ -121,7 +121,7 @@ func (s *Server) serveList(w http.ResponseWriter, c *call) error {
 	if err := c.checkListOptions(); err != nil {
 		return err
 	}
-	at, err := c.minimum(true)
+	at, err := c.minimum()
 	if err != nil {
 		return err
 	}

@@ -107,13 +107,13 @@ func verb(method, name string, query url.Values) string {
 		}
 		return "delete"
 	}
-	switch w := query.Get("watch"); {
-	case w == "true" || w == "1":
-		return "watch"
-	case name == "":
-		return "list"
-	default:
+	switch {
+	case name != "":
 		return "get"
+	case isTrue(query.Get("watch")):
+		return "watch"
+	default:
+		return "list"
 	}
 }
 

@@ -109,6 +109,10 @@ func (t *custom) validate(r *resource, o, old object, subresource string) error 
 	u := &unstructured.Unstructured{Object: o}
 	path := field.NewPath("metadata")
 	var errs field.ErrorList
+	if u.GetKind() != r.kind {
+		errs = append(errs, field.Invalid(field.NewPath("kind"), u.GetKind(), "must be "+r.kind))
+		return apierrors.NewInvalid(u.GroupVersionKind().GroupKind(), u.GetName(), errs)
+	}
 	if old == nil {
 		errs = metavalidation.ValidateObjectMetaAccessor(u, r.namespaced, metavalidation.NameIsDNSSubdomain, path)
 		errs = append(errs, schemavalidation.ValidateCustomResource(nil, o, t.whole)...)

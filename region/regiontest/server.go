@@ -177,7 +177,11 @@ func (s *Server) handle(w http.ResponseWriter, c *call) {
 		c.Namespace = ""
 	}
 	if !c.servesSubresource() {
-		notFound(w)
+		if c.resource.custom() {
+			s.fail(w, c, apierrors.NewNotFound(c.resource.gr(), c.Name))
+		} else {
+			notFound(w)
+		}
 		return
 	}
 	if err := s.dispatch(w, c); err != nil {
@@ -207,18 +211,18 @@ func (s *Server) dispatch(w http.ResponseWriter, c *call) error {
 	case "watch":
 		return s.serveWatch(w, c)
 	case "create":
-		if c.Name != "" || (c.resource.namespaced && c.Namespace == "") {
+		if c.resource.namespaced && c.Namespace == "" {
 			return apierrors.NewMethodNotSupported(c.resource.gr(), "create")
 		}
 		return s.serveCreate(w, c)
 	case "update":
 		if c.Name == "" {
-			return apierrors.NewMethodNotSupported(c.resource.gr(), "update")
+			return apierrors.NewBadRequest("name must be provided")
 		}
 		return s.serveUpdate(w, c)
 	case "patch":
 		if c.Name == "" {
-			return apierrors.NewMethodNotSupported(c.resource.gr(), "patch")
+			return apierrors.NewBadRequest("name must be provided")
 		}
 		return s.servePatch(w, c)
 	case "delete":

@@ -98,15 +98,16 @@ func (s *Server) replace(c *call, live *item, next object) (*item, error) {
 	if err := c.restrict(next, old); err != nil {
 		return nil, err
 	}
-	if r.generation && r.changed(next, old) {
+	metadataOf(next)["resourceVersion"] = strconv.FormatUint(live.revision, 10)
+	if r.generation && c.Subresource == "" && r.changed(next, old) {
 		g, _ := metadataOf(old)["generation"].(int64)
 		metadataOf(next)["generation"] = g + 1
 	}
 	if err := r.type_.validate(r, next, old, c.Subresource); err != nil {
 		return nil, err
 	}
+	c.warnOfFinalizers(next, old)
 	keepTimes(next, old)
-	metadataOf(next)["resourceVersion"] = strconv.FormatUint(live.revision, 10)
 	if deletedByUpdate(r, next, old) {
 		return s.finish(c, live, next)
 	}
@@ -136,7 +137,7 @@ func (c *call) checkVersion(live *item, next object) error {
 	}
 	revision, err := strconv.ParseUint(given, 10, 64)
 	if err != nil {
-		return apierrors.NewInvalid(c.resource.gvk().GroupKind(), c.Name, field.ErrorList{field.Invalid(field.NewPath("metadata", "resourceVersion"), given, err.Error())})
+		return err
 	}
 	if revision != live.revision {
 		return apierrors.NewConflict(c.resource.gr(), c.Name, errors.New(optimisticLock))
@@ -150,15 +151,14 @@ func (r *resource) keepSystemFields(next, old object) {
 	if text(m["uid"]) == "" {
 		m["uid"] = before["uid"]
 	}
-	for _, name := range []string{"creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds"} {
-		if name == "deletionGracePeriodSeconds" && m[name] != nil && before[name] != nil {
-			continue
+	take(m, before, "generation")
+	for _, name := range []string{"creationTimestamp", "deletionTimestamp"} {
+		if before[name] != nil {
+			m[name] = before[name]
 		}
-		if v := before[name]; v != nil {
-			m[name] = v
-		} else {
-			delete(m, name)
-		}
+	}
+	if m["deletionGracePeriodSeconds"] == nil {
+		take(m, before, "deletionGracePeriodSeconds")
 	}
 	delete(m, "selfLink")
 }

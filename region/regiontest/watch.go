@@ -41,7 +41,7 @@ func (s *Server) serveWatch(w http.ResponseWriter, c *call) error {
 	if err != nil {
 		return err
 	}
-	at, err := c.minimum(true)
+	at, err := c.minimum()
 	if err != nil {
 		return err
 	}
@@ -260,7 +260,10 @@ func (w *watcher) bookmark(revision uint64, annotations map[string]any) bool {
 }
 
 func (w *watcher) send(event string, o any) bool {
-	data, err := json.Marshal(map[string]any{"type": event, "object": o})
+	data, err := json.Marshal(struct {
+		Type   string `json:"type"`
+		Object any    `json:"object"`
+	}{event, o})
 	if err == nil {
 		_, err = w.w.Write(append(data, '\n'))
 	}

@@ -1,0 +1,237 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+)
+
+// Env is what a case works with.
+type Env struct {
+	testing.TB
+	Ctx       context.Context //nolint:containedctx // lives as long as the case
+	Config    *rest.Config
+	Dynamic   dynamic.Interface
+	Metadata  metadata.Interface
+	Namespace string // of the case's own, made when it is first asked for by Widgets or In
+	Group     string // of the case's own
+
+	name    string
+	kind    Kind
+	compact compactor
+	differs func(fact string)
+	http    *http.Client
+	made    bool
+}
+
+func newEnv(ctx context.Context, t testing.TB, name string, config *rest.Config, kind Kind, compact compactor, differs func(string)) *Env {
+	t.Helper()
+	config = rest.CopyConfig(config)
+	config.QPS = -1
+	config.UserAgent = "conformance/1"
+	config.WarningHandler = rest.NoWarnings{}
+	id := rand.String(6)
+	e := &Env{TB: t, Ctx: ctx, Config: config, Namespace: "c-" + id, Group: "c" + id + ".conformance.example.org", name: name, kind: kind, compact: compact, differs: differs}
+	var err error
+	e.http, err = rest.HTTPClientFor(config)
+	require.NoError(t, err)
+	e.Dynamic, err = dynamic.NewForConfigAndClient(config, e.http)
+	require.NoError(t, err)
+	e.Metadata, err = metadata.NewForConfigAndClient(metadata.ConfigFor(config), e.http)
+	require.NoError(t, err)
+	return e
+}
+
+// Fact states that got was observed where a real server shows real.
+func (e *Env) Fact(name string, real, got any) {
+	e.Helper()
+	want := real
+	for _, d := range Differences() {
+		if d.Case == e.name && d.Fact == name {
+			e.differs(name)
+			if e.kind == Memory {
+				want = d.Memory
+			}
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		e.Errorf("%s (-want +got):\n%s", name, diff)
+	}
+}
+
+// Said is err as code, reason and message, with the names of the case replaced.
+func (e *Env) Said(err error) string {
+	if err == nil {
+		return "OK"
+	}
+	status := apierrors.APIStatus(nil)
+	if !errors.As(err, &status) {
+		return e.plain(fmt.Sprintf("%T %v", err, err))
+	}
+	s := status.Status()
+	return e.plain(fmt.Sprintf("%d %s: %s", s.Code, s.Reason, s.Message))
+}
+
+func (e *Env) plain(text string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(text, e.Namespace, "NS"), e.Group, "GROUP")
+}
+
+// Causes are the causes in err's details.
+func (e *Env) Causes(err error) []string {
+	status := apierrors.APIStatus(nil)
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return nil
+	}
+	var causes []string
+	for _, c := range status.Status().Details.Causes {
+		causes = append(causes, e.plain(fmt.Sprintf("%s %s: %s", c.Type, c.Field, c.Message)))
+	}
+	return causes
+}
+
+// In is the client of a built-in resource in the case's namespace.
+func (e *Env) In(gvr schema.GroupVersionResource) dynamic.ResourceInterface {
+	e.Helper()
+	e.namespace()
+	return e.Dynamic.Resource(gvr).Namespace(e.Namespace)
+}
+
+func (e *Env) namespace() {
+	e.Helper()
+	if e.made {
+		return
+	}
+	e.made = true
+	_, err := e.Dynamic.Resource(namespaces).Create(e.Ctx, object("v1", "Namespace", e.Namespace), metav1.CreateOptions{})
+	require.NoError(e, err)
+}
+
+// Widgets makes a CRD of the case's own group, changed by change, and returns a client of it in the case's namespace.
+func (e *Env) Widgets(change ...func(crd map[string]any)) dynamic.ResourceInterface {
+	e.Helper()
+	e.namespace()
+	e.CRD(change...)
+	return e.Dynamic.Resource(e.GVR()).Namespace(e.Namespace)
+}
+
+// GVR is the resource that Widgets serves.
+func (e *Env) GVR() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: e.Group, Version: "v1", Resource: "widgets"}
+}
+
+// CRD makes the CRD and waits until it is served.
+func (e *Env) CRD(change ...func(crd map[string]any)) {
+	e.Helper()
+	crd := widgetCRD(e.Group)
+	for _, c := range change {
+		c(crd.Object)
+	}
+	_, err := e.Dynamic.Resource(crds).Create(e.Ctx, crd, metav1.CreateOptions{})
+	require.NoError(e, err)
+	e.Cleanup(func() {
+		_ = e.Dynamic.Resource(crds).Delete(context.WithoutCancel(e.Ctx), crd.GetName(), metav1.DeleteOptions{})
+	})
+	e.Served(e.Group, "widgets")
+}
+
+// Served waits until the first version of a CRD is served.
+func (e *Env) Served(group, plural string) {
+	e.Helper()
+	e.Until("the CRD is served", func() bool {
+		_, err := e.Dynamic.Resource(schema.GroupVersionResource{Group: group, Version: "v1", Resource: plural}).List(e.Ctx, metav1.ListOptions{})
+		return err == nil
+	})
+}
+
+// Until waits for a condition that holds soon.
+func (e *Env) Until(what string, holds func() bool) {
+	e.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-e.Ctx.Done():
+			require.Fail(e, "waiting until "+what, e.Ctx.Err().Error())
+		}
+	}
+}
+
+// Reply is an answer to a request that was made by hand.
+type Reply struct {
+	Code   int
+	Header http.Header
+	Body   map[string]any // nil if it is not an object
+	Text   string
+}
+
+// Do makes a request by hand. path begins with a slash; header is pairs.
+func (e *Env) Do(method, path string, body any, header ...string) Reply {
+	e.Helper()
+	var payload []byte
+	switch b := body.(type) {
+	case nil:
+	case string:
+		payload = []byte(b)
+	default:
+		var err error
+		payload, err = json.Marshal(b)
+		require.NoError(e, err)
+	}
+	host, _, err := rest.DefaultServerUrlFor(e.Config)
+	require.NoError(e, err)
+	request, err := http.NewRequestWithContext(e.Ctx, method, strings.TrimSuffix(host.String(), "/")+path, bytes.NewReader(payload))
+	require.NoError(e, err)
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("User-Agent", "conformance/1")
+	for i := 0; i+1 < len(header); i += 2 {
+		request.Header.Set(header[i], header[i+1])
+	}
+	response, err := e.http.Do(request)
+	require.NoError(e, err)
+	defer func() { _ = response.Body.Close() }()
+	data, err := io.ReadAll(response.Body)
+	require.NoError(e, err)
+	reply := Reply{Code: response.StatusCode, Header: response.Header, Text: string(data)}
+	_ = json.Unmarshal(data, &reply.Body)
+	return reply
+}
+
+// Path is the path of the widgets of the case's namespace.
+func (e *Env) Path(name string) string {
+	path := "/apis/" + e.Group + "/v1/namespaces/" + e.Namespace + "/widgets"
+	if name != "" {
+		path += "/" + name
+	}
+	return path
+}
+
+// field reads one field of o; nil if it is not there.
+func field(o *unstructured.Unstructured, path ...string) any {
+	v, found, err := unstructured.NestedFieldNoCopy(o.Object, path...)
+	if err != nil || !found {
+		return nil
+	}
+	return v
+}

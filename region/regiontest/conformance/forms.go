@@ -1,0 +1,94 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance
+
+import (
+	"strings"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	asTable       = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
+	asPartial     = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+	asPartialList = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+)
+
+func forms() []Case {
+	return []Case{
+		{"table", "a type prints the columns of its CRD", func(e *Env) {
+			w := e.Widgets()
+			_, err := w.Create(e.Ctx, e.Widget("a", map[string]any{"size": int64(3)}), metav1.CreateOptions{})
+			require.NoError(e, err)
+			reply := e.Do("GET", e.Path(""), nil, "Accept", asTable)
+			e.Fact("kind", "meta.k8s.io/v1 Table", text(reply.Body["apiVersion"])+" "+text(reply.Body["kind"]))
+			e.Fact("columns", []string{"Name string name 0", "Size integer  0", "Color string  1", "Age date  0"}, columns(reply.Body))
+			row := reply.Body["rows"].([]any)[0].(map[string]any)
+			cells := row["cells"].([]any)
+			e.Fact("cells", []any{"a", float64(3), nil}, cells[:3])
+			e.Fact("row object", "PartialObjectMetadata", row["object"].(map[string]any)["kind"])
+			reply = e.Do("GET", e.Path("a"), nil, "Accept", asTable)
+			e.Fact("one object", 1, len(reply.Body["rows"].([]any)))
+			reply = e.Do("GET", e.Path("")+"?includeObject=None", nil, "Accept", asTable)
+			_, there := reply.Body["rows"].([]any)[0].(map[string]any)["object"]
+			e.Fact("without objects", true, !there || reply.Body["rows"].([]any)[0].(map[string]any)["object"] == nil)
+			reply = e.Do("GET", e.Path("")+"?includeObject=Object", nil, "Accept", asTable)
+			e.Fact("with objects", "Widget", reply.Body["rows"].([]any)[0].(map[string]any)["object"].(map[string]any)["kind"])
+			reply = e.Do("GET", e.Path("")+"?watch=true&timeoutSeconds=1", nil, "Accept", asTable)
+			e.Fact("watch", true, strings.HasPrefix(reply.Text, `{"type":"ADDED","object":{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{`))
+		}},
+		{"table-defaults", "without columns, a type prints name and age", func(e *Env) {
+			w := e.Widgets(func(crd map[string]any) { delete(version(crd), "additionalPrinterColumns") })
+			_, err := w.Create(e.Ctx, e.Widget("a", nil), metav1.CreateOptions{})
+			require.NoError(e, err)
+			reply := e.Do("GET", e.Path(""), nil, "Accept", asTable)
+			e.Fact("columns", []string{"Name string name 0", "Age date  0"}, columns(reply.Body))
+			reply = e.Do("GET", "/api/v1/namespaces/"+e.Namespace, nil, "Accept", asTable)
+			e.Fact("namespaces", []string{"Name string name 0", "Status string  0", "Age string  0"}, columns(reply.Body))
+		}},
+		{"partial", "metadata is served alone", func(e *Env) {
+			w := e.Widgets()
+			e.some(w, "a", "b")
+			m := e.Metadata.Resource(e.GVR()).Namespace(e.Namespace)
+			one, err := m.Get(e.Ctx, "a", metav1.GetOptions{})
+			require.NoError(e, err)
+			e.Fact("labels", map[string]string{"name": "a"}, one.Labels)
+			list, err := m.List(e.Ctx, metav1.ListOptions{LabelSelector: "name=b"})
+			require.NoError(e, err)
+			e.Fact("list", 1, len(list.Items))
+			patched, err := m.Patch(e.Ctx, "a", types.MergePatchType, []byte(`{"metadata":{"labels":{"x":"y"}}}`), metav1.PatchOptions{})
+			require.NoError(e, err)
+			e.Fact("patch", "y", patched.Labels["x"])
+			reply := e.Do("GET", e.Path("a"), nil, "Accept", asPartial)
+			_, spec := reply.Body["spec"]
+			e.Fact("kind", "meta.k8s.io/v1 PartialObjectMetadata", text(reply.Body["apiVersion"])+" "+text(reply.Body["kind"]))
+			e.Fact("no spec", false, spec)
+			reply = e.Do("GET", e.Path(""), nil, "Accept", asPartialList)
+			e.Fact("list kind", "PartialObjectMetadataList", text(reply.Body["kind"]))
+			events, err := m.Watch(e.Ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion})
+			require.NoError(e, err)
+			defer events.Stop()
+			event := <-events.ResultChan()
+			o, ok := event.Object.(*metav1.PartialObjectMetadata)
+			e.Fact("watch", true, ok && o.Name == "a")
+		}},
+	}
+}
+
+// columns are name, type, format and priority.
+func columns(table map[string]any) []string {
+	var found []string
+	definitions, _ := table["columnDefinitions"].([]any)
+	for _, d := range definitions {
+		c := d.(map[string]any)
+		priority := "0"
+		if c["priority"] != float64(0) {
+			priority = "1"
+		}
+		found = append(found, text(c["name"])+" "+text(c["type"])+" "+text(c["format"])+" "+priority)
+	}
+	return found
+}

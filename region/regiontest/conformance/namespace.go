@@ -1,0 +1,96 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance
+
+import (
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+func namespaceCases() []Case {
+	return []Case{
+		{"namespace-created", "a namespace is active, finalized by kubernetes and labelled with its name", func(e *Env) {
+			e.In(configmaps)
+			ns, err := e.Dynamic.Resource(namespaces).Get(e.Ctx, e.Namespace, metav1.GetOptions{})
+			require.NoError(e, err)
+			e.Fact("phase", "Active", field(ns, "status", "phase"))
+			e.Fact("finalizers", []any{"kubernetes"}, field(ns, "spec", "finalizers"))
+			e.Fact("label", e.Namespace, ns.GetLabels()["kubernetes.io/metadata.name"])
+			for _, name := range []string{"default", "kube-system", "kube-public", "kube-node-lease"} {
+				_, err := e.Dynamic.Resource(namespaces).Get(e.Ctx, name, metav1.GetOptions{})
+				e.Fact(name, "OK", e.Said(err))
+			}
+			err = e.Dynamic.Resource(namespaces).Delete(e.Ctx, "kube-system", metav1.DeleteOptions{})
+			e.Fact("deleting kube-system", `403 Forbidden: namespaces "kube-system" is forbidden: this namespace may not be deleted`, e.Said(err))
+		}},
+		{"namespace-terminating", "nothing new in a namespace that is being deleted", func(e *Env) {
+			w := e.Widgets()
+			o := e.Widget("held", nil)
+			o.SetFinalizers([]string{"example.org/hold"})
+			_, err := w.Create(e.Ctx, o, metav1.CreateOptions{})
+			require.NoError(e, err)
+			before, err := e.Dynamic.Resource(namespaces).Get(e.Ctx, e.Namespace, metav1.GetOptions{})
+			require.NoError(e, err)
+			reply := e.Do("DELETE", "/api/v1/namespaces/"+e.Namespace, nil)
+			e.Fact("code", 200, reply.Code)
+			e.Fact("answers with the namespace", "Namespace", reply.Body["kind"])
+			ns, err := e.Dynamic.Resource(namespaces).Get(e.Ctx, e.Namespace, metav1.GetOptions{})
+			require.NoError(e, err)
+			e.Fact("phase", "Terminating", field(ns, "status", "phase"))
+			e.Fact("deletionTimestamp", true, ns.GetDeletionTimestamp() != nil)
+			e.Fact("uid", before.GetUID(), ns.GetUID())
+			e.Until("the server knows", func() bool {
+				_, err := w.Create(e.Ctx, e.Widget("probe", nil), metav1.CreateOptions{DryRun: []string{"All"}})
+				return err != nil
+			})
+			_, err = w.Create(e.Ctx, e.Widget("new", nil), metav1.CreateOptions{})
+			e.Fact("create", `403 Forbidden: widgets.GROUP "new" is forbidden: unable to create new content in namespace NS because it is being terminated`, e.Said(err))
+			e.Fact("cause", []string{"NamespaceTerminating metadata.namespace: namespace NS is being terminated"}, e.Causes(err))
+			_, err = w.Apply(e.Ctx, "new", e.Widget("new", nil), metav1.ApplyOptions{FieldManager: "m"})
+			e.Fact("apply", "403 Forbidden", codeAndReason(err))
+			held, err := w.Get(e.Ctx, "held", metav1.GetOptions{})
+			require.NoError(e, err)
+			held.SetLabels(map[string]string{"a": "b"})
+			_, err = w.Update(e.Ctx, held, metav1.UpdateOptions{})
+			e.Fact("what is there may change", "OK", e.Said(err))
+			_ = e.Dynamic.Resource(namespaces).Delete(e.Ctx, e.Namespace, metav1.DeleteOptions{})
+			e.Release(w, "held")
+		}},
+		{"namespace-content", "the content of a deleted namespace goes where a namespace controller runs", func(e *Env) {
+			_, err := e.In(configmaps).Create(e.Ctx, configMap("a", nil), metav1.CreateOptions{})
+			require.NoError(e, err)
+			require.NoError(e, e.Dynamic.Resource(namespaces).Delete(e.Ctx, e.Namespace, metav1.DeleteOptions{}))
+			_, err = e.In(configmaps).Get(e.Ctx, "a", metav1.GetOptions{})
+			e.Fact("content right after", "OK", e.Said(err))
+		}},
+		{"namespace-finalize", "the finalize subresource ends a namespace", func(e *Env) {
+			e.In(configmaps)
+			e.hold()
+			require.NoError(e, e.Dynamic.Resource(namespaces).Delete(e.Ctx, e.Namespace, metav1.DeleteOptions{}))
+			ns, err := e.Dynamic.Resource(namespaces).Get(e.Ctx, e.Namespace, metav1.GetOptions{})
+			require.NoError(e, err)
+			ns.SetFinalizers(nil)
+			ns, err = e.Dynamic.Resource(namespaces).Update(e.Ctx, ns, metav1.UpdateOptions{})
+			require.NoError(e, err)
+			unstructured.RemoveNestedField(ns.Object, "spec", "finalizers")
+			reply := e.Do("PUT", "/api/v1/namespaces/"+e.Namespace+"/finalize", ns.Object)
+			e.Fact("code", true, reply.Code == 200 || reply.Code == 404)
+			e.Until("it is gone", func() bool {
+				_, err := e.Dynamic.Resource(namespaces).Get(e.Ctx, e.Namespace, metav1.GetOptions{})
+				return codeAndReason(err) == "404 NotFound"
+			})
+		}},
+	}
+}
+
+// hold puts a finalizer on the case's namespace.
+func (e *Env) hold() {
+	e.Helper()
+	ns, err := e.Dynamic.Resource(namespaces).Get(e.Ctx, e.Namespace, metav1.GetOptions{})
+	require.NoError(e, err)
+	ns.SetFinalizers([]string{"example.org/hold"})
+	_, err = e.Dynamic.Resource(namespaces).Update(e.Ctx, ns, metav1.UpdateOptions{})
+	require.NoError(e, err)
+}

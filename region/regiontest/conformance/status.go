@@ -1,0 +1,148 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance
+
+import (
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func statuses() []Case {
+	return []Case{
+		{"status-separate", "status and the rest are written apart", func(e *Env) {
+			w := e.Widgets()
+			made, err := w.Create(e.Ctx, e.Widget("a", map[string]any{"size": int64(1)}), metav1.CreateOptions{})
+			require.NoError(e, err)
+			o := made.DeepCopy()
+			o.Object["status"] = map[string]any{"ready": true}
+			require.NoError(e, unstructured.SetNestedField(o.Object, int64(5), "spec", "size"))
+			o.SetLabels(map[string]string{"a": "b"})
+			o.SetFinalizers([]string{"example.org/x"})
+			after, err := w.UpdateStatus(e.Ctx, o, metav1.UpdateOptions{})
+			require.NoError(e, err)
+			e.Fact("status", true, field(after, "status", "ready"))
+			e.Fact("spec stays", int64(1), field(after, "spec", "size"))
+			e.Fact("labels stay", 0, len(after.GetLabels()))
+			e.Fact("finalizers stay", 0, len(after.GetFinalizers()))
+			e.Fact("generation stays", int64(1), after.GetGeneration())
+			e.Fact("resourceVersion", true, after.GetResourceVersion() != made.GetResourceVersion())
+
+			o = after.DeepCopy()
+			o.Object["status"] = map[string]any{"ready": false}
+			require.NoError(e, unstructured.SetNestedField(o.Object, int64(6), "spec", "size"))
+			after, err = w.Update(e.Ctx, o, metav1.UpdateOptions{})
+			require.NoError(e, err)
+			e.Fact("status stays", true, field(after, "status", "ready"))
+			e.Fact("spec", int64(6), field(after, "spec", "size"))
+			o = after.DeepCopy()
+			delete(o.Object, "status")
+			after, err = w.Update(e.Ctx, o, metav1.UpdateOptions{})
+			require.NoError(e, err)
+			e.Fact("status is not removed by an update", true, field(after, "status", "ready"))
+			e.Fact("nor does that change anything", o.GetResourceVersion(), after.GetResourceVersion())
+		}},
+		{"status-stale", "the status subresource has the same preconditions", func(e *Env) {
+			w := e.Widgets()
+			made, err := w.Create(e.Ctx, e.Widget("a", nil), metav1.CreateOptions{})
+			require.NoError(e, err)
+			made.Object["status"] = map[string]any{"ready": true}
+			_, err = w.UpdateStatus(e.Ctx, made, metav1.UpdateOptions{})
+			require.NoError(e, err)
+			made.Object["status"] = map[string]any{"ready": false}
+			_, err = w.UpdateStatus(e.Ctx, made, metav1.UpdateOptions{})
+			e.Fact("stale", `409 Conflict: Operation cannot be fulfilled on widgets.GROUP "a": `+modified, e.Said(err))
+			_, err = w.Patch(e.Ctx, "a", types.MergePatchType, []byte(`{"status":{"count":-1}}`), metav1.PatchOptions{}, "status")
+			e.Fact("schema", `422 Invalid: Widget.GROUP "a" is invalid: status.count: Invalid value: -1: count in body should be greater than or equal to 0`, e.Said(err))
+			patched, err := w.Patch(e.Ctx, "a", types.MergePatchType, []byte(`{"status":{"count":3},"spec":{"size":9}}`), metav1.PatchOptions{}, "status")
+			require.NoError(e, err)
+			e.Fact("patched", int64(3), field(patched, "status", "count"))
+			e.Fact("patch leaves spec", nil, field(patched, "spec", "size"))
+			_, err = w.Patch(e.Ctx, "missing", types.MergePatchType, []byte(`{"status":{"count":3}}`), metav1.PatchOptions{}, "status")
+			e.Fact("missing", `404 NotFound: widgets.GROUP "missing" not found`, e.Said(err))
+			got, err := w.Get(e.Ctx, "a", metav1.GetOptions{}, "status")
+			require.NoError(e, err)
+			e.Fact("readable", patched.Object, got.Object)
+		}},
+		{"status-builtin", "a Deployment's status is written apart too", func(e *Env) {
+			d := e.In(deployments)
+			o := deployment("a")
+			o.Object["status"] = map[string]any{"replicas": int64(3)}
+			made, err := d.Create(e.Ctx, o, metav1.CreateOptions{})
+			require.NoError(e, err)
+			e.Fact("dropped at creation", map[string]any{}, field(made, "status"))
+			made.Object["status"] = map[string]any{"replicas": int64(2), "observedGeneration": int64(1)}
+			require.NoError(e, unstructured.SetNestedField(made.Object, int64(9), "spec", "replicas"))
+			after, err := d.UpdateStatus(e.Ctx, made, metav1.UpdateOptions{})
+			require.NoError(e, err)
+			e.Fact("status", int64(2), field(after, "status", "replicas"))
+			e.Fact("spec", int64(1), field(after, "spec", "replicas"))
+			e.Fact("generation", int64(1), after.GetGeneration())
+		}},
+	}
+}
+
+func generations() []Case {
+	return []Case{
+		{"generation", "metadata.generation counts changes of the spec only", func(e *Env) {
+			w := e.Widgets()
+			_, err := w.Create(e.Ctx, e.Widget("a", map[string]any{"size": int64(1)}), metav1.CreateOptions{})
+			require.NoError(e, err)
+			for _, step := range []struct {
+				what, patch, subresource string
+				want                     int64
+			}{
+				{"labels", `{"metadata":{"labels":{"a":"b"}}}`, "", 1},
+				{"annotations", `{"metadata":{"annotations":{"a":"b"}}}`, "", 1},
+				{"finalizers", `{"metadata":{"finalizers":["example.org/x"]}}`, "", 1},
+				{"status", `{"status":{"ready":true}}`, "status", 1},
+				{"spec", `{"spec":{"size":2}}`, "", 2},
+				{"nothing", `{"spec":{"size":2}}`, "", 2},
+				{"spec again", `{"spec":{"size":null}}`, "", 3},
+			} {
+				var sub []string
+				if step.subresource != "" {
+					sub = []string{step.subresource}
+				}
+				after, err := w.Patch(e.Ctx, "a", types.MergePatchType, []byte(step.patch), metav1.PatchOptions{}, sub...)
+				require.NoError(e, err)
+				e.Fact(step.what, step.want, after.GetGeneration())
+			}
+			e.Release(w, "a")
+		}},
+		{"generation-builtin", "Deployments count, ConfigMaps do not", func(e *Env) {
+			d := e.In(deployments)
+			made, err := d.Create(e.Ctx, deployment("a"), metav1.CreateOptions{})
+			require.NoError(e, err)
+			e.Fact("created", int64(1), made.GetGeneration())
+			after, err := d.Patch(e.Ctx, "a", types.StrategicMergePatchType, []byte(`{"spec":{"replicas":3}}`), metav1.PatchOptions{})
+			require.NoError(e, err)
+			e.Fact("spec", int64(2), after.GetGeneration())
+			after, err = d.Patch(e.Ctx, "a", types.StrategicMergePatchType, []byte(`{"metadata":{"labels":{"x":"y"}}}`), metav1.PatchOptions{})
+			require.NoError(e, err)
+			e.Fact("labels", int64(2), after.GetGeneration())
+			cm, err := e.In(configmaps).Create(e.Ctx, configMap("a", nil), metav1.CreateOptions{})
+			require.NoError(e, err)
+			e.Fact("ConfigMap", nil, field(cm, "metadata", "generation"))
+		}},
+	}
+}
+
+func deployment(name string) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{Object: parse(`
+apiVersion: apps/v1
+kind: Deployment
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: x}}
+  template:
+    metadata: {labels: {app: x}}
+    spec:
+      containers:
+      - {name: main, image: example.org/app:1}
+`)}
+	o.SetName(name)
+	return o
+}
