@@ -5,9 +5,9 @@ package protocol
 
 // deep are the configurations that take minutes.
 var deep = []config{
-	{name: "two adds, sweep, timeout, crash", peers: 2, sweepers: 1, timeouts: 1, crashes: 1,
+	{name: "two adds, timeout, crash", peers: 2, timeouts: 1, crashes: 1,
 		plans: []plan{add("x", "a", 1, "p"), add("y", "b", 2, "q")}},
-	{name: "two adds, one target, sweep, timeout, crash", peers: 2, sweepers: 1, timeouts: 1, crashes: 1,
+	{name: "two adds, one target, sweep, timeout", peers: 2, sweepers: 1, timeouts: 1,
 		plans: []plan{add("x", "a", 1, "p"), add("y", "a", 2, "q")}},
 	{name: "two adds, two timeouts, an expiry", peers: 2, timeouts: 2, expiries: 1,
 		plans: []plan{add("x", "a", 1, "p"), add("y", "b", 2, "q")}},

@@ -24,6 +24,7 @@ type exploration struct {
 	rests map[uint64]string // what settling came to, by what was settled
 	k     keyer
 	limit int
+	every int // of how many states one is let run on to its end; 0: none
 
 	states, transitions, quiet int
 	cut                        bool
@@ -54,7 +55,7 @@ func (e *exploration) explore() string {
 					return e.trace(f.at, s)
 				}
 			}
-			if f.at%64 == 0 {
+			if e.every > 0 && f.at%int32(e.every) == 0 {
 				if s := f.w.complete(); s != "" {
 					return e.trace(f.at, s)
 				}

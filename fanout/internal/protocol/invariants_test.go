@@ -4,6 +4,7 @@
 package protocol
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -214,7 +215,7 @@ func (w *world) settle() string {
 			break
 		}
 		if round > 8 {
-			return "sweeps find no end"
+			return cmp.Or(w.settled(), "sweeps find no end")
 		}
 	}
 	return w.settled()

@@ -72,7 +72,7 @@ func TestExploreDeep(t *testing.T) {
 
 func explore(t *testing.T, cfg config) {
 	t.Helper()
-	e := exploration{cfg: cfg}
+	e := exploration{cfg: cfg, every: 32}
 	begun := time.Now()
 	if trace := e.explore(); trace != "" {
 		t.Fatal(trace)

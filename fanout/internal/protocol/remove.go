@@ -100,7 +100,14 @@ func (m *Machine) afterListing() {
 	}
 }
 
+// mark goes on to the commit. A recovered removal may have sent it already: the
+// log says so, and only the primary tells.
 func (m *Machine) mark() {
+	if m.Unsure {
+		m.enter(committing)
+		m.spawn(jobMark, m.Record.Primary.Peer)
+		return
+	}
 	m.Record.Committing = true
 	m.enter(advancing)
 	m.spawn(jobAdvance, "")

@@ -22,6 +22,8 @@ type store struct {
 	cells []cell
 	uids  int
 	rvs   int
+
+	blind, named bool // see mutant
 }
 
 func (s store) clone() store {
@@ -97,6 +99,12 @@ func (s *store) create(at *cell, c Command) (Reply, string) {
 	o.UID = "u" + strconv.Itoa(s.uids)
 	o.RV = s.rv()
 	o.Terminating, o.Foreign = false, false
+	if s.blind {
+		broken = ""
+	}
+	if s.named && o.Claim.Primary {
+		o.UID = "u-" + o.Claim.Operation
+	}
 	at.obj = &o
 	return Reply{Class: Applied, Code: OK, Object: o}, broken
 }
@@ -137,7 +145,7 @@ func (s *store) delete(at *cell, c Command) (Reply, string) {
 	var broken string
 	old := *at.obj
 	switch {
-	case c.UID == "" || c.RV == "":
+	case (c.UID == "" || c.RV == "") && !s.blind:
 		broken = "I5: a delete without preconditions"
 	case !old.Claimed:
 		broken = "I9: a person's object is deleted"

@@ -43,8 +43,10 @@ type mutant struct {
 	command func(w *world, p *proc, c Command) Command
 	reply   func(w *world, p *proc, c Command, r Reply) Reply
 	over    func(w *world, p *proc)
-	handled func(w *world, p *proc)
+	handled func(p *proc, cmds []Command) []Command
 	stale   bool // sweeps read the primary's peer before what they judge
+	blind   bool // a violation is what it leads to, not the broken rule itself
+	named   bool // a primary's UID is known before it exists
 }
 
 // proc is a coordinator, or a sweep.
@@ -131,6 +133,7 @@ func newWorld(cfg *config) *world {
 		}
 		w.procs = append(w.procs, &proc{op: op})
 	}
+	w.store.blind, w.store.named = cfg.mutant.blind, cfg.mutant.named
 	for range cfg.sweepers {
 		w.procs = append(w.procs, &proc{sweep: true})
 	}
@@ -225,6 +228,9 @@ func (w *world) run(i int, cmds []Command) {
 
 // local says whether a command is answered at once.
 func (w *world) local(p *proc, c Command) bool {
+	if c.Strand < p.m.Earlier {
+		return c.Verb == Sleep
+	}
 	switch c.Verb {
 	case Read, Create, Put, Delete:
 		return false
@@ -232,22 +238,24 @@ func (w *world) local(p *proc, c Command) bool {
 		// A sleep that only delays the strand's next request adds nothing: that
 		// request may be late by itself. A heartbeat competes with the phase,
 		// and one who waits for another would run for ever.
-		s := p.m.Strands[c.Strand-p.m.Earlier]
+		s := p.strand(c)
 		return s.Job != jobBeat && s.Step != "wait"
 	}
 	return true
 }
 
+// strand returns the one that sent c.
+func (p *proc) strand(c Command) *Strand { return &p.m.Strands[c.Strand-p.m.Earlier] }
+
 func (w *world) handle(i int, c Command, r Reply) []Command {
 	p := w.procs[i]
-	r.Strand, r.Seq = c.Strand, c.Seq
-	if w.cfg.mutant.reply != nil {
+	if w.cfg.mutant.reply != nil && c.Strand >= p.m.Earlier {
 		r = w.cfg.mutant.reply(w, p, c, r)
 	}
+	r.Strand, r.Seq = c.Strand, c.Seq
 	cmds := p.m.Handle(r)
 	if w.cfg.mutant.handled != nil {
-		w.cfg.mutant.handled(w, p)
-		cmds = append(cmds, p.m.take()...)
+		cmds = w.cfg.mutant.handled(p, cmds)
 	}
 	return cmds
 }
@@ -328,12 +336,12 @@ func (w *world) carry(m message) Reply {
 			w.fault("a reservation is activated in " + m.cmd.Peer)
 		}
 	case Put, Delete:
-		if m.cmd.UID == "" || m.cmd.RV == "" {
+		if (m.cmd.UID == "" || m.cmd.RV == "") && !w.cfg.mutant.blind {
 			w.fault("I5: a write without preconditions")
 		}
 	}
 	if p := w.procs[m.proc]; p.seen != nil && m.cmd.Verb == Read && !m.orphan {
-		if s := p.m.Strands[m.cmd.Strand-p.m.Earlier]; s.Step == "primary" || s.Step == "rival" {
+		if s := p.strand(m.cmd); s.Step == "primary" || s.Step == "rival" {
 			old := store{cells: p.seen}
 			r, _ := old.apply(w.cfg.mode, m.cmd)
 			return r
