@@ -5,6 +5,7 @@ package command
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -54,6 +55,9 @@ func (s *session) writeAccount(verb, short string, do write) *cobra.Command {
 				op, err := do(c, ctx, obj, fanout.AddOptions{
 					Target: region.PeerName(target), IdempotencyKey: opts.key, Unreachable: mode,
 				})
+				if is(err, fanout.ErrNotFound) {
+					return badInput(fmt.Sprintf("add it first: %q", s.program+" account add -f "+file), "%w", err)
+				}
 				if err != nil {
 					return err
 				}

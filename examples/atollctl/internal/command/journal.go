@@ -11,6 +11,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/atoll-dev/atoll/account"
 	"github.com/atoll-dev/atoll/fanout"
@@ -78,7 +79,7 @@ func (s *session) observe(ctx context.Context, f func(*fanout.Coordinator) error
 }
 
 func (s *session) with(log wal.Log, f func(*fanout.Coordinator) error) error {
-	opts := fanout.Options{Kinds: account.Kinds()}
+	opts := fanout.Options{Kinds: account.Kinds(), Cleanup: s.cleanup}
 	if s.verbose {
 		opts.Observer = &fanout.Observer{Step: s.step}
 	}
@@ -98,7 +99,7 @@ func (s *session) step(_ context.Context, e fanout.StepEvent) {
 	if place == "" {
 		place = "log"
 	}
-	line := fmt.Sprintf("step: %s %s %s %s: %s", place, e.Verb, e.Kind.Kind, e.Key.String(), or(e.Code))
+	line := fmt.Sprintf("step: %s %s %s %s: %s", place, e.Verb, e.Kind.Kind, strings.TrimPrefix(e.Key.String(), "/"), or(e.Code))
 	if e.Err != nil {
 		line += ": " + oneLine(e.Err)
 	}

@@ -56,6 +56,7 @@ type session struct {
 	program     string // as the user calls it
 	getenv      func(string) string
 	now         func() time.Time
+	cleanup     time.Duration // of the Coordinator; zero: its own
 
 	kubeconfigs []string
 	config      string

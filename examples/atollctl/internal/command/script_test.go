@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/atoll-dev/atoll/region/regiontest"
+	"github.com/atoll-dev/atoll/wal"
 )
 
 var update = flag.Bool("update", false, "write the expected output of scripts anew")
@@ -33,9 +34,13 @@ var update = flag.Bool("update", false, "write the expected output of scripts an
 //	                       writes peers.yaml
 //	bare NAME...           the same without CRDs
 //	atollctl ARG...        runs atollctl, which must exit 0
+//	plugin ARG...          runs it as kubectl-atoll
 //	exits CODE ARG...      runs atollctl, which must exit with CODE
 //	pipe FILE ARG...       runs atollctl with the file as its standard input
 //	cut NAME, join NAME    makes a server unreachable, and reachable again
+//	lock FILE              keeps a log open until the end of the script
+//	truncate FILE          cuts a file to a sixteenth of its length
+//	heal NAME              ends the faults of a server
 //	fault NAME VERB RESOURCE CODE|drop-request|drop-reply|hang [times]
 //	                       lets requests fail
 //	deny NAME VERB RESOURCE  takes a right away
@@ -59,6 +64,12 @@ func TestScripts(t *testing.T) {
 			"ring":     func(ts *testscript.TestScript, _ bool, args []string) { start(ts, args, true) },
 			"bare":     func(ts *testscript.TestScript, _ bool, args []string) { start(ts, args, false) },
 			"atollctl": func(ts *testscript.TestScript, _ bool, args []string) { runScript(ts, exitDone, "", args) },
+			"plugin": func(ts *testscript.TestScript, _ bool, args []string) {
+				s := &session{in: strings.NewReader(""), out: ts.Stdout(), errOut: ts.Stderr(), getenv: ts.Getenv, now: time.Now}
+				if code := s.execute(context.Background(), append([]string{"/usr/bin/kubectl-atoll"}, args...)); code != exitDone {
+					ts.Fatalf("exit code %d", code)
+				}
+			},
 			"pipe": func(ts *testscript.TestScript, _ bool, args []string) {
 				runScript(ts, exitDone, ts.ReadFile(args[0]), args[1:])
 			},
@@ -69,7 +80,19 @@ func TestScripts(t *testing.T) {
 			},
 			"cut":   func(ts *testscript.TestScript, _ bool, args []string) { serverOf(ts, args[0]).Partition(true) },
 			"join":  func(ts *testscript.TestScript, _ bool, args []string) { serverOf(ts, args[0]).Partition(false) },
+			"heal":  func(ts *testscript.TestScript, _ bool, args []string) { serverOf(ts, args[0]).Reset() },
 			"fault": fault,
+			"truncate": func(ts *testscript.TestScript, _ bool, args []string) {
+				path := ts.MkAbs(args[0])
+				info, err := os.Stat(path)
+				ts.Check(err)
+				ts.Check(os.Truncate(path, info.Size()/16))
+			},
+			"lock": func(ts *testscript.TestScript, _ bool, args []string) {
+				file, err := wal.Open(ts.MkAbs(args[0]), wal.Options{})
+				ts.Check(err)
+				ts.Defer(func() { _ = file.Close() })
+			},
 			"deny": func(ts *testscript.TestScript, _ bool, args []string) {
 				serverOf(ts, args[0]).deny(args[1], schema.ParseGroupResource(args[2]))
 			},
@@ -113,7 +136,7 @@ func runScript(ts *testscript.TestScript, want int, in string, args []string) {
 	var out, errOut bytes.Buffer
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	s := &session{in: strings.NewReader(in), out: &out, errOut: &errOut, getenv: ts.Getenv, now: time.Now}
+	s := &session{in: strings.NewReader(in), out: &out, errOut: &errOut, getenv: ts.Getenv, now: time.Now, cleanup: time.Second}
 	code := s.execute(ctx, append(line, args...))
 	_, err := ts.Stdout().Write(normal(ts, out.Bytes()))
 	ts.Check(err)

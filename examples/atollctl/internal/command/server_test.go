@@ -5,6 +5,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -33,6 +34,7 @@ type server struct {
 	denied  []right
 	allowed []right
 	used    map[right]bool
+	killer  *killer // of the process that makes the requests, if there is one
 }
 
 // right is a verb on a resource, with its subresource if there is one.
@@ -88,6 +90,9 @@ func (s *server) authorize(r regiontest.Request) error {
 	if r.Subresource != "" {
 		asked.resource.Resource += "/" + r.Subresource
 	}
+	if !s.mayWrite(r.Verb) {
+		return errors.New("its sender was killed")
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if slices.Contains(s.denied, asked) || !slices.Contains(s.allowed, asked) {
@@ -95,6 +100,20 @@ func (s *server) authorize(r regiontest.Request) error {
 	}
 	s.used[asked] = true
 	return nil
+}
+
+// watch lets k see all writes from now on.
+func (s *server) watch(k *killer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.killer = k
+}
+
+func (s *server) mayWrite(verb string) bool {
+	s.mu.Lock()
+	k := s.killer
+	s.mu.Unlock()
+	return k == nil || verb == "get" || verb == "list" || k.write()
 }
 
 func (s *server) deny(verb string, resource schema.GroupResource) {
@@ -106,7 +125,7 @@ func (s *server) deny(verb string, resource schema.GroupResource) {
 // get reads a path such as apis/kubecarrier.io/v1alpha1/namespaces/acme/serviceclusters/db.
 func (s *server) get(path string) (text []byte, code int) {
 	w := httptest.NewRecorder()
-	r := httptest.NewRequest(http.MethodGet, "/"+path, http.NoBody)
+	r := httptest.NewRequestWithContext(context.Background(), http.MethodGet, "/"+path, http.NoBody)
 	s.ServeHTTP(w, r)
 	return w.Body.Bytes(), w.Code
 }

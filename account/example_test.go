@@ -1,0 +1,100 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package account_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/atoll-dev/atoll/account"
+	"github.com/atoll-dev/atoll/config"
+	"github.com/atoll-dev/atoll/fanout"
+	"github.com/atoll-dev/atoll/region/regiontest"
+	"github.com/atoll-dev/atoll/wal"
+)
+
+// An Account is added to all peers, each of which then has its namespace.
+func ExampleKinds() {
+	if err := addAccount(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// operation: Done
+	// eu: namespace acme of account acme
+	// us: namespace acme of account acme
+}
+
+func addAccount(ctx context.Context) error {
+	ring := regiontest.NewRing("eu", "us")
+	defer ring.Close()
+	crds, err := config.TypedCRDs()
+	if err != nil {
+		return err
+	}
+	if err := ring.AddCRDs(crds...); err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "atoll")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	journal, err := wal.Open(filepath.Join(dir, "operations.db"), wal.Options{})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = journal.Close() }()
+
+	ops, err := fanout.New(ring, journal, fanout.Options{Kinds: account.Kinds()})
+	if err != nil {
+		return err
+	}
+	if err := ops.InitPeers(ctx); err != nil {
+		return err
+	}
+	acme := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "catalog.kubecarrier.io/v1alpha1", "kind": "Account",
+		"metadata": map[string]any{"name": "acme"},
+		"spec":     map[string]any{"roles": []any{"Tenant"}},
+	}}
+	op, err := ops.Add(ctx, acme, fanout.AddOptions{})
+	if err != nil {
+		return err
+	}
+	fmt.Println("operation:", op.State)
+	for peer := range ring.Snapshot().Peers() {
+		conn, err := ring.Conn(peer.Name)
+		if err != nil {
+			return err
+		}
+		namespaces := conn.Dynamic().Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"})
+		ns, err := namespaces.Get(ctx, "acme", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		fmt.Printf("%s: namespace %s of account %s\n", peer.Name, ns.GetName(), ns.GetLabels()[account.Label])
+	}
+	return nil
+}
+
+func ExampleKind() {
+	kind := account.Kind()
+	fmt.Println(kind.GroupKind(), "exists", kind.Mode)
+	// Output: Account.catalog.kubecarrier.io exists Everywhere
+}
+
+func ExampleValidateName() {
+	fmt.Println(account.ValidateName("acme"))
+	fmt.Println(account.ValidateName("acme.corp") != nil)
+	// Output:
+	// <nil>
+	// true
+}
