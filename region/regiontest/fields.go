@@ -99,7 +99,11 @@ func (c *call) track(live, next object) (object, error) {
 	if err != nil {
 		return nil, err
 	}
-	tracked := manager.UpdateNoErrors(&unstructured.Unstructured{Object: live}, &unstructured.Unstructured{Object: next}, c.manager())
+	tracked, err := manager.Update(&unstructured.Unstructured{Object: live}, &unstructured.Unstructured{Object: next}, c.manager())
+	if err != nil { // an object that does not fit its schema, which validation is about to say
+		delete(metadataOf(next), "managedFields")
+		return next, nil
+	}
 	return contentOf(tracked, next), nil
 }
 

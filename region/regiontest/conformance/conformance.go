@@ -43,7 +43,7 @@ func Cases() []Case {
 	var all []Case
 	for _, group := range [][]Case{
 		creation(), updates(), deletion(), statuses(), generations(), patches(), applies(), managers(), definitions(), schemas(), rules(),
-		lists(), pages(), watches(), watchLists(), forms(), namespaceCases(), builtins(), discoveries(), dryRuns(), compactions(),
+		lists(), pages(), watches(), watchLists(), forms(), namespaceCases(), builtins(), users(), discoveries(), dryRuns(), compactions(),
 	} {
 		all = append(all, group...)
 	}
@@ -85,7 +85,7 @@ func RunCompacting(t *testing.T, config *rest.Config, kind Kind, compact func(ct
 			})
 		}
 	})
-	if kind == Memory && !t.Failed() && compact != nil {
+	if kind == Memory && !t.Failed() {
 		for _, d := range Differences() {
 			if !used[d.Case+"/"+d.Fact] {
 				t.Errorf("declared difference %s, %q: no case states that fact", d.Case, d.Fact)

@@ -1,0 +1,75 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package regiontest_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/atoll-dev/atoll/region/regiontest"
+)
+
+func TestImpersonationIsRecordedAndAuthorized(t *testing.T) {
+	s := regiontest.NewServer(regiontest.Options{
+		Tokens: map[string]regiontest.User{"lib": {Name: "library"}},
+		Authorize: func(r regiontest.Request) error {
+			if r.User.Name == "library" && r.Verb == "impersonate" && r.Name == "alice" {
+				return nil
+			}
+			if r.User.Name == "alice" && r.Verb == "get" {
+				return nil
+			}
+			return errors.New("")
+		},
+	})
+	defer s.Close()
+	as := func(token string, who rest.ImpersonationConfig) error {
+		config := s.Config()
+		config.BearerToken, config.Impersonate = token, who
+		client, err := dynamic.NewForConfig(config)
+		require.NoError(t, err)
+		_, err = client.Resource(namespaces).Get(t.Context(), "default", metav1.GetOptions{})
+		return err
+	}
+	require.NoError(t, as("lib", rest.ImpersonationConfig{UserName: "alice", UID: "7", Groups: []string{"dev"}, Extra: map[string][]string{"Example.org/Scope": {"a", "b"}}}))
+	got := s.Requests()[0]
+	require.Equal(t, "library", got.Impersonator.Name)
+	require.Equal(t, regiontest.User{
+		Name: "alice", UID: "7", Groups: []string{"dev", "system:authenticated"}, Extra: map[string][]string{"example.org/scope": {"a", "b"}},
+	}, got.User)
+	require.Equal(t, 200, got.Code)
+
+	require.EqualError(t, as("lib", rest.ImpersonationConfig{}), `namespaces "default" is forbidden: User "library" cannot get resource "namespaces" in API group "" in the namespace "default"`)
+	require.EqualError(t, as("lib", rest.ImpersonationConfig{UserName: "bob"}), `users "bob" is forbidden: User "library" cannot impersonate resource "users" in API group "" at the cluster scope`)
+	require.True(t, apierrors.IsUnauthorized(as("stolen", rest.ImpersonationConfig{})))
+	require.True(t, apierrors.IsForbidden(as("", rest.ImpersonationConfig{})), "anonymous")
+}
+
+func TestAClientCertificateComesBeforeAToken(t *testing.T) {
+	s := regiontest.NewServer(regiontest.Options{Tokens: map[string]regiontest.User{"alice": {Name: "alice"}}})
+	defer s.Close()
+	kubeconfig, err := s.Listen(t.Context())
+	require.NoError(t, err)
+	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
+	require.NoError(t, err)
+	config.BearerToken = "alice"
+	client, err := dynamic.NewForConfig(config)
+	require.NoError(t, err)
+	_, err = client.Resource(namespaces).List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	config.CertData, config.KeyData = nil, nil
+	client, err = dynamic.NewForConfig(config)
+	require.NoError(t, err)
+	_, err = client.Resource(namespaces).List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	require.Equal(t, "system:admin", s.Requests()[0].User.Name)
+	require.Equal(t, "alice", s.Requests()[1].User.Name)
+}
