@@ -10,8 +10,6 @@
 //   - fanout: one change to all peers, with at most one owner of a name
 //   - account: Accounts, the same in every peer
 //   - router: which peer serves a region, and clients that go there as a given caller
-//   - syncer: objects of one API server kept in step with another
-//   - splitter: one object divided over several clusters, and its status folded back
 //   - config: the CustomResourceDefinitions of all types, and how to install them
 //   - region/regiontest, wal/waltest: what programs that use these are tested with
 //

@@ -27,6 +27,21 @@ func TestReadmeProgram(t *testing.T) {
 	require.Contains(t, string(readme), "```go\nfunc tenancy"+body+"\n}\n```\n", "README.md must show tenancy of example_test.go, as it is")
 }
 
+var row = regexp.MustCompile(`(?m)^\| .*\]\(([a-z/]+)\)`)
+
+// The packages that README.md lists have code.
+func TestReadmePackages(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	rows := row.FindAllStringSubmatch(string(readme), -1)
+	require.NotEmpty(t, rows)
+	for _, m := range rows {
+		sources, err := filepath.Glob(filepath.Join(m[1], "*.go"))
+		require.NoError(t, err)
+		require.NotEmpty(t, sources, "README.md lists %s", m[1])
+	}
+}
+
 var code = regexp.MustCompile("(?s)```.*?```")
 
 var link = regexp.MustCompile(`\]\(([^)#\s]+)(#[^)]*)?\)`)
