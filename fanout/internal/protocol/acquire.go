@@ -82,7 +82,7 @@ func (m *Machine) stepAcquire(i int, r Reply) {
 // up when the attempt cannot be made.
 func (m *Machine) takeover(i int, r Reply) {
 	switch {
-	case r.Code == Denied:
+	case r.Code == Denied, r.Code == NoSuchPeer:
 		m.fail(i, Refused)
 	case r.Code != Unavailable:
 		m.send(i, "read", Command{Verb: Read, Peer: m.Strands[i].Peer})

@@ -16,6 +16,7 @@ const (
 	actDeliver
 	actTimeout
 	actUnsent
+	actDeny
 	actCrash
 	actRecover
 	actDouble
@@ -83,6 +84,9 @@ func (w *world) enabled() []action {
 		}
 		if w.unsent > 0 && !m.applied {
 			add(actUnsent, k, 0)
+		}
+		if w.denials > 0 && !m.applied && m.cmd.remote() {
+			add(actDeny, k, 0)
 		}
 		if w.duplicates > 0 && m.cmd.Verb == Create && !m.applied {
 			add(actDouble, k, 0)
@@ -153,6 +157,12 @@ func (w *world) do(a action) {
 		w.net = slices.Delete(w.net, i, i+1)
 		w.own(m.proc)
 		w.run(m.proc, w.handle(m.proc, m.cmd, refused(Unavailable)))
+	case actDeny:
+		w.denials--
+		m := w.net[i]
+		w.net = slices.Delete(w.net, i, i+1)
+		w.own(m.proc)
+		w.run(m.proc, w.handle(m.proc, m.cmd, refused(Denied)))
 	case actDouble:
 		w.duplicates--
 		m := w.net[i]
@@ -304,6 +314,8 @@ func (w *world) describe(a action) string {
 		return "no answer for " + onWay()
 	case actUnsent:
 		return "not sent: " + onWay()
+	case actDeny:
+		return "denied: " + onWay()
 	case actDouble:
 		return "sent twice: " + onWay()
 	case actCrash:

@@ -119,7 +119,7 @@ func (w *world) complete() string {
 		w.own(i)
 	}
 	w.alone = true
-	w.crashes, w.timeouts, w.unsent, w.expiries = 0, 0, 0, 0
+	w.crashes, w.timeouts, w.unsent, w.denials, w.expiries = 0, 0, 0, 0, 0
 	for i := range w.store.cells {
 		w.unhold(i)
 	}

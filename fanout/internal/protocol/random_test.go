@@ -44,6 +44,7 @@ func draw(r *rand.Rand) config {
 	some := func(n int) int { return max(0, r.IntN(2*n+1)-n) }
 	cfg.sweepers = 1 + r.IntN(2)
 	cfg.timeouts, cfg.unsent, cfg.crashes, cfg.duplicates = some(4), some(3), some(3), some(2)
+	cfg.denials = some(2)
 	cfg.expiries, cfg.bumps, cfg.deletes, cfg.foreign = some(2), some(2), some(2), some(2)
 	return cfg
 }

@@ -232,9 +232,11 @@ func (m *Machine) stepEmpty(i int, r Reply) {
 // believed: what counts is what is read afterwards.
 func (m *Machine) deleted(i int, r Reply) {
 	switch {
-	case r.Code != Denied && r.Code != Unavailable:
+	case r.Code == Denied, r.Code == NoSuchPeer:
+		m.unconfirmed(i)
+	case r.Code != Unavailable:
 		m.send(i, "read", Command{Verb: Read, Peer: m.Strands[i].Peer})
-	case r.Code == Denied || !m.again(i, "reread"):
+	case !m.again(i, "reread"):
 		m.unconfirmed(i)
 	}
 }

@@ -68,9 +68,11 @@ func (m *Machine) stepJudge(i int, r Reply) {
 		switch {
 		case s.Step == "remove" && r.Class == Applied:
 			m.finish(i)
-		case r.Code != Denied && r.Code != Unavailable:
+		case r.Code == Denied, r.Code == NoSuchPeer:
+			m.unconfirmed(i)
+		case r.Code != Unavailable:
 			m.send(i, "met", Command{Verb: Read, Peer: s.Peer})
-		case r.Code == Denied || !m.again(i, "reread"):
+		case !m.again(i, "reread"):
 			m.unconfirmed(i)
 		}
 	}

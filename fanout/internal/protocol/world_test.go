@@ -28,8 +28,8 @@ type config struct {
 	person    int    // 1 + the peer in which a person's object stands; 0: none
 
 	// What may go wrong, and how often.
-	timeouts, unsent, crashes, duplicates, expiries int
-	bumps, deletes, foreign, beats                  int
+	timeouts, unsent, denials, crashes, duplicates, expiries int
+	bumps, deletes, foreign, beats                           int
 
 	lease      int
 	exactlyOne bool // of the adds exactly one content must come into effect
@@ -44,9 +44,10 @@ type mutant struct {
 	reply   func(w *world, p *proc, c Command, r Reply) Reply
 	over    func(w *world, p *proc)
 	handled func(p *proc, cmds []Command) []Command
-	stale   bool // sweeps read the primary's peer before what they judge
-	blind   bool // a violation is what it leads to, not the broken rule itself
-	named   bool // a primary's UID is known before it exists
+	stale   bool                          // sweeps read the primary's peer before what they judge
+	answer  func(c Command) (Reply, bool) // instead of the peer
+	blind   bool                          // a violation is what it leads to, not the broken rule itself
+	named   bool                          // a primary's UID is known before it exists
 }
 
 // proc is a coordinator, or a sweep.
@@ -92,8 +93,8 @@ type world struct {
 	procs []*proc
 	net   []message
 
-	timeouts, unsent, crashes, duplicates, expiries int
-	bumps, deletes, foreign, beats                  int
+	timeouts, unsent, denials, crashes, duplicates, expiries int
+	bumps, deletes, foreign, beats                           int
 
 	committed []string // operations whose commit was applied
 	denied    []string // operations that were said to have been aborted
@@ -105,7 +106,7 @@ type world struct {
 
 func newWorld(cfg *config) *world {
 	w := &world{
-		cfg: cfg, timeouts: cfg.timeouts, unsent: cfg.unsent, crashes: cfg.crashes, duplicates: cfg.duplicates,
+		cfg: cfg, timeouts: cfg.timeouts, denials: cfg.denials, unsent: cfg.unsent, crashes: cfg.crashes, duplicates: cfg.duplicates,
 		expiries: cfg.expiries, bumps: cfg.bumps, deletes: cfg.deletes, foreign: cfg.foreign, beats: cfg.beats,
 	}
 	var members []Member
@@ -327,6 +328,11 @@ func (w *world) log(p *proc, v Verb, record Record) {
 
 // carry applies a message and takes note of what it committed.
 func (w *world) carry(m message) Reply {
+	if w.cfg.mutant.answer != nil {
+		if r, ok := w.cfg.mutant.answer(m.cmd); ok {
+			return r
+		}
+	}
 	switch m.cmd.Verb {
 	case Begin, Advance, Forget:
 		p := w.procs[m.proc]
