@@ -5,6 +5,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -55,11 +56,15 @@ func (s *session) unread(err error) error {
 	if err == nil {
 		return nil
 	}
+	doubt := &problem{code: exitDoubt, remedy: "what is printed is all that the other peers hold", err: err}
+	if _, ok := errors.AsType[*region.PartialError](err); !ok {
+		return doubt
+	}
 	var remedies []string
 	for member := range members(err) {
 		remedy, ok := s.input(member)
 		if !ok {
-			return &problem{code: exitDoubt, remedy: "what is printed is all that the other peers hold", err: err}
+			return doubt
 		}
 		if remedy != "" && !slices.Contains(remedies, remedy) {
 			remedies = append(remedies, remedy)

@@ -138,6 +138,13 @@ func runScript(ts *testscript.TestScript, want int, in string, args []string) {
 	defer cancel()
 	s := &session{in: strings.NewReader(in), out: &out, errOut: &errOut, getenv: ts.Getenv, now: time.Now, cleanup: time.Second}
 	code := s.execute(ctx, append(line, args...))
+	for name, s := range ringOf(ts).servers {
+		for _, secret := range s.secrets {
+			if bytes.Contains(out.Bytes(), secret) || bytes.Contains(errOut.Bytes(), secret) {
+				ts.Fatalf("a secret of %s was printed", name)
+			}
+		}
+	}
 	_, err := ts.Stdout().Write(normal(ts, out.Bytes()))
 	ts.Check(err)
 	_, err = ts.Stderr().Write(normal(ts, errOut.Bytes()))

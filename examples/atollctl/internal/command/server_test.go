@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"regexp"
 	"slices"
 	"sync"
 
@@ -29,6 +30,7 @@ var needed = []string{"accounts.catalog.kubecarrier.io", "serviceclusters.kubeca
 type server struct {
 	*regiontest.Server
 	kubeconfig []byte
+	secrets    [][]byte // that stand in it
 
 	mu      sync.Mutex
 	denied  []right
@@ -62,6 +64,12 @@ func newServer(deferred func(func()), check func(error), name string, crds bool)
 	var err error
 	s.kubeconfig, err = s.Listen(ctx)
 	check(err)
+	for _, match := range regexp.MustCompile(`(?:token|client-key-data): (\S+)`).FindAllSubmatch(s.kubeconfig, -1) {
+		s.secrets = append(s.secrets, match[1])
+	}
+	if len(s.secrets) == 0 {
+		check(errors.New("the kubeconfig holds no secret"))
+	}
 	return s
 }
 
