@@ -3,6 +3,8 @@
 
 package protocol
 
+import "slices"
+
 // claim is the object that reserves the name in peer.
 func (m *Machine) claim(peer string) Object {
 	o := Object{
@@ -59,12 +61,15 @@ func (m *Machine) stepAcquire(i int, r Reply) {
 	case "judge":
 		m.judged(i, judge(m.Op.Mode, s.X, r), r.Object)
 	case "stray":
-		if r.Code != OK {
+		v := judgeStray(m.Op.Mode, s.X, r)
+		if at := s.X.Of(m.Op.Mode).Peer; v == undecidable && !slices.Contains(m.Op.Peers, at) {
+			if m.Result.Reason == "" {
+				m.Result.Reason, m.Result.Peer = UnknownOwner, at
+			}
 			m.fail(i, UnknownOwner)
-			m.Result.Peer = s.X.Of(m.Op.Mode).Peer
 			return
 		}
-		m.judged(i, judgeStray(m.Op.Mode, s.X, r.PeerSet), Object{})
+		m.judged(i, v, Object{})
 	case "fence":
 		// The truth is in the objects. A deleted primary makes its secondary
 		// dead, which the next look finds.
@@ -140,11 +145,11 @@ func (m *Machine) hold(i int) {
 
 func (m *Machine) recreate(i int) {
 	s := &m.Strands[i]
-	s.Tries++
+	s.Turns++
 	switch {
 	case m.Stopping || m.Expired:
 		m.fail(i, Late)
-	case s.Tries > takeovers:
+	case s.Turns > takeovers:
 		m.fail(i, Contended)
 	default:
 		m.send(i, "create", Command{Verb: Create, Peer: s.Peer, Object: m.claim(s.Peer)})
@@ -248,10 +253,12 @@ func (m *Machine) satisfies(y Object) bool {
 	}
 }
 
-// linger waits for an object that is on its way out.
+// linger waits for an object that is on its way out, a Hasty operation no longer
+// than a lease.
 func (m *Machine) linger(i int) {
 	s := &m.Strands[i]
-	if m.Stopping || m.Expired {
+	s.Tries++
+	if m.Stopping || m.Expired || m.Op.Patience == Hasty && s.Tries > max(tries, m.Op.Lease) {
 		m.heldBy(i, HeldByOther, s.Peer, s.X)
 		return
 	}

@@ -44,15 +44,19 @@ func (m *Machine) stepFind(i int, r Reply) {
 
 // afterFinding goes on with what was found, or says why nothing can be done.
 func (m *Machine) afterFinding() {
+	if m.Present {
+		// What other peers refused or did not answer does not matter.
+		m.Result.Reason, m.Result.Peer, m.Result.Peers = "", "", nil
+		m.Result.Holder, m.Result.HolderAt = Object{}, ""
+		m.Stopping = false
+	}
 	switch {
 	case m.Present && m.Op.UID != "" && m.Op.UID != m.Primary.UID:
 		m.because(Missing, m.Record.Primary.Peer)
 		m.end(Aborted)
 	case m.Present && m.Op.Action == Update:
-		m.Result.Reason = ""
 		m.revise()
 	case m.Present:
-		m.Result.Reason = ""
 		m.remove()
 	case m.Result.Reason != "":
 		m.end(Aborted)

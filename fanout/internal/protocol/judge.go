@@ -11,7 +11,7 @@ const (
 	dead verdict = "dead"
 	// pending: its primary may yet be committed.
 	pending verdict = "pending"
-	// ending: somebody fences its primary; wait.
+	// fenced: somebody fences its primary; wait.
 	fenced verdict = "fenced"
 	// owned: its primary is committed, or a person's object.
 	owned verdict = "owned"
@@ -21,8 +21,8 @@ const (
 	moved verdict = "moved"
 	// undecidable: touch nothing.
 	undecidable verdict = "undecidable"
-	// stray: its primary's peer is not configured here; ask the PeerSet of the
-	// peer in which it stands.
+	// stray: its primary's peer is not configured here or does not answer; ask
+	// the PeerSet of the peer in which it stands.
 	stray verdict = "stray"
 )
 
@@ -31,12 +31,10 @@ const (
 // older than x, a healthy guard could be taken for a dead one.)
 func judge(mode Mode, x Object, y Reply) verdict {
 	switch {
-	case y.Code == NoSuchPeer:
-		return stray
 	case y.Code == NotFound:
 		return dead
 	case y.Code != OK:
-		return undecidable
+		return stray
 	}
 	o := y.Object
 	switch {
@@ -57,10 +55,10 @@ func judge(mode Mode, x Object, y Reply) verdict {
 	}
 }
 
-// judgeStray says what secondary x is whose primary's peer is not configured,
-// from the PeerSet of the peer in which x stands.
-func judgeStray(mode Mode, x Object, set PeerSet) verdict {
-	if set.Gone(x.Of(mode).Peer) {
+// judgeStray says what secondary x is whose primary cannot be read, from the
+// reply to a read of the PeerSet of the peer in which x stands.
+func judgeStray(mode Mode, x Object, r Reply) verdict {
+	if r.Code == OK && r.PeerSet.Gone(x.Of(mode).Peer) {
 		return dead
 	}
 	return undecidable

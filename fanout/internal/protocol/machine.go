@@ -73,7 +73,8 @@ type Strand struct {
 	Busy   bool // a command is outstanding
 	Over   bool
 	X, Y   Object // what is in the way or to be brought, and its primary
-	Tries  int
+	Tries  int    // how often a peer did not answer, or an object lingered
+	Turns  int    // how often the name changed hands
 	Seen   string // incarnation of the rival's primary when last read
 	Quiet  int    // quanta since it moved
 	Unsure bool   // a create of this strand may be applied yet

@@ -35,8 +35,12 @@ func (m *Machine) afterRecovering() {
 		m.recoverAdd()
 	case !m.Present || m.Primary.UID != m.Op.UID:
 		m.Record.Primary.UID = m.Op.UID
-		if m.Op.Action == Remove || m.Record.Committed {
-			// Removed; or committed, and removed by somebody since.
+		if m.Op.Action == Remove {
+			m.confirm()
+			return
+		}
+		if m.Record.Committed {
+			// Removed by somebody since.
 			m.end(Done)
 			return
 		}

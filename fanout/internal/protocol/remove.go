@@ -176,7 +176,7 @@ func (m *Machine) afterMark() {
 	case !m.Record.Committed:
 		m.end(Aborted)
 	case m.Primary.UID == "":
-		m.end(Done)
+		m.confirm()
 	case m.Op.Mode == Once:
 		m.Result.Reason = ""
 		m.empty()
@@ -272,6 +272,17 @@ func (m *Machine) clear() {
 	}
 }
 
+// confirm takes away what still names a primary that is gone: guards in peers
+// that could not be reached while it was being removed.
+func (m *Machine) confirm() {
+	m.Result.Reason, m.Result.Peer = "", ""
+	m.Primary = Object{}
+	m.Record.Committed = true
+	m.Stopping = false
+	m.enter(clearing)
+	m.spread(jobClear)
+}
+
 // stepClear deletes the secondary of the removed object in the strand's peer,
 // awaits its absence, and then lists the namespace there.
 func (m *Machine) stepClear(i int, r Reply) {
@@ -303,7 +314,7 @@ func (m *Machine) stepClear(i int, r Reply) {
 func (m *Machine) cleared(i int) {
 	peer := m.Strands[i].Peer
 	m.finish(i)
-	if m.Op.Holds {
+	if m.Op.Holds && m.Primary.UID != "" {
 		m.spawn(jobList, peer)
 	}
 }
@@ -311,6 +322,10 @@ func (m *Machine) cleared(i int) {
 func (m *Machine) afterClearing() {
 	begun := slices.ContainsFunc(m.Strands, func(s Strand) bool { return s.Job == jobClear && s.Seq > 0 })
 	switch {
+	case m.Primary.UID == "" && len(m.Result.Pending) > 0:
+		m.await()
+	case m.Primary.UID == "":
+		m.end(Done)
 	case !begun && m.HaveSet && len(m.Set.reached()) > 1:
 		m.spread(jobClear)
 	case !begun && !m.HaveSet && len(m.Op.Peers) > 1:

@@ -58,11 +58,7 @@ func (m *Machine) stepJudge(i int, r Reply) {
 	case "primary":
 		m.sweepSecondary(i, judge(m.Op.Mode, s.X, r), r.Object)
 	case "stray":
-		v := undecidable
-		if r.Code == OK {
-			v = judgeStray(m.Op.Mode, s.X, r.PeerSet)
-		}
-		m.sweepSecondary(i, v, Object{})
+		m.sweepSecondary(i, judgeStray(m.Op.Mode, s.X, r), Object{})
 	case "fence", "remove":
 		m.Result.Removed = m.Result.Removed || r.Class == Applied
 		switch {
