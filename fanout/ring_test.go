@@ -57,7 +57,7 @@ func coordinator(t testing.TB, d region.Directory, log wal.Log, opts fanout.Opti
 		opts.Kinds = account.Kinds()
 	}
 	if opts.LeaseTimeout == 0 {
-		opts.LeaseTimeout = 120 * time.Millisecond
+		opts.LeaseTimeout = 30 * time.Millisecond
 	}
 	if opts.CallTimeout == 0 {
 		opts.CallTimeout = 2 * time.Second

@@ -132,8 +132,8 @@ func (r *runner) prepare(command protocol.Command) logWrite {
 	defer r.mu.Unlock()
 	switch command.Verb {
 	case protocol.Begin, protocol.Advance:
-		r.journal.Operation = r.machine.Op
-		r.journal.Record = r.machine.Record
+		j := r.journal
+		j.Operation, j.Record = r.machine.Op, r.machine.Record
 		e := r.entry
 		e.State = string(r.machine.Phase)
 		if ending := r.machine.Result.Ending; ending != protocol.Running {
@@ -141,7 +141,7 @@ func (r *runner) prepare(command protocol.Command) logWrite {
 		} else if r.machine.Record.Committing {
 			e.State = "committing"
 		}
-		data, err := r.journal.encode()
+		data, err := j.encode()
 		e.Data = data
 		return logWrite{entry: e, err: err}
 	case protocol.Forget:
