@@ -15,42 +15,64 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
 
 	"github.com/atoll-dev/atoll/account"
 	"github.com/atoll-dev/atoll/config"
 	"github.com/atoll-dev/atoll/fanout"
 	"github.com/atoll-dev/atoll/internal/e2e/plane"
 	"github.com/atoll-dev/atoll/internal/e2e/planetest"
+	"github.com/atoll-dev/atoll/internal/rights"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/wal"
 )
 
 func TestMain(m *testing.M) { os.Exit(planetest.Run(m)) }
 
-// ring is three planes with CRDs and PeerSets, and connections to them.
+// ring is planes with CRDs and PeerSets, and connections to them that may do
+// what a coordinator must and no more.
 type ring struct {
-	planes []*plane.Plane
-	conns  region.Directory
+	planes      []*plane.Plane
+	kubeconfigs map[string][]byte // by plane, of the same rights
+	byName      map[region.PeerName]*region.Conn
+	conns       region.Directory
 }
 
 // newRing makes a ring of the planes; their PeerSets are written once.
 func newRing(t *testing.T, planes []*plane.Plane) *ring {
 	t.Helper()
-	r := &ring{planes: planes}
+	role, err := yaml.Marshal(rights.Coordinate())
+	require.NoError(t, err)
+	r := &ring{planes: planes, kubeconfigs: map[string][]byte{}, byName: map[region.PeerName]*region.Conn{}}
 	var conns []*region.Conn
 	for _, p := range planes {
 		api, err := region.APIFor(p.Config())
 		require.NoError(t, err)
 		_, err = config.InstallCRDs(t.Context(), api, config.InstallOptions{})
 		require.NoError(t, err)
-		conn, err := region.NewConn(planetest.Peer(t, p), region.ConnOptions{})
+		kubeconfig, err := p.RunAs(t.Context(), role)
 		require.NoError(t, err)
+		r.kubeconfigs[p.Name()] = kubeconfig
+		conn := connect(t, p, kubeconfig)
+		r.byName[conn.Peer()] = conn
 		conns = append(conns, conn)
 	}
 	r.conns = region.Fixed(conns...)
 	c, _ := r.coordinator(t, fanout.Options{})
 	require.NoError(t, c.InitPeers(t.Context()))
 	return r
+}
+
+func connect(t *testing.T, p *plane.Plane, kubeconfig []byte) *region.Conn {
+	t.Helper()
+	conn, err := region.NewConn(planetest.PeerAs(t, p, kubeconfig), region.ConnOptions{})
+	require.NoError(t, err)
+	return conn
+}
+
+// on makes the ring seen by a coordinator of other peers.
+func (r *ring) on(conns ...*region.Conn) *ring {
+	return &ring{planes: r.planes, kubeconfigs: r.kubeconfigs, byName: r.byName, conns: region.Fixed(conns...)}
 }
 
 func (r *ring) coordinator(t *testing.T, opts fanout.Options) (*fanout.Coordinator, *wal.File) {
