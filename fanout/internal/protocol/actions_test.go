@@ -29,6 +29,7 @@ const (
 	actUnhold
 	actApply
 	actLook
+	actMove
 )
 
 // action is one step of the scheduler: of process or message a, at peer b.
@@ -67,6 +68,9 @@ func (w *world) enabled() []action {
 				add(actRetry, i, 0)
 			}
 		}
+	}
+	if w.cfg.tenant > 0 && (w.tenant != outside || w.moves > 0) {
+		add(actMove, 0, 0)
 	}
 	for k, m := range w.net {
 		if m.cmd.Verb == Sleep && w.beats == 0 && !w.split {
@@ -183,6 +187,11 @@ func (w *world) do(a action) {
 		p.op.ID = w.cfg.plans[i].op.ID + strconv.Itoa(p.attempt)
 		p.state, p.m, p.begun, p.record = running, New(p.op), false, Record{}
 		w.run(i, p.m.Start())
+	case actMove:
+		if w.tenant == outside {
+			w.moves--
+		}
+		w.move()
 	case actLook:
 		w.own(i).seen = slices.Clone(w.store.cells)
 	case actSweep:
@@ -254,7 +263,7 @@ func (w *world) recover(i int) {
 
 func (w *world) sweepAt(i, at, lease int) {
 	op := Operation{
-		ID: "~", Action: Sweep, Mode: w.cfg.mode, Target: peerName(at), Met: *w.store.cells[at].obj, Lease: lease, Watch: lease > 0,
+		ID: "~", Action: Sweep, Mode: w.cfg.mode, Holds: w.cfg.tenant > 0, Target: peerName(at), Met: *w.store.cells[at].obj, Lease: lease, Watch: lease > 0,
 	}
 	for j := range w.store.cells {
 		op.Peers = append(op.Peers, peerName(j))
@@ -326,6 +335,8 @@ func (w *world) describe(a action) string {
 		return name(i) + " expires"
 	case actRetry:
 		return name(i) + " tries again"
+	case actMove:
+		return "the tenant goes on"
 	case actLook:
 		return name(i) + " lists all peers"
 	case actSweep:

@@ -119,6 +119,7 @@ func (w *world) complete() string {
 		w.own(i)
 	}
 	w.alone = true
+	w.tenant = outside
 	w.crashes, w.timeouts, w.unsent, w.denials, w.expiries = 0, 0, 0, 0, 0
 	for i := range w.store.cells {
 		w.unhold(i)
@@ -156,7 +157,11 @@ func (w *world) complete() string {
 				w.do(action{actBegin, uint8(i), 0})
 			case p.state == crashed:
 				w.do(action{actRecover, uint8(i), 0})
-			case p.state == waiting && !w.rivalPending(p):
+			case p.state == waiting && w.rivalPending(p):
+				// It watches until the rival's lease has run out.
+				w.procs = append(w.procs, &proc{sweep: true})
+				w.sweepAt(len(w.procs)-1, w.store.index(p.result.HolderAt), min(1, w.cfg.lease))
+			case p.state == waiting:
 				w.do(action{actRetry, uint8(i), 0})
 			}
 		}

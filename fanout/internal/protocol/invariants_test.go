@@ -94,6 +94,9 @@ func (w *world) check() string {
 	if w.broken != "" {
 		return w.broken
 	}
+	if w.orphaned() {
+		return "the owner of the namespace is gone under what lives in it"
+	}
 	mode := w.cfg.mode
 	owner := -1
 	for i, c := range w.store.cells {
@@ -183,6 +186,7 @@ func (w *world) rest() bool {
 func (w *world) settle() string {
 	w = w.clone()
 	w.net = nil
+	w.tenant = outside
 	for i := range w.procs {
 		w.own(i)
 	}

@@ -164,7 +164,7 @@ func (k *keyer) cells(cells []cell) {
 func (w *world) key(k *keyer) uint64 {
 	k.reset()
 	k.cells(w.store.cells)
-	for _, b := range []int{w.timeouts, w.unsent, w.denials, w.crashes, w.duplicates, w.expiries, w.bumps, w.deletes, w.foreign, w.beats} {
+	for _, b := range []int{w.timeouts, w.unsent, w.denials, w.crashes, w.duplicates, w.expiries, w.bumps, w.deletes, w.foreign, w.beats, w.moves, int(w.tenant)} {
 		k.n(b)
 	}
 	for _, o := range w.committed {

@@ -51,6 +51,8 @@ var small = []config{
 		plans: []plan{retrying(add("x", "a", 1, "p")), retrying(add("y", "b", 2, "q"))}},
 	{name: "two updates", mode: Everywhere, peers: 2, committed: "p", sweepers: 1, plans: []plan{update("x", "q"), update("y", "s")}},
 	{name: "update and remove", mode: Everywhere, peers: 2, committed: "p", sweepers: 1, plans: []plan{update("x", "q"), removal("r")}},
+	{name: "removal, a tenant at home", mode: Everywhere, peers: 2, committed: "p", tenant: 1, moves: 2, timeouts: 1, plans: []plan{removal("r")}},
+	{name: "removal, a tenant elsewhere", mode: Everywhere, peers: 2, committed: "p", tenant: 2, moves: 2, sweepers: 1, plans: []plan{removal("r")}},
 	{name: "two adds, 3 peers", peers: 3, plans: []plan{add("x", "a", 1, "p"), add("y", "b", 2, "q")}},
 }
 

@@ -45,6 +45,9 @@ func draw(r *rand.Rand) config {
 	cfg.sweepers = 1 + r.IntN(2)
 	cfg.timeouts, cfg.unsent, cfg.crashes, cfg.duplicates = some(4), some(3), some(3), some(2)
 	cfg.denials = some(2)
+	if cfg.mode == Everywhere && r.IntN(3) == 0 {
+		cfg.tenant, cfg.moves = 1+r.IntN(cfg.peers), 2
+	}
 	cfg.expiries, cfg.bumps, cfg.deletes, cfg.foreign = some(2), some(2), some(2), some(2)
 	return cfg
 }

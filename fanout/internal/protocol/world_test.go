@@ -26,10 +26,11 @@ type config struct {
 
 	committed string // the payload of an object that is committed at peer a from the start
 	person    int    // 1 + the peer in which a person's object stands; 0: none
+	tenant    int    // 1 + the peer in which something is added to the namespace that the object owns
 
 	// What may go wrong, and how often.
 	timeouts, unsent, denials, crashes, duplicates, expiries int
-	bumps, deletes, foreign, beats                           int
+	bumps, deletes, foreign, beats, moves                    int
 
 	lease      int
 	exactlyOne bool // of the adds exactly one content must come into effect
@@ -94,12 +95,13 @@ type world struct {
 	net   []message
 
 	timeouts, unsent, denials, crashes, duplicates, expiries int
-	bumps, deletes, foreign, beats                           int
+	bumps, deletes, foreign, beats, moves                    int
 
 	committed []string // operations whose commit was applied
 	denied    []string // operations that were said to have been aborted
-	broken    string   // the first violation
-	alone     bool     // it shares no process with another world
+	tenant    tenant
+	broken    string // the first violation
+	alone     bool   // it shares no process with another world
 	tell      func(what string, s store)
 	split     bool // every command is a message, and every answer another
 }
@@ -107,7 +109,7 @@ type world struct {
 func newWorld(cfg *config) *world {
 	w := &world{
 		cfg: cfg, timeouts: cfg.timeouts, denials: cfg.denials, unsent: cfg.unsent, crashes: cfg.crashes, duplicates: cfg.duplicates,
-		expiries: cfg.expiries, bumps: cfg.bumps, deletes: cfg.deletes, foreign: cfg.foreign, beats: cfg.beats,
+		expiries: cfg.expiries, bumps: cfg.bumps, deletes: cfg.deletes, foreign: cfg.foreign, beats: cfg.beats, moves: cfg.moves,
 	}
 	var members []Member
 	for i := range cfg.peers {
@@ -125,6 +127,7 @@ func newWorld(cfg *config) *world {
 	}
 	for _, p := range cfg.plans {
 		op := p.op
+		op.Holds = cfg.tenant > 0
 		op.Mode, op.Lease, op.Coordinator = cfg.mode, cfg.lease, op.ID
 		if op.Digest == "" {
 			op.Digest = "d" + op.Payload
@@ -235,6 +238,8 @@ func (w *world) local(p *proc, c Command) bool {
 	switch c.Verb {
 	case Read, Create, Put, Delete:
 		return false
+	case List, Settle:
+		return w.cfg.tenant == 0
 	case Sleep:
 		// A sleep that only delays the strand's next request adds nothing: that
 		// request may be late by itself. A heartbeat competes with the phase,
@@ -333,6 +338,9 @@ func (w *world) carry(m message) Reply {
 			return r
 		}
 	}
+	if m.cmd.Verb == List || m.cmd.Verb == Settle {
+		return w.reside(m.cmd)
+	}
 	switch m.cmd.Verb {
 	case Begin, Advance, Forget:
 		p := w.procs[m.proc]
@@ -340,6 +348,9 @@ func (w *world) carry(m message) Reply {
 	case Activate, Release:
 		if !m.cmd.Object.Claimed || m.cmd.Object.Stage == Reserved {
 			w.fault("a reservation is activated in " + m.cmd.Peer)
+		}
+		if m.cmd.Verb == Release && w.tenant == resident {
+			w.fault("the namespace is released under what lives in it")
 		}
 	case Put, Delete:
 		if (m.cmd.UID == "" || m.cmd.RV == "") && !w.cfg.mutant.blind {

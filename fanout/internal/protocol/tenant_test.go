@@ -1,0 +1,64 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+// tenant is an object of another name that is being added to the namespace that
+// the object owns, in three steps: it reserves its name, it reads the owner in
+// the same peer, it commits.
+type tenant uint8
+
+const (
+	outside tenant = iota
+	reserved
+	admitted // it has seen an active owner
+	resident
+)
+
+// reside answers what the removal of the owner asks about the namespace.
+func (w *world) reside(c Command) Reply {
+	ok := Reply{Class: Applied, Code: OK}
+	if w.tenant == outside || c.Peer != peerName(w.cfg.tenant-1) {
+		return ok
+	}
+	stage := Reserved
+	switch {
+	case w.tenant == resident:
+		stage = Configured
+	case c.Verb == Settle:
+		w.tenant = outside // fenced
+		return ok
+	}
+	ok.Occupants = []Occupant{{Peer: c.Peer, Name: "tenant", Stage: stage}}
+	return ok
+}
+
+// move is the tenant's next step.
+func (w *world) move() {
+	switch w.tenant {
+	case outside:
+		w.tenant = reserved
+	case reserved:
+		w.tenant = outside
+		if o := w.store.cells[w.cfg.tenant-1].obj; o != nil && o.Committed() && o.Stage == Active {
+			w.tenant = admitted
+		}
+	case admitted:
+		w.tenant = resident
+	case resident:
+		w.tenant = outside
+	}
+}
+
+// orphaned says whether the tenant's owner is gone.
+func (w *world) orphaned() bool {
+	if w.tenant != resident {
+		return false
+	}
+	for _, c := range w.store.cells {
+		if c.obj != nil && c.obj.Primary(w.cfg.mode) && c.obj.Stage != Reserved {
+			return false
+		}
+	}
+	return true
+}
