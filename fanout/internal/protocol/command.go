@@ -72,6 +72,7 @@ func (c Class) String() string {
 // Code is how a command was answered.
 type Code string
 
+// The answers, as far as the protocol tells them apart.
 const (
 	OK          Code = "OK"
 	NotFound    Code = "NotFound"

@@ -18,16 +18,22 @@ const (
 	Everywhere
 )
 
-// Stage is how far an object has come. The order of the constants is not their
-// rank: see rank.
+// Stage is how far an object has come. It never falls back: Reserved comes
+// first, Removing last, and of the three between them an object only ever has
+// one.
 type Stage string
 
 const (
-	Reserved   Stage = "Reserved"
+	// Reserved holds the name for an operation that is not committed.
+	Reserved Stage = "Reserved"
+	// Configured: committed, in this peer only.
 	Configured Stage = "Configured"
-	Active     Stage = "Active"
-	Decided    Stage = "Decided"
-	Removing   Stage = "Removing"
+	// Active: committed, in every peer.
+	Active Stage = "Active"
+	// Decided: committed, to be in effect in another peer.
+	Decided Stage = "Decided"
+	// Removing: the removal is committed.
+	Removing Stage = "Removing"
 )
 
 func (s Stage) committed() bool { return s == Configured || s == Active || s == Decided }

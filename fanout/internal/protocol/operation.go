@@ -82,6 +82,7 @@ const (
 // Reason says why an operation was not committed.
 type Reason string
 
+// The reasons, each with the fields of Result that say more.
 const (
 	HeldByOther  Reason = "held"         // Result.Holder
 	GaveWay      Reason = "gave way"     // to Result.Holder, which is older

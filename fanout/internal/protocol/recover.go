@@ -3,9 +3,12 @@
 
 package protocol
 
-// recover settles an operation whose process ended. What was not committed is
-// never committed by it: an add is fenced and cleaned. What was committed goes
-// forward.
+// recover settles an operation whose process ended. An add that was not
+// committed is never committed by it: it is fenced and cleaned. An update or a
+// removal has no reservation that could be fenced, so that a commit which may
+// have been sent could land at any later time: it is sent again, on the
+// incarnation and, of an update, on the revision that it was meant for. What
+// was committed goes forward.
 func (m *Machine) recover() {
 	switch m.Op.Action {
 	case Add:
