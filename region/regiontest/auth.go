@@ -52,7 +52,7 @@ func (c *call) impersonate() error {
 	}
 	if target.Name == "" {
 		if target.UID != "" || len(target.Groups) > 0 || target.Extra != nil {
-			return apierrors.NewInternalError(fmt.Errorf("requested %v without impersonating a user", target))
+			return apierrors.NewBadRequest(fmt.Sprintf("requested %v without impersonating a user", target))
 		}
 		return nil
 	}

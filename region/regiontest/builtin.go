@@ -33,7 +33,7 @@ func builtin() []*resource {
 			unconditional: strings.Contains(flags, "u"), returnsDeleted: strings.Contains(flags, "d"),
 			columns: defaultColumns(),
 		}
-		r.type_ = &typed{gvk: r.gvk(), scheme: scheme}
+		r.rules = &typed{gvk: r.gvk(), scheme: scheme}
 		all = append(all, r)
 		return r
 	}
@@ -44,6 +44,12 @@ func builtin() []*resource {
 	secrets := add(core, "secrets", "Secret", "nu")
 	secrets.fields = map[string]func(object) string{"type": at("type")}
 	add(core, "configmaps", "ConfigMap", "nu", "cm")
+	add(core, "endpoints", "Endpoints", "ncu", "ep")
+	add(core, "limitranges", "LimitRange", "nu", "limits")
+	add(core, "nodes", "Node", "su", "no")
+	add(core, "persistentvolumeclaims", "PersistentVolumeClaim", "nsud", "pvc")
+	add(core, "persistentvolumes", "PersistentVolume", "sud", "pv")
+	add(core, "resourcequotas", "ResourceQuota", "nsud", "quota")
 	add(core, "services", "Service", "nscud", "svc").categories = []string{"all"}
 	add(core, "serviceaccounts", "ServiceAccount", "nud", "sa")
 	events := add(core, "events", "Event", "ncu", "ev")
@@ -59,10 +65,16 @@ func builtin() []*resource {
 		"spec.restartPolicy": at("spec", "restartPolicy"), "spec.serviceAccountName": at("spec", "serviceAccountName"),
 	}
 	add(apps, "deployments", "Deployment", "nsgu", "deploy").categories = []string{"all"}
+	add(apps, "replicasets", "ReplicaSet", "nsgu", "rs").categories = []string{"all"}
 	add(apps, "statefulsets", "StatefulSet", "nsgu", "sts").categories = []string{"all"}
 	add(apps, "daemonsets", "DaemonSet", "nsgu", "ds").categories = []string{"all"}
 	add(batch, "jobs", "Job", "nsgu").categories = []string{"all"}
 	add(batch, "cronjobs", "CronJob", "nsgu", "cj").categories = []string{"all"}
+	add("autoscaling/v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler", "nsu", "hpa").categories = []string{"all"}
+	add("discovery.k8s.io/v1", "endpointslices", "EndpointSlice", "ngu")
+	add("networking.k8s.io/v1", "ingresses", "Ingress", "nsgu", "ing")
+	add("networking.k8s.io/v1", "networkpolicies", "NetworkPolicy", "ngu", "netpol")
+	add("policy/v1", "poddisruptionbudgets", "PodDisruptionBudget", "nsg", "pdb")
 	add(rbac, "roles", "Role", "ncu")
 	add(rbac, "rolebindings", "RoleBinding", "ncu")
 	add(rbac, "clusterroles", "ClusterRole", "cu")

@@ -26,7 +26,7 @@ func (s *Server) AddCRD(crd *apiextensionsv1.CustomResourceDefinition) error {
 	r := s.catalogue.find(crdResource.WithVersion("v1"))
 	c := &call{Request: Request{Verb: "create", FieldManager: "regiontest", Name: crd.Name}, resource: r}
 	o["apiVersion"], o["kind"] = r.gv().String(), r.kind
-	normal, _, err := r.type_.normalize(o)
+	normal, _, err := r.rules.normalize(o)
 	if err != nil {
 		return err
 	}
@@ -149,7 +149,7 @@ func customResource(crd *apiextensionsv1.CustomResourceDefinition, v *apiextensi
 	if err != nil {
 		return nil, err
 	}
-	r.type_ = t
+	r.rules = t
 	if r.columns, err = customColumns(v.AdditionalPrinterColumns); err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@
 package regiontest
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -41,6 +42,9 @@ func (c *call) read() (object, error) {
 	if err != nil {
 		return nil, err
 	}
+	if isProtobuf(data) {
+		return nil, unsupportedMedia("application/json, application/yaml")
+	}
 	o, err := decodeObject(data)
 	if err != nil {
 		return nil, err
@@ -48,7 +52,7 @@ func (c *call) read() (object, error) {
 	if err := c.resource.checkKind(o); err != nil {
 		return nil, err
 	}
-	o, unknown, err := c.resource.type_.normalize(o)
+	o, unknown, err := c.resource.rules.normalize(o)
 	if err != nil {
 		return nil, asBadRequest(err)
 	}
@@ -104,11 +108,11 @@ func (s *Server) create(c *call, o object) (*item, error) {
 	if r.custom() && r.status {
 		delete(o, "status")
 	}
-	r.type_.prepare(r, o, nil)
+	r.rules.prepare(r, o, nil)
 	if r.generation {
 		m["generation"] = int64(1)
 	}
-	if err := r.type_.validate(r, o, nil, ""); err != nil {
+	if err := r.rules.validate(r, o, nil, ""); err != nil {
 		return nil, err
 	}
 	c.warnOfFinalizers(o, nil)
@@ -121,7 +125,8 @@ func (s *Server) create(c *call, o object) (*item, error) {
 		if s.store.get(r.gr(), key) != nil {
 			return nil, s.exists(c, key, o)
 		}
-		return encode(key, stored, s.store.current())
+		raw, err := json.Marshal(stored)
+		return &item{key: key, object: stored, raw: raw}, err
 	}
 	it, err := s.store.put(r.gr(), key, nil, stored)
 	if errors.Is(err, errExists) {
@@ -162,7 +167,7 @@ func (s *Server) created(c *call, it *item) error {
 // mustCreate stores an object that every server has.
 func (s *Server) mustCreate(plural, version string, o object) {
 	c := &call{Request: Request{Verb: "create", FieldManager: "kube-apiserver"}, resource: s.catalogue.find(schema.GroupVersionResource{Version: version, Resource: plural})}
-	normal, _, err := c.resource.type_.normalize(o)
+	normal, _, err := c.resource.rules.normalize(o)
 	if err == nil {
 		_, err = s.create(c, normal)
 	}

@@ -26,6 +26,8 @@
 //   - Built-in types are those that [NewServer] lists in its discovery. Their objects are held to names, to the fields that
 //     their types have, to selectors and to the immutability of Secrets and ConfigMaps, not to all that a real server
 //     validates; the defaults that most users see are filled in. Their tables have name and age.
+//   - A Pod that runs on a node is deleted at once: there is no kubelet to wait for.
+//   - OpenAPI has the schemas of custom types only.
 //   - No admission webhooks and policies, no quotas, no conversion between versions that differ, no subresource scale, exec
 //     or log, no protobuf except in the options of a deletion, no aggregated discovery document.
 //   - Authentication is [Options.Tokens], client certificates and impersonation headers; authorization is

@@ -44,7 +44,7 @@ func (r *resource) fieldManager(subresource string) (fieldManager, error) {
 }
 
 func (r *resource) typeConverter() (managedfields.TypeConverter, error) {
-	switch t := r.type_.(type) {
+	switch t := r.rules.(type) {
 	case *custom:
 		return t.typeConverter(r)
 	case *typed:
@@ -197,7 +197,7 @@ type defaulter struct{ r *resource }
 
 func (d defaulter) Default(o runtime.Object) {
 	if u, ok := o.(*unstructured.Unstructured); ok {
-		if t, ok := d.r.type_.(*custom); ok {
+		if t, ok := d.r.rules.(*custom); ok {
 			t.fillDefaults(u.Object)
 		}
 	}

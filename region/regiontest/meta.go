@@ -31,7 +31,7 @@ func (r *resource) checkKind(o object) error {
 }
 
 func (r *resource) custom() bool {
-	_, ok := r.type_.(*custom)
+	_, ok := r.rules.(*custom)
 	return ok
 }
 

@@ -39,7 +39,7 @@ func (s *Server) serveOpenAPI(w http.ResponseWriter, c *call, path string) {
 		Paths: &spec3.Paths{}, Components: &spec3.Components{Schemas: map[string]*spec.Schema{}},
 	}
 	for _, r := range resources {
-		if t, ok := r.type_.(*custom); ok {
+		if t, ok := r.rules.(*custom); ok {
 			document.Components.Schemas[modelName(r)] = t.openAPI(r)
 		}
 	}

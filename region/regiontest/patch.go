@@ -34,7 +34,7 @@ func (s *Server) servePatch(w http.ResponseWriter, c *call) error {
 		}
 		fallthrough
 	default:
-		return c.unsupportedMedia()
+		return c.unsupportedPatch()
 	}
 	if err := c.checkPatchOptions(kind); err != nil {
 		return err
@@ -55,11 +55,15 @@ func (s *Server) servePatch(w http.ResponseWriter, c *call) error {
 	}
 }
 
-func (c *call) unsupportedMedia() error {
+func (c *call) unsupportedPatch() error {
 	accepted := "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"
 	if !c.resource.custom() {
 		accepted = "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json, application/apply-patch+yaml"
 	}
+	return unsupportedMedia(accepted)
+}
+
+func unsupportedMedia(accepted string) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusUnsupportedMediaType, Reason: metav1.StatusReasonUnsupportedMediaType,
 		Message: "the body of the request was in an unknown format - accepted media types include: " + accepted,
@@ -139,7 +143,7 @@ func (c *call) merged(live *item, kind types.PatchType, data []byte) (object, er
 	if err := c.resource.checkKind(next); err != nil {
 		return nil, err
 	}
-	next, unknown, err := c.resource.type_.normalize(next)
+	next, unknown, err := c.resource.rules.normalize(next)
 	if err != nil {
 		return nil, c.invalidPatch(next, err)
 	}
@@ -182,9 +186,9 @@ func (c *call) strategic(before object, data []byte) (object, error) {
 	if err := utiljson.Unmarshal(data, &patch); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
-	t, ok := c.resource.type_.(*typed)
+	t, ok := c.resource.rules.(*typed)
 	if !ok {
-		return nil, c.unsupportedMedia()
+		return nil, c.unsupportedPatch()
 	}
 	reference, err := t.scheme.New(t.gvk)
 	if err != nil {
@@ -227,7 +231,7 @@ func (c *call) apply(live *item, data []byte) (object, error) {
 	if err != nil {
 		return nil, err
 	}
-	next, _, err := c.resource.type_.normalize(contentOf(applied, before))
+	next, _, err := c.resource.rules.normalize(contentOf(applied, before))
 	if err != nil {
 		return nil, asBadRequest(err)
 	}

@@ -27,7 +27,7 @@ type resource struct {
 	unconditional  bool // PUT without a resourceVersion replaces whatever is there
 	returnsDeleted bool // DELETE answers with the object rather than a Status
 	verbs          []string
-	type_          objectType
+	rules          objectRules
 	columns        []column
 	fields         map[string]func(object) string // selectable fields beside name and namespace
 
@@ -37,8 +37,8 @@ type resource struct {
 	}
 }
 
-// objectType is what a built-in type and a custom one do differently.
-type objectType interface {
+// objectRules are what a built-in type and a custom one do differently.
+type objectRules interface {
 	// normalize drops unknown fields and fills in defaults, in place where it can. It returns what it dropped.
 	normalize(o object) (normal object, unknown []string, err error)
 	// prepare sets what only the server sets. old is nil for a creation.

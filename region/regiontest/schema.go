@@ -28,11 +28,11 @@ import (
 
 // custom is one version of a custom type: the schema rules are apiextensions-apiserver's own.
 type custom struct {
-	structural *structuralschema.Structural
-	whole      schemavalidation.SchemaValidator
-	status     schemavalidation.SchemaValidator // nil without a schema for status
-	rules      *cel.Validator                   // nil without rules
-	preserve   bool                             // keeps unknown fields everywhere
+	structural  *structuralschema.Structural
+	whole       schemavalidation.SchemaValidator
+	status      schemavalidation.SchemaValidator // nil without a schema for status
+	expressions *cel.Validator                   // nil without rules
+	preserve    bool                             // keeps unknown fields everywhere
 }
 
 // newCustom compiles the schema of one version.
@@ -61,7 +61,7 @@ func newCustom(crd *apiextensionsv1.CustomResourceDefinition, version *apiextens
 			return nil, err
 		}
 	}
-	c.rules = cel.NewValidator(structural, true, celconfig.PerCallLimit)
+	c.expressions = cel.NewValidator(structural, true, celconfig.PerCallLimit)
 	return c, nil
 }
 
@@ -150,7 +150,7 @@ func (t *custom) validateUpdate(u, old *unstructured.Unstructured, subresource s
 
 // validateRules runs the CEL rules unless errs make that meaningless.
 func (t *custom) validateRules(errs field.ErrorList, o, old object, opts ...cel.Option) field.ErrorList {
-	if t.rules == nil {
+	if t.expressions == nil {
 		return errs
 	}
 	for _, err := range errs {
@@ -163,7 +163,7 @@ func (t *custom) validateRules(errs field.ErrorList, o, old object, opts ...cel.
 	if old != nil {
 		before = old
 	}
-	found, _ := t.rules.Validate(context.Background(), nil, t.structural, o, before, celconfig.RuntimeCELCostBudget, opts...)
+	found, _ := t.expressions.Validate(context.Background(), nil, t.structural, o, before, celconfig.RuntimeCELCostBudget, opts...)
 	return append(errs, found...)
 }
 

@@ -31,7 +31,7 @@ func (t *custom) openAPI(r *resource) *spec.Schema {
 // objectMetaSchema is the part of ObjectMeta's schema that decides how metadata is merged.
 func objectMetaSchema() spec.Schema {
 	text, number, flag := *spec.StringProperty(), *spec.Int64Property(), *spec.BoolProperty()
-	owner := object_(map[string]spec.Schema{
+	owner := mapOf(map[string]spec.Schema{
 		"apiVersion": text, "kind": text, "name": text, "uid": text, "controller": flag, "blockOwnerDeletion": flag,
 	})
 	owner.VendorExtensible.AddExtension("x-kubernetes-map-type", "atomic")
@@ -40,14 +40,14 @@ func objectMetaSchema() spec.Schema {
 	owners.VendorExtensible.AddExtension("x-kubernetes-list-map-keys", []any{"uid"})
 	finalizers := *spec.ArrayProperty(&text)
 	finalizers.VendorExtensible.AddExtension("x-kubernetes-list-type", "set")
-	fields := object_(nil)
+	fields := mapOf(nil)
 	fields.VendorExtensible.AddExtension("x-kubernetes-preserve-unknown-fields", true)
-	entry := object_(map[string]spec.Schema{
+	entry := mapOf(map[string]spec.Schema{
 		"manager": text, "operation": text, "apiVersion": text, "time": text, "fieldsType": text, "fieldsV1": fields, "subresource": text,
 	})
 	managed := *spec.ArrayProperty(&entry)
 	managed.VendorExtensible.AddExtension("x-kubernetes-list-type", "atomic")
-	return object_(map[string]spec.Schema{
+	return mapOf(map[string]spec.Schema{
 		"name": text, "generateName": text, "namespace": text, "selfLink": text, "uid": text, "resourceVersion": text,
 		"generation": number, "creationTimestamp": text, "deletionTimestamp": text, "deletionGracePeriodSeconds": number,
 		"labels": *spec.MapProperty(&text), "annotations": *spec.MapProperty(&text),
@@ -55,6 +55,6 @@ func objectMetaSchema() spec.Schema {
 	})
 }
 
-func object_(properties map[string]spec.Schema) spec.Schema {
+func mapOf(properties map[string]spec.Schema) spec.Schema {
 	return spec.Schema{SchemaProps: spec.SchemaProps{Type: spec.StringOrArray{"object"}, Properties: properties}}
 }

@@ -103,7 +103,7 @@ func (s *Server) replace(c *call, live *item, next object) (*item, error) {
 		g, _ := metadataOf(old)["generation"].(int64)
 		metadataOf(next)["generation"] = g + 1
 	}
-	if err := r.type_.validate(r, next, old, c.Subresource); err != nil {
+	if err := r.rules.validate(r, next, old, c.Subresource); err != nil {
 		return nil, err
 	}
 	c.warnOfFinalizers(next, old)
@@ -183,7 +183,7 @@ func (c *call) restrict(next, old object) error {
 		if r.kind == "Namespace" {
 			take(child(next, "spec"), child(old, "spec"), "finalizers")
 		}
-		r.type_.prepare(r, next, old)
+		r.rules.prepare(r, next, old)
 	}
 	return nil
 }

@@ -30,7 +30,7 @@ func users() []Case {
 			_, err = client.Resource(namespaces).Get(e.Ctx, e.Namespace, metav1.GetOptions{})
 			e.Fact("a namespace is in itself", `403 Forbidden: namespaces "NS" is forbidden: User "nobody" cannot get resource "namespaces" in API group "" in the namespace "NS"`, e.Said(err))
 			reply := e.Do("GET", e.Path(""), nil, "Impersonate-Group", "system:masters")
-			e.Fact("a group without a user", 500, reply.Code)
+			e.Fact("a group without a user", 400, reply.Code)
 			reply = e.Do("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", `{"apiVersion":"authorization.k8s.io/v1","kind":"SelfSubjectAccessReview","spec":{"resourceAttributes":{"verb":"get","resource":"pods"}}}`)
 			e.Fact("a review of one's own rights", true, reply.Code == 201 && reply.Body["status"].(map[string]any)["allowed"] == true)
 			reply = e.Do("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", `{"apiVersion":"authorization.k8s.io/v1","kind":"SelfSubjectAccessReview","spec":{"resourceAttributes":{"verb":"get","resource":"pods"}}}`, "Impersonate-User", "nobody")
