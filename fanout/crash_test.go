@@ -198,7 +198,7 @@ func crashOnce(t *testing.T, r *regiontest.Ring, acme string, tc crashCase, at i
 	heal := cut(r)
 	cancel()
 	close(stop.release)
-	<-returned
+	t.Logf("the dead process would have said: %v", <-returned)
 	heal()
 	return true
 }

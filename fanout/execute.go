@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
@@ -27,7 +26,6 @@ const fieldManager = "atoll-fanout"
 
 var (
 	peerSets   = v1alpha1.GroupVersion.WithResource("peersets")
-	namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 	background = metav1.DeletePropagationBackground
 )
 

@@ -19,7 +19,7 @@ func handOver(obj *unstructured.Unstructured, kind Kind, manager string, now tim
 	if manager == "" {
 		manager = "atoll"
 	}
-	fields, err := json.Marshal(map[string]any(ownership(kind.content(obj))))
+	fields, err := json.Marshal(ownership(kind.content(obj)))
 	if err != nil || len(obj.GetManagedFields()) == 0 {
 		// A server that tracks no ownership has nothing to hand over.
 		return
@@ -40,7 +40,7 @@ func handOver(obj *unstructured.Unstructured, kind Kind, manager string, now tim
 			APIVersion: obj.GetAPIVersion(),
 			Time:       &stamp,
 			FieldsType: "FieldsV1",
-			FieldsV1:   &metav1.FieldsV1{Raw: raw},
+			FieldsV1:   metav1.NewFieldsV1(string(raw)),
 		}
 	}
 	entries := []metav1.ManagedFieldsEntry{

@@ -10,8 +10,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 
+	accountv1alpha1 "github.com/atoll-dev/atoll/account/v1alpha1"
 	"github.com/atoll-dev/atoll/region"
+	regionv1alpha1 "github.com/atoll-dev/atoll/region/v1alpha1"
 )
 
 // Options configure a Coordinator. The zero value works.
@@ -59,6 +62,9 @@ func (o Options) withDefaults() Options {
 	if o.Kinds == nil {
 		o.Kinds = []Kind{ServiceClusters()}
 	}
+	if o.Scheme == nil {
+		o.Scheme = defaultScheme()
+	}
 	if o.Identity == "" {
 		host, err := os.Hostname()
 		if err != nil {
@@ -81,6 +87,15 @@ func (o Options) withDefaults() Options {
 		}
 	}
 	return o
+}
+
+// defaultScheme knows the types of this module that can be fanned out.
+func defaultScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	// AddToScheme of generated types fails only on a kind that is there twice.
+	utilruntime.Must(accountv1alpha1.AddToScheme(scheme))
+	utilruntime.Must(regionv1alpha1.AddToScheme(scheme))
+	return scheme
 }
 
 // Unreachable says what an operation does about a peer that does not answer.

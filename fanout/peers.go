@@ -25,11 +25,10 @@ import (
 // another PeerSet already; peers are added to a ring by joining it. Two peers
 // that are one cluster are refused with region.ErrSameCluster.
 func (c *Coordinator) InitPeers(ctx context.Context) error {
-	peers, err := c.peers(ctx)
-	if err != nil {
+	if _, err := c.peers(ctx); err != nil {
 		return err
 	}
-	if err := c.distinct(ctx, peers); err != nil {
+	if err := c.distinct(ctx); err != nil {
 		return err
 	}
 	uids, err := region.Each(ctx, c.directory, "read identity", region.All(), func(ctx context.Context, conn *region.Conn) (types.UID, error) {

@@ -76,7 +76,7 @@ func (c *Coordinator) object(obj Object) (Kind, *unstructured.Unstructured, erro
 		return Kind{}, nil, errors.New("object is nil")
 	}
 	gvk := obj.GetObjectKind().GroupVersionKind()
-	if gvk.Kind == "" && c.opts.Scheme != nil {
+	if gvk.Kind == "" {
 		kinds, _, err := c.opts.Scheme.ObjectKinds(obj)
 		if err != nil {
 			return Kind{}, nil, fmt.Errorf("%T is not in Options.Scheme: %w", obj, err)
@@ -96,6 +96,10 @@ func (c *Coordinator) object(obj Object) (Kind, *unstructured.Unstructured, erro
 			return Kind{}, nil, fmt.Errorf("%T: %w", obj, err)
 		}
 		u = &unstructured.Unstructured{Object: raw}
+	}
+	// A typed object carries fields that only a server sets.
+	for _, field := range []string{"creationTimestamp", "managedFields", "resourceVersion", "uid", "generation"} {
+		unstructured.RemoveNestedField(u.Object, "metadata", field)
 	}
 	u.SetGroupVersionKind(kind.Resource.GroupVersion().WithKind(kind.Kind))
 	return kind, u, kind.check(objectKey(u))

@@ -67,19 +67,17 @@ func (c *Coordinator) runner(kind Kind, key types.NamespacedName, machine *proto
 // is told so; what it still has to find out or to clean up happens within
 // Options.Cleanup.
 func (r *runner) run(ctx context.Context) (protocol.Result, error) {
-	stop, cancelAll := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancelAll()
+	detached := context.WithoutCancel(ctx)
+	stop, cancelAll := context.WithCancel(detached)
 	var (
 		wg          sync.WaitGroup
 		replies     = make(chan protocol.Reply)
 		outstanding int
-		callCtx     = ctx
-		expired     = ctx.Done()
 	)
-	launch := func(commands []protocol.Command) {
+	launch := func(ctx context.Context, commands []protocol.Command) {
 		for _, command := range commands {
 			outstanding++
-			call, cancel := context.WithCancel(callCtx)
+			call, cancel := context.WithCancel(ctx)
 			detach := context.AfterFunc(stop, cancel)
 			write := r.prepare(command)
 			wg.Go(func() {
@@ -97,22 +95,31 @@ func (r *runner) run(ctx context.Context) (protocol.Result, error) {
 	defer wg.Wait()
 	defer cancelAll()
 
-	launch(r.machine.Start())
-	for !r.machine.Over() {
+	launch(ctx, r.machine.Start())
+	for !r.machine.Over() && ctx.Err() == nil {
 		if outstanding == 0 {
 			return r.machine.Result, errStalled
 		}
 		select {
 		case reply := <-replies:
 			outstanding--
-			launch(r.machine.Handle(reply))
-		case <-expired:
-			expired = nil
-			grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.coordinator.opts.Cleanup)
-			defer cancel()
-			callCtx = grace
-			launch(r.machine.Expire())
+			launch(ctx, r.machine.Handle(reply))
+		case <-ctx.Done():
 		}
+	}
+	if r.machine.Over() {
+		return r.machine.Result, nil
+	}
+	grace, cancel := context.WithTimeout(detached, r.coordinator.opts.Cleanup)
+	defer cancel()
+	launch(grace, r.machine.Expire())
+	for !r.machine.Over() {
+		if outstanding == 0 {
+			return r.machine.Result, errStalled
+		}
+		reply := <-replies
+		outstanding--
+		launch(grace, r.machine.Handle(reply))
 	}
 	return r.machine.Result, nil
 }

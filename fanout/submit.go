@@ -30,7 +30,7 @@ func (c *Coordinator) submit(ctx context.Context, req request) (*Operation, *run
 		return nil, nil, err
 	}
 	if req.action != protocol.Remove {
-		if err := c.distinct(ctx, peers); err != nil {
+		if err := c.distinct(ctx); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -100,7 +100,7 @@ func (c *Coordinator) outlast(ctx context.Context, kind Kind, key types.Namespac
 
 // distinct refuses peers that are one cluster under two names. A peer that does
 // not say who it is will say so to the operation.
-func (c *Coordinator) distinct(ctx context.Context, peers []string) error {
+func (c *Coordinator) distinct(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, c.opts.CallTimeout)
 	defer cancel()
 	uids, _ := region.Each(ctx, c.directory, "read identity", region.BestEffort(), func(ctx context.Context, conn *region.Conn) (types.UID, error) {
