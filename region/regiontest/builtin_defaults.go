@@ -5,13 +5,12 @@ package regiontest
 
 // setDefaults fills in the defaults of a built-in type that its users see most. o belongs to the caller.
 func setDefaults(kind string, o object) {
-	spec, _ := o["spec"].(map[string]any)
 	switch kind {
 	case "Secret":
 		mergeStringData(o)
 		fill(o, "type", "Opaque")
 	case "Service":
-		spec = child(o, "spec")
+		spec := child(o, "spec")
 		fill(spec, "type", "ClusterIP")
 		fill(spec, "sessionAffinity", "None")
 		fill(spec, "internalTrafficPolicy", "Cluster")
@@ -27,7 +26,7 @@ func setDefaults(kind string, o object) {
 	case "Pod":
 		defaultPodSpec(child(o, "spec"))
 	case "Deployment":
-		spec = child(o, "spec")
+		spec := child(o, "spec")
 		fill(spec, "replicas", int64(1))
 		fill(spec, "revisionHistoryLimit", int64(10))
 		fill(spec, "progressDeadlineSeconds", int64(600))
@@ -40,7 +39,7 @@ func setDefaults(kind string, o object) {
 		}
 		defaultTemplate(spec)
 	case "StatefulSet":
-		spec = child(o, "spec")
+		spec := child(o, "spec")
 		fill(spec, "replicas", int64(1))
 		fill(spec, "revisionHistoryLimit", int64(10))
 		fill(spec, "podManagementPolicy", "OrderedReady")
@@ -54,7 +53,7 @@ func setDefaults(kind string, o object) {
 		}
 		defaultTemplate(spec)
 	case "DaemonSet":
-		spec = child(o, "spec")
+		spec := child(o, "spec")
 		fill(spec, "revisionHistoryLimit", int64(10))
 		update := child(spec, "updateStrategy")
 		fill(update, "type", "RollingUpdate")
@@ -67,7 +66,7 @@ func setDefaults(kind string, o object) {
 	case "Job":
 		defaultJob(child(o, "spec"))
 	case "CronJob":
-		spec = child(o, "spec")
+		spec := child(o, "spec")
 		fill(spec, "concurrencyPolicy", "Allow")
 		fill(spec, "suspend", false)
 		fill(spec, "successfulJobsHistoryLimit", int64(3))

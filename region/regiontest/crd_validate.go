@@ -4,7 +4,6 @@
 package regiontest
 
 import (
-	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -50,7 +49,7 @@ func validateCRD(o, old object) field.ErrorList {
 	var errs field.ErrorList
 	names := crd.Spec.Names
 	if want := names.Plural + "." + crd.Spec.Group; crd.Name != want {
-		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), crd.Name, fmt.Sprintf("must be spec.names.plural+\".\"+spec.group")))
+		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), crd.Name, `must be spec.names.plural+"."+spec.group`))
 	}
 	for _, msg := range validation.IsDNS1123Subdomain(crd.Spec.Group) {
 		errs = append(errs, field.Invalid(path.Child("group"), crd.Spec.Group, msg))

@@ -108,7 +108,8 @@ func (c *call) checkPreconditions(live *item, p *metav1.Preconditions) error {
 func (s *Server) mark(c *call, live *item) (*item, error) {
 	r := c.resource
 	if terminating(live.object) {
-		return live, s.marked(c, live)
+		s.marked(c, live)
+		return live, nil
 	}
 	next := runtime.DeepCopyJSON(live.object)
 	m := metadataOf(next)
@@ -131,11 +132,12 @@ func (s *Server) mark(c *call, live *item) (*item, error) {
 	if err != nil {
 		return nil, err
 	}
-	return it, s.marked(c, it)
+	s.marked(c, it)
+	return it, nil
 }
 
 // marked does what controllers do for namespaces and CRDs that are being deleted.
-func (s *Server) marked(c *call, it *item) error {
+func (s *Server) marked(c *call, it *item) {
 	switch {
 	case c.DryRun:
 	case c.resource.kind == "Namespace" && c.resource.group == "" && !s.opts.KeepNamespaceContent:
@@ -143,7 +145,6 @@ func (s *Server) marked(c *call, it *item) error {
 	case c.resource.gr() == crdResource:
 		s.emptyCRD(it)
 	}
-	return nil
 }
 
 // deletedByUpdate says whether next gives up the last finalizer of an object that is being deleted.

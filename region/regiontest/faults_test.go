@@ -5,7 +5,6 @@ package regiontest_test
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"syscall"
 	"testing"
@@ -203,5 +202,5 @@ func TestCloseFailsRequests(t *testing.T) {
 	s.Close()
 	s.Close()
 	_, err = w.Get(t.Context(), "a", metav1.GetOptions{})
-	require.True(t, errors.Is(err, syscall.ECONNREFUSED), "%v", err)
+	require.ErrorIs(t, err, syscall.ECONNREFUSED)
 }

@@ -5,7 +5,6 @@ package regiontest_test
 
 import (
 	"context"
-	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -47,7 +46,7 @@ func TestRingIsADirectoryOfDifferentClusters(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, region.PeerName("eu"), peer.Name)
 	_, err = ring.Conn("mars")
-	require.True(t, errors.Is(err, region.ErrUnknownPeer), "%v", err)
+	require.ErrorIs(t, err, region.ErrUnknownPeer)
 }
 
 func uidOf(ctx context.Context, c *region.Conn) (string, error) {

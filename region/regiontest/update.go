@@ -95,9 +95,7 @@ func (s *Server) replace(c *call, live *item, next object) (*item, error) {
 		return nil, err
 	}
 	r.keepSystemFields(next, old)
-	if err := c.restrict(next, old); err != nil {
-		return nil, err
-	}
+	c.restrict(next, old)
 	metadataOf(next)["resourceVersion"] = strconv.FormatUint(live.revision, 10)
 	if r.generation && c.Subresource == "" && r.changed(next, old) {
 		g, _ := metadataOf(old)["generation"].(int64)
@@ -164,7 +162,7 @@ func (r *resource) keepSystemFields(next, old object) {
 }
 
 // restrict lets a write to the object leave status alone, and a write to a subresource everything else.
-func (c *call) restrict(next, old object) error {
+func (c *call) restrict(next, old object) {
 	r := c.resource
 	switch {
 	case c.Subresource == "status" && r.custom():
@@ -185,7 +183,6 @@ func (c *call) restrict(next, old object) error {
 		}
 		r.rules.prepare(r, next, old)
 	}
-	return nil
 }
 
 // onlyStatus makes next the same as old but for status and managed fields.

@@ -186,9 +186,9 @@ func managers() []Case {
 			require.NoError(e, err)
 			entry := made.GetManagedFields()[0]
 			mine, theirs := entry, entry
-			mine.FieldsV1 = &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:size":{}}}`)}
+			mine.FieldsV1 = metav1.NewFieldsV1(`{"f:spec":{"f:size":{}}}`)
 			theirs.Manager, theirs.Operation = "kubectl", metav1.ManagedFieldsOperationApply
-			theirs.FieldsV1 = &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:color":{}}}`)}
+			theirs.FieldsV1 = metav1.NewFieldsV1(`{"f:spec":{"f:color":{}}}`)
 			made.SetManagedFields([]metav1.ManagedFieldsEntry{mine, theirs})
 			after, err := w.Update(e.Ctx, made, metav1.UpdateOptions{FieldManager: "creator"})
 			require.NoError(e, err)
@@ -226,7 +226,7 @@ func managersOf(o *unstructured.Unstructured) []string {
 func fieldsOf(o *unstructured.Unstructured, manager string) string {
 	for _, m := range o.GetManagedFields() {
 		if m.Manager == manager {
-			return string(m.FieldsV1.Raw)
+			return m.FieldsV1.GetRawString()
 		}
 	}
 	return ""

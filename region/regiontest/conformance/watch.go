@@ -51,6 +51,7 @@ func (e *Env) event(event watch.Event) string {
 	return fmt.Sprintf("%s %s", event.Type, o.GetName())
 }
 
+// Watch begins a watch that ends with the case.
 func (e *Env) Watch(w dynamic.ResourceInterface, opts metav1.ListOptions) watch.Interface {
 	e.Helper()
 	found, err := w.Watch(e.Ctx, opts)
