@@ -30,6 +30,7 @@ const (
 	actApply
 	actLook
 	actMove
+	actJoin
 )
 
 // action is one step of the scheduler: of process or message a, at peer b.
@@ -68,6 +69,9 @@ func (w *world) enabled() []action {
 				add(actRetry, i, 0)
 			}
 		}
+	}
+	if w.cfg.join && !w.join.done && (w.join.at < w.newcomer() || w.brought()) {
+		add(actJoin, 0, 0)
 	}
 	if w.cfg.tenant > 0 && (w.tenant != outside || w.moves > 0) {
 		add(actMove, 0, 0)
@@ -187,6 +191,8 @@ func (w *world) do(a action) {
 		p.op.ID = w.cfg.plans[i].op.ID + strconv.Itoa(p.attempt)
 		p.state, p.m, p.begun, p.record = running, New(p.op), false, Record{}
 		w.run(i, p.m.Start())
+	case actJoin:
+		w.joinNext()
 	case actMove:
 		if w.tenant == outside {
 			w.moves--
@@ -335,6 +341,8 @@ func (w *world) describe(a action) string {
 		return name(i) + " expires"
 	case actRetry:
 		return name(i) + " tries again"
+	case actJoin:
+		return fmt.Sprintf("the newcomer goes on: %+v", w.join)
 	case actMove:
 		return "the tenant goes on"
 	case actLook:

@@ -63,4 +63,10 @@ var deep = []config{
 		plans: []plan{update("x", "q")}},
 	{name: "3 peers, account, update", mode: Everywhere, peers: 3, timeouts: 1, plans: []plan{add("x", "a", 1, "p"), update("v", "q")}},
 	{name: "3 peers, account removal, timeout, crash", mode: Everywhere, peers: 3, committed: "p", timeouts: 1, crashes: 1, plans: []plan{removal("r")}},
+	{name: "join, two adds", peers: 3, join: true, plans: []plan{known(2, add("x", "b", 1, "p")), add("y", "a", 2, "q")}},
+	{name: "join, update", mode: Everywhere, peers: 3, join: true, committed: "p", sweepers: 1, plans: []plan{update("x", "q")}},
+	{name: "join, two updates", mode: Everywhere, peers: 3, join: true, committed: "p", plans: []plan{update("x", "q"), update("y", "s")}},
+	{name: "join, an add, timeout, crash, sweep", peers: 3, join: true, timeouts: 1, crashes: 1, plans: []plan{known(2, add("x", "b", 1, "p"))}},
+	{name: "join, an account", mode: Everywhere, peers: 3, join: true, sweepers: 1, plans: []plan{known(2, add("x", "b", 1, "p"))}},
+	{name: "join, removal, sweep", mode: Everywhere, peers: 3, join: true, committed: "p", sweepers: 1, plans: []plan{removal("r")}},
 }

@@ -92,6 +92,9 @@ func (e *exploration) settle(w *world) string {
 	e.quiet++
 	e.k.reset()
 	e.k.cells(w.store.cells)
+	e.k.n(w.join.at)
+	e.k.b(w.join.told, w.join.listed, w.join.done)
+	e.k.object(w.join.found)
 	for _, p := range w.procs {
 		e.k.n(int(p.state))
 		e.k.s(string(p.result.Ending))

@@ -20,6 +20,8 @@ func (w *world) judge(p *proc) {
 	case Done, Committed:
 		if op.Action == Remove {
 			w.judgeRemoval(p)
+		} else if op.Action == Update && r.Ending == Done && !w.everywhere(r.Revision) {
+			w.fault("STALE: " + op.ID + " says everywhere and a member has an older revision")
 		} else if !applied {
 			w.fault("I4: " + op.ID + " says " + string(r.Ending) + " and was not committed")
 		}
@@ -78,6 +80,9 @@ func (w *world) judgeLeftovers(op string, e Ending) {
 		return
 	}
 	for i, c := range w.store.cells {
+		if w.cfg.join && i == w.newcomer() {
+			continue // another made it there
+		}
 		if o := c.obj; o != nil && o.Pending() && o.Claim.Operation == op {
 			w.fault("I8: " + op + " left a reservation in " + peerName(i))
 		}
@@ -112,7 +117,7 @@ func (w *world) check() string {
 		y := w.store.cells[owner].obj
 		for i, c := range w.store.cells {
 			switch {
-			case i == owner:
+			case i == owner, w.outsider(i):
 			case c.obj == nil, !c.obj.Claimed, c.obj.Primary(mode), c.obj.Of(mode) != Ref{peerName(owner), y.UID}:
 				if w.deletes == w.cfg.deletes || mode == Once {
 					return "I2: no guard in " + peerName(i)
@@ -206,6 +211,11 @@ func (w *world) settle() string {
 	last := len(w.procs) - 1
 	for round := 0; ; round++ {
 		before := w.store.rvs
+		for w.cfg.join && w.joinNext() && w.join.listed {
+			if s := w.check(); s != "" {
+				return "joining: " + s
+			}
+		}
 		for i := range w.store.cells {
 			if w.store.cells[i].obj == nil {
 				continue
@@ -215,10 +225,10 @@ func (w *world) settle() string {
 				return "sweeping " + peerName(i) + ": " + s
 			}
 		}
-		if w.store.rvs == before && w.quiet() {
+		if w.store.rvs == before && w.quiet() && (!w.cfg.join || w.join.done) {
 			break
 		}
-		if round > 8 {
+		if round > 20 {
 			return cmp.Or(w.settled(), "sweeps find no end")
 		}
 	}

@@ -100,6 +100,14 @@ func (k *keyer) machine(m *Machine) {
 	k.s(m.Op.UID)
 	k.record(m.Record)
 	k.object(&m.Primary)
+	if m.HaveSet {
+		k.n(len(m.Set.Members))
+		k.s(m.Set.Members[len(m.Set.Members)-1].State)
+	}
+	for _, p := range slices.Sorted(maps.Keys(m.Sets)) {
+		k.s(p)
+		k.n(len(m.Sets[p].Members))
+	}
 	k.b(m.HaveSet, m.Present, m.Unsure, m.Stopping, m.Expired)
 	for _, p := range slices.Sorted(maps.Keys(m.Claims)) {
 		c := m.Claims[p]
@@ -131,6 +139,7 @@ func (k *keyer) machine(m *Machine) {
 		k.s(string(s.Step))
 		k.b(s.Busy, s.Unsure)
 		k.n(s.Tries)
+		k.n(s.Turns)
 		if s.Step != "" {
 			k.object(&s.X)
 			k.object(&s.Y)
@@ -169,6 +178,11 @@ func (w *world) key(k *keyer) uint64 {
 	}
 	for _, o := range w.committed {
 		k.s(o)
+	}
+	if w.cfg.join {
+		k.n(w.join.at)
+		k.b(w.join.told, w.join.listed, w.join.done)
+		k.object(w.join.found)
 	}
 	k.n(254)
 	for _, o := range w.denied {

@@ -218,6 +218,33 @@ var mutants = []struct {
 			return cmds
 		}},
 	}, "I2", false},
+	{"an update reads the members after its commit", config{
+		mode: Everywhere, peers: 3, join: true, committed: "p", sweepers: 1, plans: []plan{update("x", "q")},
+		mutant: mutant{reply: earlyMembers(finding, jobLook)},
+	}, "STALE", false},
+	{"a removal reads the members after its commit", config{
+		mode: Everywhere, peers: 3, join: true, committed: "p", sweepers: 1, plans: []plan{removal("r")},
+		mutant: mutant{reply: earlyMembers(finding, jobLook)},
+	}, "I7", false},
+	{"an add reads the members after its primary was created", config{
+		peers: 3, join: true, plans: []plan{known(2, add("x", "b", 1, "p"))},
+		mutant: mutant{reply: earlyMembers(beginning, jobPeerSet)},
+	}, "I2", false},
+}
+
+// earlyMembers gives a job the membership as it was in an earlier phase.
+func earlyMembers(read Phase, used job) func(*world, *proc, Command, Reply) Reply {
+	return func(w *world, p *proc, c Command, r Reply) Reply {
+		if p.m.Phase == read {
+			for i, at := range w.store.cells {
+				p.m.Sets["early "+peerName(i)] = *at.set
+			}
+		}
+		if p.strand(c).Job == used && c.Verb == ReadPeerSet && !p.sweep {
+			r.PeerSet = p.m.Sets["early "+c.Peer]
+		}
+		return r
+	}
 }
 
 // allAtOnce takes the name in all peers in parallel.

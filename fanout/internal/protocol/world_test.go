@@ -4,6 +4,7 @@
 package protocol
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strconv"
@@ -14,6 +15,8 @@ type plan struct {
 	op Operation
 	// retry begins again, as a new operation, after it gave way.
 	retry bool
+	// peers are those that it knows of; 0: all.
+	peers int
 }
 
 // config is a model to explore.
@@ -26,6 +29,7 @@ type config struct {
 
 	committed string // the payload of an object that is committed at peer a from the start
 	person    int    // 1 + the peer in which a person's object stands; 0: none
+	join      bool   // the last peer is joining
 	tenant    int    // 1 + the peer in which something is added to the namespace that the object owns
 
 	// What may go wrong, and how often.
@@ -100,6 +104,7 @@ type world struct {
 	committed []string // operations whose commit was applied
 	denied    []string // operations that were said to have been aborted
 	tenant    tenant
+	join      join
 	broken    string // the first violation
 	alone     bool   // it shares no process with another world
 	tell      func(what string, s store)
@@ -118,6 +123,9 @@ func newWorld(cfg *config) *world {
 	for i := range cfg.peers {
 		w.store.cells = append(w.store.cells, cell{set: &PeerSet{Self: members[i], Members: members, Epoch: 1}})
 	}
+	if cfg.join {
+		w.joining()
+	}
 	if cfg.committed != "" {
 		w.seed(cfg.committed)
 	}
@@ -132,7 +140,7 @@ func newWorld(cfg *config) *world {
 		if op.Digest == "" {
 			op.Digest = "d" + op.Payload
 		}
-		for i := range cfg.peers {
+		for i := range cmp.Or(p.peers, cfg.peers) {
 			op.Peers = append(op.Peers, peerName(i))
 		}
 		w.procs = append(w.procs, &proc{op: op})
@@ -149,7 +157,7 @@ func (w *world) seed(payload string) {
 	m := New(Operation{
 		ID: "o", Action: Add, Mode: w.cfg.mode, Target: "a", Payload: payload, Digest: "d" + payload, Lease: w.cfg.lease,
 	})
-	for i := range w.cfg.peers {
+	for i := range w.store.cells[0].set.Members {
 		m.Op.Peers = append(m.Op.Peers, peerName(i))
 	}
 	w.procs = []*proc{{op: m.Op, m: m, state: running}}
@@ -240,6 +248,8 @@ func (w *world) local(p *proc, c Command) bool {
 		return false
 	case List, Settle:
 		return w.cfg.tenant == 0
+	case ReadPeerSet:
+		return !w.cfg.join
 	case Sleep:
 		// A sleep that only delays the strand's next request adds nothing: that
 		// request may be late by itself. A heartbeat competes with the phase,
