@@ -103,6 +103,8 @@ func (s *session) step(_ context.Context, e fanout.StepEvent) {
 	if e.Err != nil {
 		line += ": " + oneLine(e.Err)
 	}
+	s.steps.Lock() // steps of several peers end at once
+	defer s.steps.Unlock()
 	fmt.Fprintln(s.errOut, line)
 }
 

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
 // childEnv makes the test's binary be atollctl.
@@ -29,8 +31,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A run may be killed at any moment. Here it is killed at each of its writes:
-// before the write has an effect, while others are on their way. The next run
+// A run may be killed at any moment. Here it is killed at each of its writes,
+// before the write has an effect and while others are on their way, and at each
+// of its requests to each peer, after the request had its effect. The next run
 // with the same log finishes it or takes it back, so that an audit finds nothing
 // and the same command can be given again.
 func TestKill(t *testing.T) {
@@ -54,90 +57,140 @@ func TestKill(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			for n := 1; ; n++ {
-				require.Less(t, n, 50, "the command never ends")
-				if !killedAt(t, n, test.before, test.killed, test.again) {
-					require.Greater(t, n, 2, "the command was never killed")
-					return
+			c := newCell(t)
+			c.run(t, exitDone, "peer", "init")
+			for _, moment := range c.moments() {
+				for n := 1; ; n++ {
+					require.Less(t, n, 50, "the command never ends")
+					// A log of its own: what was taken back stays in one for some
+					// minutes, and each run looks at it again.
+					c.log = filepath.Join(c.dir, fmt.Sprintf("%s %d.db", moment.name, n))
+					c.run(t, exitDone, "sc", "remove", "db", "-n", "acme", "--ignore-not-found")
+					c.run(t, exitDone, "account", "remove", "acme", "--ignore-not-found")
+					for _, args := range test.before {
+						c.run(t, exitDone, args...)
+					}
+					if !c.killedAt(t, moment, n, test.killed, test.again) {
+						require.Greater(t, n, 2, "the command was never killed %s", moment.name)
+						break
+					}
 				}
 			}
 		})
 	}
 }
 
-// killedAt kills the command at its nth write. It returns false if the command
-// made fewer.
-func killedAt(t *testing.T, n int, before [][]string, command []string, again []int) bool {
-	t.Helper()
-	c := newCell(t)
-	c.run(t, exitDone, "peer", "init")
-	for _, args := range before {
-		c.run(t, exitDone, args...)
-	}
-	child := exec.CommandContext(t.Context(), os.Args[0], slices.Concat(command, c.flags)...)
-	child.Dir, child.Env = c.dir, append(os.Environ(), childEnv+"=1")
-	ended := make(chan struct{})
-	k := &killer{left: n, strike: func() {
-		_ = child.Process.Kill()
-		<-ended
+// moment is a way to tell when a process is to be killed: the nth time that
+// something happens.
+type moment struct {
+	name   string
+	arm    func(k *killer, n int)
+	disarm func()
+}
+
+func (c *cell) moments() []moment {
+	all := []moment{{
+		name: "before a write",
+		arm: func(k *killer, n int) {
+			k.left = n
+			for _, s := range c.servers {
+				s.watch(k)
+			}
+		},
+		disarm: func() {
+			for _, s := range c.servers {
+				s.watch(nil)
+			}
+		},
 	}}
-	for _, s := range c.servers {
-		s.watch(k)
+	for i, s := range c.servers {
+		all = append(all, moment{
+			name: fmt.Sprintf("after a request to server %d", i),
+			arm: func(k *killer, n int) {
+				s.Inject(regiontest.Fault{Skip: n - 1, Do: regiontest.CrashAfter(k.kill)})
+			},
+			disarm: s.Reset,
+		})
 	}
-	require.NoError(t, child.Start())
-	err := child.Wait()
-	close(ended)
-	struck := k.stop()
-	for _, s := range c.servers {
-		s.watch(nil)
-	}
-	if !struck {
+	return all
+}
+
+// killedAt kills the command the nth time that its moment comes, and looks at
+// what is left. It returns false if the command ended before.
+func (c *cell) killedAt(t *testing.T, m moment, n int, command []string, again []int) bool {
+	t.Helper()
+	child := exec.CommandContext(t.Context(), os.Args[0], slices.Concat(command, c.flags, []string{"--wal", c.log})...)
+	child.Dir, child.Env = c.dir, append(os.Environ(), childEnv+"=1")
+	k := &killer{process: child, ended: make(chan struct{})}
+	m.arm(k, n)
+	err := k.run()
+	m.disarm()
+	if !k.struck {
 		require.NoError(t, err)
 		return false
 	}
-	label := fmt.Sprintf("%s, killed at write %d", strings.Join(command, " "), n)
 	c.run(t, exitDone, "wal", "recover")
 	c.run(t, exitDone, "audit")
-	require.Contains(t, again, c.code(t, command...), "%s: the same again: %s", label, c.errOut.String())
+	require.Contains(t, again, c.code(t, command...), "killed %s, %d: the same again: %s", m.name, n, c.errOut.String())
 	c.run(t, exitDone, "audit")
 	c.run(t, exitDone, "wal", "verify")
 	return true
 }
 
-// killer ends a process at its nth write.
+// killer ends a process.
 type killer struct {
+	process *exec.Cmd
+	ended   chan struct{} // closed with the process
+
 	mu     sync.Mutex
-	left   int
-	strike func()
+	left   int // writes until it strikes; it never does at zero
 	struck bool
-	done   bool
+}
+
+// run starts the process and waits for its end.
+func (k *killer) run() error {
+	k.mu.Lock()
+	err := k.process.Start()
+	k.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	err = k.process.Wait()
+	close(k.ended)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return err
 }
 
 // write counts one write and says whether it may go on.
 func (k *killer) write() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.done {
-		return !k.struck
-	}
 	if k.left--; k.left == 0 {
-		k.struck, k.done = true, true
 		k.strike()
 	}
 	return !k.struck
 }
 
-func (k *killer) stop() (struck bool) {
+// kill ends the process.
+func (k *killer) kill() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.done = true
-	return k.struck
+	k.strike()
+}
+
+// strike returns when the process is dead.
+func (k *killer) strike() {
+	k.struck = true
+	_ = k.process.Process.Kill()
+	<-k.ended
 }
 
 // cell is a ring of two servers, a directory, and a log.
 type cell struct {
 	dir     string
-	flags   []string
+	log     string
+	flags   []string // that name the peers
 	servers []*server
 	errOut  bytes.Buffer
 }
@@ -159,7 +212,7 @@ func newCell(t *testing.T) *cell {
 		c.servers = append(c.servers, s)
 		c.flags = append(c.flags, "--kubeconfig", name+"="+path)
 	}
-	c.flags = append(c.flags, "--wal", filepath.Join(c.dir, "operations.db"))
+	c.log = filepath.Join(c.dir, "operations.db")
 	return c
 }
 
@@ -175,7 +228,7 @@ func (c *cell) code(t *testing.T, args ...string) int {
 	c.errOut.Reset()
 	var out bytes.Buffer
 	s := &session{in: strings.NewReader(""), out: &out, errOut: &c.errOut, getenv: func(string) string { return "" }, now: time.Now}
-	return s.execute(t.Context(), slices.Concat([]string{"atollctl"}, args, c.flags))
+	return s.execute(t.Context(), slices.Concat([]string{"atollctl", "--wal", c.log}, args, c.flags))
 }
 
 func (c *cell) run(t *testing.T, want int, args ...string) {

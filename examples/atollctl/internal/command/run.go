@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -65,6 +66,7 @@ type session struct {
 	output      string
 	verbose     bool
 
+	steps   sync.Mutex
 	started bool  // the command line was understood and the command began
 	peers   peers // that the command connected to, if it did
 }
