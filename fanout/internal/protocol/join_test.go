@@ -113,8 +113,12 @@ func (w *world) outsider(i int) bool {
 	return w.cfg.join && i == w.newcomer() && !w.join.done
 }
 
-// everywhere says whether every active member has at least revision n.
+// everywhere says whether every active member has at least revision n, unless
+// the object is being removed.
 func (w *world) everywhere(n int64) bool {
+	if !slices.ContainsFunc(w.store.cells, func(c cell) bool { return c.obj != nil && c.obj.Primary(w.cfg.mode) && c.obj.Committed() }) {
+		return true
+	}
 	for i, c := range w.store.cells {
 		if x := c.obj; !w.outsider(i) && x != nil && x.Claimed && x.Stage == Active && x.Revision.Number < n {
 			return false

@@ -65,7 +65,8 @@ type Ending string
 const (
 	// Running: not yet.
 	Running Ending = ""
-	// Done: in effect, confirmed by every peer.
+	// Done: in effect, confirmed by every peer; or removed since by an operation
+	// of its own.
 	Done Ending = "done"
 	// Committed: in effect; Result.Pending names what has not confirmed.
 	Committed Ending = "committed"
