@@ -31,7 +31,8 @@ func newConformanceServer(t *testing.T) *regiontest.Server {
 
 func TestConformance(t *testing.T) {
 	s := newConformanceServer(t)
-	conformance.RunCompacting(t, s.Config(), conformance.Memory, func(context.Context) error {
+	conformance.Run(t, s.Config(), conformance.Memory)
+	conformance.RunCompactions(t, s.Config(), conformance.Memory, func(context.Context) error {
 		s.Compact()
 		return nil
 	})

@@ -5,7 +5,6 @@ package conformance
 
 import (
 	"context"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -37,69 +36,62 @@ type Difference struct {
 	Reason     string
 }
 
-// Cases returns the whole list. Each case works in a namespace and an API group of its own, so that all can run in
-// parallel on one server.
+// Cases returns the list but for the cases that need the server to forget its history, which Compactions returns. Each
+// works in a namespace and an API group of its own, so that all can run in parallel on one server.
 func Cases() []Case {
 	var all []Case
 	for _, group := range [][]Case{
 		creation(), updates(), deletion(), statuses(), generations(), patches(), applies(), managers(), definitions(), schemas(), rules(),
-		lists(), pages(), watches(), watchLists(), forms(), namespaceCases(), builtins(), users(), discoveries(), dryRuns(), compactions(),
+		lists(), pages(), watches(), watchLists(), forms(), namespaceCases(), builtins(), users(), discoveries(), dryRuns(),
 	} {
 		all = append(all, group...)
 	}
 	return all
 }
 
-// compactor is how a test makes the server forget its history; nil where it cannot.
-type compactor func(ctx context.Context) error
+// Compactions returns the cases in which the server forgets its history. They disturb cases that run beside them.
+func Compactions() []Case { return compactions() }
 
-// Run runs all cases as parallel subtests against the server that config reaches, with the rights of an administrator.
-func Run(t *testing.T, config *rest.Config, kind Kind) { RunCompacting(t, config, kind, nil) }
-
-// RunCompacting is Run with a function that makes the server forget its history of changes, as a compaction of etcd
-// does. The cases that need it run after the others; without it they are skipped.
-func RunCompacting(t *testing.T, config *rest.Config, kind Kind, compact func(ctx context.Context) error) {
+// Run runs Cases as parallel subtests against the server that config reaches, with the rights of an administrator.
+func Run(t *testing.T, config *rest.Config, kind Kind) {
 	var mu sync.Mutex
 	used := map[string]bool{}
 	t.Run("cases", func(t *testing.T) {
 		for _, c := range Cases() {
-			if c.alone() {
-				continue
-			}
 			t.Run(c.Name, func(t *testing.T) {
 				t.Parallel()
-				runCase(t, c, config, kind, nil, func(fact string) { mu.Lock(); used[c.Name+"/"+fact] = true; mu.Unlock() })
+				runCase(t, c, config, kind, nil, func(fact string) {
+					mu.Lock()
+					defer mu.Unlock()
+					used[c.Name+"/"+fact] = true
+				})
 			})
 		}
 	})
-	t.Run("alone", func(t *testing.T) {
-		for _, c := range Cases() {
-			if !c.alone() {
-				continue
-			}
-			t.Run(c.Name, func(t *testing.T) {
-				if compact == nil {
-					t.Skip("this server offers no way to forget its history")
-				}
-				runCase(t, c, config, kind, compact, func(fact string) { used[c.Name+"/"+fact] = true })
-			})
-		}
-	})
-	if kind == Memory && !t.Failed() {
-		for _, d := range Differences() {
-			if !used[d.Case+"/"+d.Fact] {
-				t.Errorf("declared difference %s, %q: no case states that fact", d.Case, d.Fact)
-			}
+	if t.Failed() {
+		return
+	}
+	for _, d := range Differences() {
+		if !used[d.Case+"/"+d.Fact] {
+			t.Errorf("declared difference %s, %q: no case states that fact", d.Case, d.Fact)
 		}
 	}
 }
 
-// alone says that c disturbs the cases that run beside it.
-func (c Case) alone() bool { return strings.HasPrefix(c.Name, "compaction-") }
+// RunCompactions runs Compactions, one after the other. compact makes the server forget its history of changes, as a
+// compaction of etcd does, and returns when it has.
+func RunCompactions(t *testing.T, config *rest.Config, kind Kind, compact func(ctx context.Context) error) {
+	for _, c := range Compactions() {
+		t.Run(c.Name, func(t *testing.T) { runCase(t, c, config, kind, compact, func(string) {}) })
+	}
+}
 
-func runCase(t *testing.T, c Case, config *rest.Config, kind Kind, compact compactor, differs func(string)) {
+// compactor is how a case makes the server forget its history.
+type compactor func(ctx context.Context) error
+
+func runCase(t *testing.T, c Case, config *rest.Config, kind Kind, compact compactor, differs func(fact string)) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	c.Run(newEnv(ctx, t, c.Name, config, kind, compact, differs))
 }

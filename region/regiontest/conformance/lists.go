@@ -149,7 +149,10 @@ func compactions() []Case {
 			_, err = w.Create(e.Ctx, e.Widget("d", nil), metav1.CreateOptions{})
 			require.NoError(e, err)
 			require.NoError(e, e.compact(e.Ctx))
-			_, err = w.List(e.Ctx, metav1.ListOptions{Limit: 1, Continue: first.GetContinue()})
+			e.Until("the page is gone, also from the server's cache", func() bool {
+				_, err = w.List(e.Ctx, metav1.ListOptions{Limit: 1, Continue: first.GetContinue()})
+				return err != nil
+			})
 			e.Fact("page", "410 Expired", codeAndReason(err))
 			next := continueOf(err)
 			e.Fact("a token to go on at any rate", true, next != "")
