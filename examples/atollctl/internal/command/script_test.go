@@ -44,7 +44,9 @@ var update = flag.Bool("update", false, "write the expected output of scripts an
 //	fault NAME VERB RESOURCE CODE|drop-request|drop-reply|hang [times]
 //	                       lets requests fail
 //	deny NAME VERB RESOURCE  takes a right away
-//	get NAME RESOURCE[/NAMESPACE]/NAME  prints an object, or fails
+//	get NAME PATH          prints the object at a path of a server's API
+//	create NAME PATH FILE  creates an object there, as a person may
+//	delete NAME PATH       deletes it
 //
 // atollctl is given --config peers.yaml and --wal operations.db, unless its
 // arguments name peers or a log.
@@ -97,6 +99,18 @@ func TestScripts(t *testing.T) {
 				serverOf(ts, args[0]).deny(args[1], schema.ParseGroupResource(args[2]))
 			},
 			"get": get,
+			"create": func(ts *testscript.TestScript, _ bool, args []string) {
+				text, code := serverOf(ts, args[0]).send(http.MethodPost, args[1], ts.ReadFile(args[2]))
+				if code != http.StatusCreated {
+					ts.Fatalf("create %s in %s: %s", args[1], args[0], text)
+				}
+			},
+			"delete": func(ts *testscript.TestScript, _ bool, args []string) {
+				text, code := serverOf(ts, args[0]).send(http.MethodDelete, args[1], "")
+				if code != http.StatusOK {
+					ts.Fatalf("delete %s in %s: %s", args[1], args[0], text)
+				}
+			},
 		},
 	})
 }
@@ -226,7 +240,7 @@ func fault(ts *testscript.TestScript, _ bool, args []string) {
 
 // get prints an object as a peer has it.
 func get(ts *testscript.TestScript, neg bool, args []string) {
-	text, code := serverOf(ts, args[0]).get(args[1])
+	text, code := serverOf(ts, args[0]).send(http.MethodGet, args[1], "")
 	if found := code == http.StatusOK; found == neg {
 		ts.Fatalf("get %s in %s: status %d", args[1], args[0], code)
 	}

@@ -7,11 +7,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/http/httptest"
 	"os"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -130,10 +130,12 @@ func (s *server) deny(verb string, resource schema.GroupResource) {
 	s.denied = append(s.denied, right{verb, resource})
 }
 
-// get reads a path such as apis/kubecarrier.io/v1alpha1/namespaces/acme/serviceclusters/db.
-func (s *server) get(path string) (text []byte, code int) {
+// send sends a request to a path such as
+// apis/kubecarrier.io/v1alpha1/namespaces/acme/serviceclusters/db.
+func (s *server) send(method, path, body string) (text []byte, code int) {
 	w := httptest.NewRecorder()
-	r := httptest.NewRequestWithContext(context.Background(), http.MethodGet, "/"+path, http.NoBody)
+	r := httptest.NewRequestWithContext(context.Background(), method, "/"+path, strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
 	s.ServeHTTP(w, r)
 	return w.Body.Bytes(), w.Code
 }
