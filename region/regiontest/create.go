@@ -26,14 +26,30 @@ func (s *Server) serveCreate(w http.ResponseWriter, c *call) error {
 	if text(m["resourceVersion"]) != "" {
 		return errors.New("resourceVersion should not be set on objects to be created")
 	}
+	var it *item
 	if text(m["name"]) == "" && text(m["generateName"]) != "" {
-		m["name"] = generateName(text(m["generateName"]))
+		it, err = s.createGenerated(c, o)
+	} else {
+		it, err = s.create(c, o)
 	}
-	it, err := s.create(c, o)
 	if err != nil {
 		return err
 	}
 	return s.writeItem(w, c, http.StatusCreated, it)
+}
+
+// createGenerated tries as many generated names as a real server.
+func (s *Server) createGenerated(c *call, o object) (it *item, err error) {
+	const attempts = 8
+	for range attempts {
+		next := runtime.DeepCopyJSON(o)
+		m := metadataOf(next)
+		m["name"] = generateName(text(m["generateName"]))
+		if it, err = s.create(c, next); !apierrors.IsAlreadyExists(err) {
+			break
+		}
+	}
+	return it, err
 }
 
 // read decodes the body into an object of the request's type and place, with defaults.
