@@ -47,7 +47,9 @@ func (r *runner) execute(ctx context.Context, command protocol.Command, write lo
 	observer.step(ctx, event)
 	call, cancel := context.WithTimeout(ctx, r.coordinator.opts.CallTimeout)
 	defer cancel()
-	reply, err := r.perform(call, command, write)
+	// Nothing is repeated behind the machine's back: it counts its own attempts.
+	var attempt region.Attempt
+	reply, err := r.perform(region.WithAttempt(call, &attempt), &attempt, command, write)
 	if err != nil {
 		err = explain(event.Peer, fmt.Sprintf("%s %s %s", command.Verb, r.kind.Kind, keyString(r.key)), err)
 		r.failed(event.Peer, err)
@@ -82,7 +84,7 @@ func (r *runner) sleep(ctx context.Context) protocol.Reply {
 	return protocol.Reply{Class: protocol.Applied, Code: protocol.OK}
 }
 
-func (r *runner) perform(ctx context.Context, command protocol.Command, write logWrite) (protocol.Reply, error) {
+func (r *runner) perform(ctx context.Context, attempt *region.Attempt, command protocol.Command, write logWrite) (protocol.Reply, error) {
 	switch command.Verb {
 	case protocol.Begin, protocol.Advance, protocol.Forget:
 		return r.writeLog(ctx, command.Verb, write)
@@ -93,7 +95,7 @@ func (r *runner) perform(ctx context.Context, command protocol.Command, write lo
 	}
 	switch command.Verb {
 	case protocol.Create, protocol.Put, protocol.Delete:
-		return r.write(ctx, conn, command)
+		return r.write(ctx, attempt, conn, command)
 	case protocol.Read:
 		return r.read(ctx, conn)
 	case protocol.ReadPeerSet:
@@ -149,30 +151,26 @@ func (r *runner) resource(conn *region.Conn) dynamic.ResourceInterface {
 }
 
 // write sends one conditional write and says whether it was applied.
-func (r *runner) write(ctx context.Context, conn *region.Conn, command protocol.Command) (protocol.Reply, error) {
+func (r *runner) write(ctx context.Context, attempt *region.Attempt, conn *region.Conn, command protocol.Command) (protocol.Reply, error) {
 	obj, err := r.body(command)
 	if err != nil {
 		return protocol.Reply{Class: protocol.NotApplied, Code: protocol.Denied}, err
 	}
-	var (
-		attempt region.Attempt
-		got     *unstructured.Unstructured
-		client  = r.resource(conn)
-		send    = region.WithAttempt(ctx, &attempt)
-	)
+	var got *unstructured.Unstructured
+	client := r.resource(conn)
 	switch command.Verb {
 	case protocol.Create:
-		got, err = client.Create(send, obj, metav1.CreateOptions{FieldManager: fieldManager})
+		got, err = client.Create(ctx, obj, metav1.CreateOptions{FieldManager: fieldManager})
 	case protocol.Put:
-		got, err = client.Update(send, obj, metav1.UpdateOptions{FieldManager: fieldManager})
+		got, err = client.Update(ctx, obj, metav1.UpdateOptions{FieldManager: fieldManager})
 	default:
 		uid := types.UID(command.UID)
-		err = client.Delete(send, r.key.Name, metav1.DeleteOptions{
+		err = client.Delete(ctx, r.key.Name, metav1.DeleteOptions{
 			Preconditions:     &metav1.Preconditions{UID: &uid, ResourceVersion: &command.RV},
 			PropagationPolicy: &background,
 		})
 	}
-	class, code := classify(&attempt, err)
+	class, code := classify(attempt, err)
 	if command.Verb == protocol.Create && code == protocol.NotFound {
 		// The namespace is missing, not the object.
 		code = protocol.Denied
