@@ -24,7 +24,9 @@ func (s *session) walList() *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
 		Short: "List the operations that are not finished",
-		Args:  cobra.NoArgs,
+		Long: `List the operations that are not finished. One that was taken back stays for some
+minutes if a peer may yet carry out one of its requests, so that this is seen.`,
+		Args: cobra.NoArgs,
 		RunE: s.run(func(ctx context.Context, _ []string) error {
 			return s.read(func(file *wal.File) error {
 				l := listing{columns: []string{"Operation", "Action", "Kind", "Namespace", "Name", "Primary", "State", "Began", "Owner"}}
