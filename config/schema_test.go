@@ -8,14 +8,26 @@ import (
 
 	"github.com/stretchr/testify/require"
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	celmodel "k8s.io/apiserver/pkg/cel"
+	"k8s.io/apiserver/pkg/cel/environment"
 
 	"github.com/atoll-dev/atoll/config"
 )
 
+// An API server refuses a CRD whose rules may cost more, by its own estimate:
+// each rule, and all together.
+const (
+	ruleCostLimit = 10_000_000
+	crdCostLimit  = 100_000_000
+)
+
 // TestCRDsAreSound makes the checks of an API server on each CRD that need no
-// server: a structural schema and defaults that fit it. TestEveryRuleMatters
-// compiles every rule; what they may cost a real API server judges.
+// server: a structural schema, defaults that fit it, rules that compile, and
+// what they may cost.
 func TestCRDsAreSound(t *testing.T) {
 	crds, err := config.CRDs()
 	require.NoError(t, err)
@@ -34,8 +46,42 @@ func TestCRDsAreSound(t *testing.T) {
 			errs, err := defaulting.ValidateDefaults(t.Context(), nil, structural, true, true)
 			require.NoError(t, err)
 			require.Empty(t, errs)
+
+			total := cost(t, structural, model.SchemaDeclType(structural, true), 1)
+			require.Less(t, total, uint64(crdCostLimit))
+			t.Logf("rules cost at most %d of %d", total, crdCostLimit)
 		})
 	}
+}
+
+// cost returns what the rules at and below s may cost together when s occurs
+// times times.
+func cost(t *testing.T, s *structuralschema.Structural, decl *celmodel.DeclType, times uint64) uint64 {
+	t.Helper()
+	results, err := cel.Compile(s, decl, celconfig.PerCallLimit,
+		environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()), cel.NewExpressionsEnvLoader())
+	require.NoError(t, err)
+	var total uint64
+	for i, r := range results {
+		require.Nil(t, r.Error, "%s: %v", s.XValidations[i].Rule, r.Error)
+		require.Nil(t, r.MessageExpressionError, "%s", s.XValidations[i].MessageExpression)
+		require.Less(t, r.MaxCost*times, uint64(ruleCostLimit), s.XValidations[i].Rule)
+		require.Less(t, r.MessageExpressionMaxCost, uint64(ruleCostLimit), s.XValidations[i].MessageExpression)
+		total += r.MaxCost * times
+	}
+	for name, property := range s.Properties {
+		if field, ok := decl.Fields[name]; ok {
+			total += cost(t, &property, field.Type, times)
+		}
+	}
+	if s.Items != nil && decl != nil && decl.ElemType != nil {
+		items := uint64(1000)
+		if s.ValueValidation != nil && s.ValueValidation.MaxItems != nil {
+			items = uint64(*s.ValueValidation.MaxItems)
+		}
+		total += cost(t, s.Items, decl.ElemType, times*items)
+	}
+	return total
 }
 
 // crdNames returns the names of all CRDs.

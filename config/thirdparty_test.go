@@ -12,6 +12,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
 
 	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
 )
@@ -53,6 +54,7 @@ func TestThirdPartySchema(t *testing.T) {
 	structural, err := structuralschema.NewStructural(props)
 	require.NoError(t, err)
 	require.Empty(t, structuralschema.ValidateStructural(nil, structural))
+	require.Less(t, cost(t, structural, model.SchemaDeclType(structural, true), 1), uint64(crdCostLimit))
 
 	v := validatorOf(t, props)
 	for _, k := range []kind{onceKind, everywhereKind} {

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
 
 	"github.com/atoll-dev/atoll/config"
 )
@@ -40,12 +41,6 @@ func validatorFor(t *testing.T, name string, edit func(*apiextensions.JSONSchema
 	return validatorOf(t, props)
 }
 
-// What an API server lets one rule, and all rules of one object, cost.
-const (
-	callCost   = 1_000_000
-	objectCost = 10_000_000
-)
-
 // validatorOf makes the validator of a schema.
 func validatorOf(t *testing.T, props *apiextensions.JSONSchemaProps) *validator {
 	t.Helper()
@@ -53,7 +48,7 @@ func validatorOf(t *testing.T, props *apiextensions.JSONSchemaProps) *validator 
 	require.NoError(t, err)
 	schema, _, err := validation.NewSchemaValidator(props)
 	require.NoError(t, err)
-	return &validator{structural: structural, schema: schema, rules: cel.NewValidator(structural, true, callCost)}
+	return &validator{structural: structural, schema: schema, rules: cel.NewValidator(structural, true, celconfig.PerCallLimit)}
 }
 
 // schemaOf returns the schema of an embedded CRD's one version.
@@ -74,7 +69,7 @@ func (v *validator) create(t *testing.T, obj map[string]any) field.ErrorList {
 	defaulting.Default(obj, v.structural)
 	errs = append(errs, validation.ValidateCustomResource(nil, obj, v.schema)...)
 	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, v.structural, obj)...)
-	ruled, _ := v.rules.Validate(t.Context(), nil, v.structural, obj, nil, objectCost)
+	ruled, _ := v.rules.Validate(t.Context(), nil, v.structural, obj, nil, celconfig.RuntimeCELCostBudget)
 	return append(errs, ruled...)
 }
 
@@ -87,7 +82,7 @@ func (v *validator) update(t *testing.T, obj, old map[string]any) field.ErrorLis
 	defaulting.Default(old, v.structural)
 	errs = append(errs, validation.ValidateCustomResourceUpdate(nil, obj, old, v.schema)...)
 	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, v.structural, obj)...)
-	ruled, _ := v.rules.Validate(t.Context(), nil, v.structural, obj, old, objectCost)
+	ruled, _ := v.rules.Validate(t.Context(), nil, v.structural, obj, old, celconfig.RuntimeCELCostBudget)
 	return append(errs, ruled...)
 }
 

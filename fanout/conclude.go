@@ -176,6 +176,10 @@ func (r *runner) cause(ctx context.Context, result protocol.Result) error {
 		return err
 	}
 	if err := r.failure(peer); err != nil && result.Reason != protocol.Late {
+		if !r.kind.Within.Empty() && isAbsent(err) {
+			return fmt.Errorf("%w: %s %s must be Active in peer %s, and its namespace is not there: %w",
+				ErrNoOwner, r.kind.Within.GroupResource(), r.key.Namespace, peer, err)
+		}
 		return err
 	}
 	if err := ctx.Err(); err != nil {

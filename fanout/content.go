@@ -73,10 +73,10 @@ func anyMap(m map[string]string) map[string]any {
 	return out
 }
 
-// token stands for the content: equal contents, equal tokens. Nothing has none.
+// token stands for the content: equal contents, equal tokens.
 func (c content) token() (string, error) {
-	if len(c) == 0 {
-		return "", nil
+	if c == nil {
+		c = content{}
 	}
 	return hash(c)
 }

@@ -141,6 +141,7 @@ func TestAddNeedsAnActiveAccount(t *testing.T) {
 	require.ErrorIs(t, err, fanout.ErrAborted)
 	_, err = c.Add(t.Context(), newServiceCluster("nowhere", "db"), fanout.AddOptions{Target: "us-east"})
 	require.ErrorIs(t, err, fanout.ErrAborted)
+	require.ErrorIs(t, err, fanout.ErrNoOwner)
 	require.ErrorContains(t, err, "us-east")
 	require.ErrorContains(t, err, "nowhere")
 	requireClean(t, c)
@@ -198,6 +199,13 @@ func TestAccountLifecycle(t *testing.T) {
 
 	_, err = c.Update(t.Context(), newAccount(name), fanout.AddOptions{})
 	require.ErrorIs(t, err, fanout.ErrNotFound)
+
+	empty := newAccount(unique("acme"))
+	delete(empty.Object, "spec")
+	op, err = c.Add(t.Context(), empty, fanout.AddOptions{})
+	require.NoError(t, err, "an Account needs no content but its name")
+	require.Equal(t, fanout.Done, op.State)
+	requireClean(t, c)
 }
 
 func TestIdempotencyKeyGivesTheFirstAnswer(t *testing.T) {

@@ -172,9 +172,6 @@ func (c *Coordinator) operation(req request, peers []string, start time.Time, id
 	if op.Payload, err = content.token(); err == nil {
 		op.Digest, err = req.kind.digest(req.obj, op.Target, requestKey)
 	}
-	if err == nil && op.Payload == "" {
-		err = fmt.Errorf("%s %s has no content", req.kind.Kind, keyString(req.key))
-	}
 	return op, content, err
 }
 

@@ -56,7 +56,7 @@ func (c *Coordinator) runner(kind Kind, key types.NamespacedName, machine *proto
 		views:       map[string]protocol.Object{},
 		failures:    map[region.PeerName]error{},
 	}
-	if token, err := j.Content.token(); err == nil && token != "" {
+	if token, err := j.Content.token(); err == nil {
 		r.contents[token] = j.Content
 		r.requestToken = token
 	}
@@ -173,9 +173,7 @@ func (r *runner) remember(obj *unstructured.Unstructured) (protocol.Object, erro
 	defer r.mu.Unlock()
 	r.objects[incarnation(o.UID, o.RV)] = obj
 	r.views[incarnation(o.UID, o.RV)] = o
-	if token != "" {
-		r.contents[token] = c
-	}
+	r.contents[token] = c
 	return o, nil
 }
 

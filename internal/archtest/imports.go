@@ -134,6 +134,8 @@ func Forbidden(packages []Package) []string {
 var requirements = []string{
 	"github.com/go-logr/logr", "github.com/hashicorp/go-multierror", "go.etcd.io/bbolt", "golang.org/x/sync",
 	"k8s.io/api", "k8s.io/apiextensions-apiserver", "k8s.io/apimachinery", "k8s.io/client-go", "k8s.io/kube-openapi", "k8s.io/utils",
+	// Its types are in the signatures of apiextensions-apiserver's schema packages.
+	"k8s.io/apiserver",
 	"sigs.k8s.io/structured-merge-diff/v6", "sigs.k8s.io/yaml",
 	// Tests only.
 	"github.com/anishathalye/porcupine", "github.com/cockroachdb/datadriven", "github.com/google/go-cmp",
@@ -141,7 +143,7 @@ var requirements = []string{
 }
 
 // inStep are the modules that must have one version.
-var inStep = []string{"k8s.io/api", "k8s.io/apiextensions-apiserver", "k8s.io/apimachinery", "k8s.io/client-go"}
+var inStep = []string{"k8s.io/api", "k8s.io/apiextensions-apiserver", "k8s.io/apimachinery", "k8s.io/apiserver", "k8s.io/client-go"}
 
 // Requirement is a line of go.mod.
 type Requirement struct {
