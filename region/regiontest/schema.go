@@ -116,7 +116,7 @@ func (t *custom) validate(r *resource, o, old object, subresource string) error 
 	if old == nil {
 		errs = metavalidation.ValidateObjectMetaAccessor(u, r.namespaced, metavalidation.NameIsDNSSubdomain, path)
 		errs = append(errs, schemavalidation.ValidateCustomResource(nil, o, t.whole)...)
-		errs = append(errs, objectmeta.Validate(nil, o, t.structural, false)...)
+		errs = append(errs, validateMetadata(o, t.structural)...)
 		errs = append(errs, listtype.ValidateListSetsAndMaps(nil, t.structural, o)...)
 		errs = t.validateRules(errs, o, nil)
 	} else {
@@ -140,7 +140,7 @@ func (t *custom) validateUpdate(u, old *unstructured.Unstructured, subresource s
 	} else {
 		errs = append(errs, metavalidation.ValidateObjectMetaAccessor(u, u.GetNamespace() != "", metavalidation.NameIsDNSSubdomain, field.NewPath("metadata"))...)
 		errs = append(errs, schemavalidation.ValidateCustomResourceUpdate(nil, u.Object, old.Object, t.whole, ratchet)...)
-		errs = append(errs, objectmeta.Validate(nil, u.Object, t.structural, false)...)
+		errs = append(errs, validateMetadata(u.Object, t.structural)...)
 	}
 	if before := listtype.ValidateListSetsAndMaps(nil, t.structural, old.Object); len(before) == 0 {
 		errs = append(errs, listtype.ValidateListSetsAndMaps(nil, t.structural, u.Object)...)

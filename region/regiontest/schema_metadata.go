@@ -1,0 +1,28 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package regiontest
+
+import (
+	"context"
+	"errors"
+
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// validateMetadata checks the metadata of objects embedded in o. The function
+// behind it took a context in Kubernetes 1.37; this compiles against both.
+func validateMetadata(o object, s *structuralschema.Structural) field.ErrorList {
+	switch validate := any(objectmeta.Validate).(type) {
+	case func(*field.Path, any, *structuralschema.Structural, bool) field.ErrorList:
+		return validate(nil, o, s, false)
+	case func(context.Context, *field.Path, any, *structuralschema.Structural, bool) field.ErrorList:
+		return validate(context.Background(), nil, o, s, false)
+	default:
+		return field.ErrorList{field.InternalError(nil, errUnknownRelease)}
+	}
+}
+
+var errUnknownRelease = errors.New("this release of apiextensions-apiserver validates embedded metadata in a way not known here")
