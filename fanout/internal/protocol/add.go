@@ -163,7 +163,7 @@ func (m *Machine) membership() string {
 		if set.Self.Peer != p {
 			return fmt.Sprintf("the cluster behind peer %s calls itself %s", p, set.Self.Peer)
 		}
-		if _, ok := set.member(m.Op.Target); !ok {
+		if !set.lists(m.Op.Target) {
 			return fmt.Sprintf("the PeerSet of %s does not list %s", p, m.Op.Target)
 		}
 	}

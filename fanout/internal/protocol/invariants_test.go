@@ -18,11 +18,12 @@ func (w *world) judge(p *proc) {
 	applied := slices.Contains(w.committed, op.ID)
 	switch r.Ending {
 	case Done, Committed:
-		if op.Action == Remove {
+		switch {
+		case op.Action == Remove:
 			w.judgeRemoval(p)
-		} else if op.Action == Update && r.Ending == Done && !w.everywhere(r.Revision) {
+		case op.Action == Update && r.Ending == Done && !w.everywhere(r.Revision):
 			w.fault("STALE: " + op.ID + " says everywhere and a member has an older revision")
-		} else if !applied {
+		case !applied:
 			w.fault("I4: " + op.ID + " says " + string(r.Ending) + " and was not committed")
 		}
 	case AlreadyDone:

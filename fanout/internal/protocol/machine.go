@@ -170,11 +170,9 @@ func (m *Machine) send(i int, next step, c Command) {
 func (m *Machine) pause(i int, next step) { m.send(i, next, Command{Verb: Sleep}) }
 
 // spawn adds a strand and takes its first step.
-func (m *Machine) spawn(j job, peer string) int {
+func (m *Machine) spawn(j job, peer string) {
 	m.Strands = append(m.Strands, Strand{Job: j, Peer: peer})
-	i := len(m.Strands) - 1
-	m.step(i, Reply{})
-	return i
+	m.step(len(m.Strands)-1, Reply{})
 }
 
 // finish ends strand i.

@@ -92,7 +92,7 @@ var mutants = []struct {
 	{"the older of two goes first", config{
 		peers: 2, lease: live, exactlyOne: true,
 		plans: []plan{retrying(add("x", "a", 1, "p")), retrying(add("y", "b", 2, "q"))},
-		mutant: mutant{reply: func(_ *world, p *proc, c Command, r Reply) Reply {
+		mutant: mutant{reply: func(_ *world, p *proc, _ Command, r Reply) Reply {
 			if r.Object.Pending() && r.Object.Claim.Operation != p.op.ID {
 				r.Object.Claim.Start = -1
 			}

@@ -157,20 +157,14 @@ type PeerSet struct {
 	Epoch    int64
 }
 
-func (s PeerSet) member(peer string) (Member, bool) {
-	for _, m := range s.Members {
-		if m.Peer == peer {
-			return m, true
-		}
-	}
-	return Member{}, false
+func (s PeerSet) lists(peer string) bool {
+	return slices.ContainsFunc(s.Members, func(m Member) bool { return m.Peer == peer })
 }
 
 // Gone says that peer has departed and is no member again: what names it is
 // dead.
 func (s PeerSet) Gone(peer string) bool {
-	_, member := s.member(peer)
-	return !member && s.departed(peer)
+	return !s.lists(peer) && s.departed(peer)
 }
 
 func (s PeerSet) departed(peer string) bool {
