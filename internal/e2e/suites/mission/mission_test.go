@@ -5,7 +5,6 @@ package mission_test
 
 import (
 	"path/filepath"
-	"regexp"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -42,7 +41,7 @@ func TestProposals(t *testing.T) {
 			k.must(t, "", "apply", "--server-side", "--subresource=status", "--force-conflicts", "--validate=strict", "-f", file)
 			table := k.must(t, "", "get", tc.resource, "-n", "loodse")
 			for _, row := range tc.rows {
-				require.Regexp(t, regexp.MustCompile(`(?m)^`+row), table)
+				require.Regexp(t, `(?m)^`+row, table)
 			}
 			k.must(t, "", "delete", "-f", file)
 			k.must(t, "", "create", "--validate=strict", "-f", file)
