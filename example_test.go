@@ -45,13 +45,11 @@ func tenancy(ctx context.Context, path string) {
 	check(ops.InitPeers(ctx))
 
 	acme := &accountv1alpha1.Account{ObjectMeta: metav1.ObjectMeta{Name: "acme"}}
-	acme.SetGroupVersionKind(accountv1alpha1.GroupVersion.WithKind("Account"))
 	acme.Spec.Roles = []accountv1alpha1.AccountRole{accountv1alpha1.AccountTenant}
 	_, err = ops.Add(ctx, acme, fanout.AddOptions{}) // the same in all three
 	check(err)
 
 	db := &regionv1alpha1.ServiceCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "acme", Name: "db-1"}}
-	db.SetGroupVersionKind(regionv1alpha1.GroupVersion.WithKind("ServiceCluster"))
 	db.Spec.KubeconfigSecret.Name = "db-1"
 	_, err = ops.Add(ctx, db, fanout.AddOptions{Target: "eu-west"}) // in one, and its name reserved in the others
 	check(err)
