@@ -56,9 +56,11 @@ func (m *Machine) stepPeerSet(i int, r Reply) {
 	}
 }
 
+// misfit ends strand i because its peer is no member. That is told before any
+// other failure: in a peer that was never made one, everything else fails too.
 func (m *Machine) misfit(i int, problem string) {
-	if m.Result.Reason == "" {
-		m.Result.Problem = problem
+	if m.Result.Reason != Membership {
+		m.Result.Reason, m.Result.Peer, m.Result.Problem = Membership, m.Strands[i].Peer, problem
 	}
 	m.fail(i, Membership)
 }
