@@ -1,0 +1,19 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+// TestMain is the doomed process when the test's own program is run as one.
+func TestMain(m *testing.M) {
+	if os.Getenv(doomed) != "" {
+		os.Exit(runDoomed(os.Stdin, os.Stdout, os.Stderr))
+	}
+	goleak.VerifyTestMain(m)
+}
