@@ -4,6 +4,7 @@
 package regiontest_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -82,8 +83,8 @@ func BenchmarkCreateGet(b *testing.B) {
 	require.NoError(b, err)
 	w := client.Resource(widgets).Namespace("default")
 	o := widget("", 1)
-	o.SetGenerateName("a-")
-	for b.Loop() {
+	for n := 0; b.Loop(); n++ {
+		o.SetName(fmt.Sprintf("a-%d", n))
 		created, err := w.Create(b.Context(), o, metav1.CreateOptions{})
 		require.NoError(b, err)
 		_, err = w.Get(b.Context(), created.GetName(), metav1.GetOptions{})
