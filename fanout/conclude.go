@@ -35,9 +35,14 @@ func (r *runner) conclude(ctx context.Context, result protocol.Result, err error
 	return operation, err
 }
 
-func stateOf(e protocol.Ending) State {
-	switch e {
-	case protocol.Done, protocol.AlreadyDone:
+func stateOf(result protocol.Result) State {
+	switch result.Ending {
+	case protocol.AlreadyDone:
+		if len(result.Pending) > 0 {
+			return Committed
+		}
+		return Done
+	case protocol.Done:
 		return Done
 	case protocol.Committed:
 		return Committed
@@ -52,8 +57,14 @@ func stateOf(e protocol.Ending) State {
 
 func (r *runner) operation(result protocol.Result) *Operation {
 	o := r.result(result)
-	operation := o.operation(r.machineID(), r.kind)
+	operation := o.operation(r.operationID(), r.kind)
 	outcomes := slices.Collect(operation.Peers.All())
+	for _, p := range result.Pending {
+		if !slices.Contains(o.Peers, p) {
+			// A member that is not configured here.
+			outcomes = append(outcomes, region.Outcome[PeerState]{Peer: region.PeerName(p)})
+		}
+	}
 	for i, peer := range outcomes {
 		if slices.Contains(result.Pending, string(peer.Peer)) {
 			err := r.failure(peer.Peer)
@@ -70,7 +81,7 @@ func (r *runner) operation(result protocol.Result) *Operation {
 // result is what the log remembers.
 func (r *runner) result(result protocol.Result) outcome {
 	return outcome{
-		State:       stateOf(result.Ending),
+		State:       stateOf(result),
 		Primary:     region.PeerName(r.machine.Record.Primary.Peer),
 		Revision:    result.Revision,
 		AlreadyDone: result.Ending == protocol.AlreadyDone,
@@ -143,7 +154,7 @@ func (r *runner) reason(ctx context.Context, result protocol.Result) error {
 	if result.Ending == protocol.Ended {
 		ending = ErrEnded
 	}
-	return fmt.Errorf("%s: %w (operation %s): %w", name, ending, r.machineID(), r.cause(ctx, result))
+	return fmt.Errorf("%s: %w (operation %s): %w", name, ending, r.operationID(), r.cause(ctx, result))
 }
 
 // cause is why an operation came to nothing.
@@ -232,6 +243,13 @@ func (r *runner) occupied(result protocol.Result, committed bool) error {
 }
 
 func (r *runner) inDoubt(result protocol.Result) error {
+	if result.Reason == protocol.Occupied {
+		return &InDoubtError{
+			Operation: r.operationID(),
+			Settles:   "it is settled by Recover (atollctl wal recover) once what lives in the namespace is removed",
+			Err:       r.occupied(result, false),
+		}
+	}
 	peer := region.PeerName(result.Peer)
 	if peer == "" {
 		peer = region.PeerName(r.machine.Record.Primary.Peer)
@@ -241,7 +259,7 @@ func (r *runner) inDoubt(result protocol.Result) error {
 		err = &region.Error{Peer: peer, Op: string(r.machine.Op.Action), Err: region.ErrUnavailable}
 	}
 	return &InDoubtError{
-		Operation: r.machineID(),
+		Operation: r.operationID(),
 		Peers:     []region.PeerName{peer},
 		Settles:   fmt.Sprintf("it is settled by Recover (atollctl wal recover) once peer %s answers", peer),
 		Err:       err,

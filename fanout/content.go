@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
 // content is what a request is about: all of an object but its identity, its
@@ -21,7 +22,13 @@ import (
 // "metadata".
 type content map[string]any
 
-// ours are prefixes of annotations that are not content: ours, and what a tool
+// UnmarshalJSON keeps whole numbers whole, as API objects have them, so that a
+// content has the same token before and after the log.
+func (c *content) UnmarshalJSON(data []byte) error {
+	return utiljson.Unmarshal(data, (*map[string]any)(c))
+}
+
+// notContent are prefixes of annotations that are not content: ours, and what a tool
 // remembers of its own last write.
 var notContent = []string{
 	"fanout.atoll.dev/",

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -195,15 +196,19 @@ func (c *Coordinator) Remove(ctx context.Context, gk schema.GroupKind, key types
 
 // Start recovers the open operations of the log, then sweeps all peers again and
 // again until ctx ends: reservations of dead operations go, missing guards and
-// replicas come, removals end. It blocks, and returns nil when ctx has ended.
+// replicas come, removals end. What cannot be settled or mended is logged to the
+// logger in ctx and tried again. Start blocks, and returns nil when ctx has ended.
 // Without it the open operations are settled at the beginning of each
 // operation, so a short-lived program need not call it.
 func (c *Coordinator) Start(ctx context.Context) error {
 	for {
-		// What fails is reported to the Observer and tried again: a peer that
-		// is away must not stop the work on the others.
-		_, _ = c.Recover(ctx)
-		_, _ = c.Sweep(ctx)
+		// What fails is logged and tried again: a peer that is away must not
+		// stop the work on the others.
+		_, unsettled := c.Recover(ctx)
+		_, unmended := c.Sweep(ctx)
+		if err := errors.Join(unsettled, unmended); err != nil && ctx.Err() == nil {
+			logr.FromContextOrDiscard(ctx).Error(err, "recovery and sweep are not complete")
+		}
 		select {
 		case <-ctx.Done():
 			return nil

@@ -129,10 +129,15 @@ func (e *InDoubtError) Error() string {
 	for i, p := range e.Peers {
 		peers[i] = string(p)
 	}
-	return fmt.Sprintf("operation %s is in doubt: no answer from %s; %s: %v", e.Operation, strings.Join(peers, ", "), e.Settles, e.Err)
+	silent := ""
+	if len(peers) > 0 {
+		silent = fmt.Sprintf("no answer from %s; ", strings.Join(peers, ", "))
+	}
+	return fmt.Sprintf("operation %s is in doubt: %s%s: %v", e.Operation, silent, e.Settles, e.Err)
 }
 
-// Unwrap returns the last failure of a request to one of the peers.
+// Unwrap returns why it is in doubt, such as the last failure of a request to
+// one of the peers.
 func (e *InDoubtError) Unwrap() error { return e.Err }
 
 func keyString(key types.NamespacedName) string {

@@ -35,7 +35,7 @@ func (r *runner) execute(ctx context.Context, command protocol.Command, write lo
 		return r.sleep(ctx)
 	}
 	event := StepEvent{
-		Operation: r.machineID(),
+		Operation: r.operationID(),
 		Kind:      r.kind.GroupKind(),
 		Key:       r.key,
 		Peer:      region.PeerName(command.Peer),
@@ -50,7 +50,11 @@ func (r *runner) execute(ctx context.Context, command protocol.Command, write lo
 	// Nothing is repeated behind the machine's back: it counts its own attempts.
 	var attempt region.Attempt
 	reply, err := r.perform(region.WithAttempt(call, &attempt), &attempt, command, write)
-	if err != nil {
+	switch {
+	case err == nil:
+	case event.Peer == "": // the log
+		r.failed(event.Peer, err)
+	default:
 		err = explain(event.Peer, fmt.Sprintf("%s %s %s", command.Verb, r.kind.Kind, keyString(r.key)), err)
 		r.failed(event.Peer, err)
 	}
@@ -70,7 +74,16 @@ func roleOf(command protocol.Command) string {
 	}
 }
 
-func (r *runner) machineID() string { return r.journal.Operation.ID }
+// operationID is the one that the log and the caller know. A request that gave
+// way and was tried again has another one in its claims.
+func (r *runner) operationID() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.entry.ID != "" {
+		return r.entry.ID
+	}
+	return r.journal.Operation.ID
+}
 
 // sleep waits for one quantum, with jitter so that rivals fall out of step.
 func (r *runner) sleep(ctx context.Context) protocol.Reply {
@@ -193,7 +206,11 @@ func (r *runner) body(command protocol.Command) (*unstructured.Unstructured, err
 		if r.kind.Inert != nil && token == "" {
 			token = r.inertToken(command.Object)
 		}
-		return r.kind.born(r.key, command.Object, r.content(token))
+		c, err := r.content(token)
+		if err != nil {
+			return nil, err
+		}
+		return r.kind.born(r.key, command.Object, c)
 	case protocol.Put:
 		return r.changed(command)
 	default:
@@ -204,7 +221,7 @@ func (r *runner) body(command protocol.Command) (*unstructured.Unstructured, err
 // inertToken is the content behind an inert reservation: the request's own, or
 // that of the primary which it is brought up to.
 func (r *runner) inertToken(o protocol.Object) string {
-	if o.Claim.Operation == r.machineID() {
+	if o.Claim.Operation == r.journal.Operation.ID {
 		return r.requestToken
 	}
 	r.mu.Lock()
@@ -223,7 +240,14 @@ func (r *runner) changed(command protocol.Command) (*unstructured.Unstructured, 
 	if !ok {
 		return nil, fmt.Errorf("put on %s at resource version %s, which was never read", command.UID, command.RV)
 	}
-	obj, err := r.kind.changed(base, was, command.Object, r.content(command.Object.Payload), time.Now())
+	var c content
+	var err error
+	if was.Payload != command.Object.Payload {
+		if c, err = r.content(command.Object.Payload); err != nil {
+			return nil, err
+		}
+	}
+	obj, err := r.kind.changed(base, was, command.Object, c, time.Now())
 	if err != nil {
 		return nil, err
 	}

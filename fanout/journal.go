@@ -81,7 +81,7 @@ func Describe(e wal.Entry) (Description, error) {
 		return Description{}, err
 	}
 	return Description{
-		Operation: j.Operation.ID,
+		Operation: e.ID,
 		Action:    string(j.Operation.Action),
 		Kind:      j.groupKind(),
 		Key:       j.key(),

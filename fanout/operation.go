@@ -46,7 +46,8 @@ const (
 
 // Operation is one fan-out as it stands.
 type Operation struct {
-	// ID names the operation in logs, claims and errors.
+	// ID names the operation in the log and in errors. Claims name it too,
+	// unless the request gave way to an older one and was tried again.
 	ID string
 	// State says how far it has come.
 	State State

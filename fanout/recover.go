@@ -121,16 +121,32 @@ func (c *Coordinator) settleEntry(ctx context.Context, entry wal.Entry) (*Operat
 	r := c.runner(kind, j.key(), protocol.Recover(op, j.Record), j)
 	r.entry = entry
 	result, err := r.run(ctx)
+	if err == nil && !result.Keep {
+		c.forget(entry.ID)
+	}
 	if err == nil && result.Keep {
 		c.postpone(entry.ID)
 		over := result.Ending == protocol.Aborted || result.Ending == protocol.Ended
 		if over && time.Since(entry.Began) > c.opts.MaxInFlight {
 			// Nothing of it can be on its way any more.
+			c.forget(entry.ID)
 			err = c.log.End(context.WithoutCancel(ctx), r.entry, r.outcome())
 		}
 	}
 	return r.conclude(ctx, result, err)
 }
+
+// settleAsked settles an open operation for somebody who asks for it: one that
+// this process is working on is in doubt until then.
+func (c *Coordinator) settleAsked(ctx context.Context, entry wal.Entry) (*Operation, error) {
+	operation, err := c.settleEntry(ctx, entry)
+	if operation == nil && err == nil {
+		err = &InDoubtError{Operation: entry.ID, Settles: "it is settled by the call that works on it", Err: errAtWork}
+	}
+	return operation, err
+}
+
+var errAtWork = errors.New("another call works on it")
 
 // postpone keeps an operation that could not be settled from being tried again
 // before each new one.
@@ -140,6 +156,13 @@ func (c *Coordinator) postpone(id string) {
 	c.rest[id] = time.Now().Add(c.opts.LeaseTimeout)
 }
 
+// forget drops the pause of an operation that has ended.
+func (c *Coordinator) forget(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.rest, id)
+}
+
 // Outcome tells how the operation of that ID stands, or of that idempotency
 // key. An open one is settled first, as far as the peers answer. The error is
 // that of the operation itself, an *InDoubtError while it cannot be known, or
@@ -147,7 +170,7 @@ func (c *Coordinator) postpone(id string) {
 func (c *Coordinator) Outcome(ctx context.Context, id string) (*Operation, error) {
 	for entry, err := range c.log.Open(ctx) {
 		if err == nil && entry.ID == id {
-			return c.settleEntry(ctx, entry)
+			return c.settleAsked(ctx, entry)
 		}
 	}
 	entry, err := c.log.Find(ctx, "operation/"+id)
@@ -158,7 +181,7 @@ func (c *Coordinator) Outcome(ctx context.Context, id string) (*Operation, error
 		return nil, fmt.Errorf("operation %s: write-ahead log: %w", id, err)
 	}
 	if entry.Ended.IsZero() {
-		return c.settleEntry(ctx, entry)
+		return c.settleAsked(ctx, entry)
 	}
 	var o outcome
 	if err := json.Unmarshal(entry.Outcome, &o); err != nil {

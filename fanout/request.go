@@ -87,6 +87,9 @@ func (c *Coordinator) object(obj Object) (Kind, *unstructured.Unstructured, erro
 	if err != nil {
 		return Kind{}, nil, err
 	}
+	if gvk.Version != kind.Resource.Version {
+		return Kind{}, nil, fmt.Errorf("%s is of version %q: Options.Kinds has it as %s", kind.Kind, gvk.Version, kind.Resource.GroupVersion())
+	}
 	u, ok := obj.(*unstructured.Unstructured)
 	if ok {
 		u = u.DeepCopy()
@@ -102,7 +105,22 @@ func (c *Coordinator) object(obj Object) (Kind, *unstructured.Unstructured, erro
 		unstructured.RemoveNestedField(u.Object, "metadata", field)
 	}
 	u.SetGroupVersionKind(kind.Resource.GroupVersion().WithKind(kind.Kind))
-	return kind, u, kind.check(objectKey(u))
+	if err := kind.check(objectKey(u)); err != nil {
+		return Kind{}, nil, err
+	}
+	return kind, u, kind.checkOwner(u.GetName())
+}
+
+// checkOwner refuses a name that no namespace can have, if the kind's objects
+// own the namespaces of their names.
+func (k Kind) checkOwner(name string) error {
+	if len(k.Holds) == 0 {
+		return nil
+	}
+	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
+		return fmt.Errorf("%s: metadata.name %q must be the name of a namespace: %s", k.Kind, name, strings.Join(problems, "; "))
+	}
+	return nil
 }
 
 // check refuses a name that no peer would take.

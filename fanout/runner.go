@@ -6,6 +6,7 @@ package fanout
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"sync"
 	"time"
@@ -184,10 +185,15 @@ func (r *runner) recall(uid, rv string) (*unstructured.Unstructured, protocol.Ob
 	return obj, r.views[incarnation(uid, rv)], ok
 }
 
-func (r *runner) content(token string) content {
+// content is the one that token stands for; the empty token for none.
+func (r *runner) content(token string) (content, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return maps.Clone(r.contents[token])
+	c, ok := r.contents[token]
+	if !ok && token != "" {
+		return nil, fmt.Errorf("content %s is not known: nothing is written without it", token)
+	}
+	return maps.Clone(c), nil
 }
 
 func incarnation(uid, rv string) string { return uid + "@" + rv }

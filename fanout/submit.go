@@ -71,6 +71,10 @@ func (c *Coordinator) submit(ctx context.Context, req request) (*Operation, *run
 		r.entry = entry
 		result, err := r.run(ctx)
 		entry = r.entry
+		if result.Reason == protocol.LogFailed && errors.Is(r.failure(""), wal.ErrExists) {
+			// Another call with this idempotency key was faster.
+			return c.submit(ctx, req)
+		}
 		if err == nil && result.Reason == protocol.GaveWay && !result.Keep && ctx.Err() == nil {
 			c.outlast(ctx, req.kind, req.key, result)
 			if ctx.Err() == nil {
@@ -135,6 +139,7 @@ func (c *Coordinator) earlier(ctx context.Context, req request, op protocol.Oper
 	if req.idempotencyKey == "" {
 		return "operation/" + id, nil, nil
 	}
+	request := fingerprint(req, op)
 	for n := 0; ; n++ {
 		key := req.idempotencyKey
 		if n > 0 {
@@ -147,10 +152,11 @@ func (c *Coordinator) earlier(ctx context.Context, req request, op protocol.Oper
 		case err != nil:
 			return "", nil, fmt.Errorf("write-ahead log: %w", err)
 		case entry.Ended.IsZero():
-			operation, err := c.settleEntry(ctx, entry)
+			if j, err := decodeJournal(entry); err == nil && j.Request != request {
+				return "", nil, reused(req, entry)
+			}
+			operation, err := c.settleAsked(ctx, entry)
 			switch {
-			case operation == nil && err == nil:
-				return "", nil, &InDoubtError{Operation: entry.ID, Settles: "the same request is being worked on by another call", Err: wal.ErrExists}
 			case operation != nil && (operation.State == Aborted || operation.State == Ended):
 				// It came to nothing, also if something of it may yet appear
 				// and is swept then.
@@ -164,13 +170,18 @@ func (c *Coordinator) earlier(ctx context.Context, req request, op protocol.Oper
 		if err := json.Unmarshal(entry.Outcome, &o); err != nil {
 			return "", nil, fmt.Errorf("outcome of operation %s: %w", entry.ID, err)
 		}
-		if o.Request != "" && o.Request != fingerprint(req, op) {
-			return "", nil, fmt.Errorf("idempotency key %q was used by operation %s for another request: choose a new key", req.idempotencyKey, entry.ID)
+		if o.Request != "" && o.Request != request {
+			return "", nil, reused(req, entry)
 		}
 		if o.committed() {
 			return "", o.operation(entry.ID, req.kind), nil
 		}
 	}
+}
+
+// reused says that a request has the idempotency key of another one.
+func reused(req request, entry wal.Entry) error {
+	return fmt.Errorf("idempotency key %q was used by operation %s for another request: choose a new key", req.idempotencyKey, entry.ID)
 }
 
 // agreed reads the object that was agreed on from its primary.
@@ -179,6 +190,8 @@ func (c *Coordinator) agreed(ctx context.Context, r *runner, op *Operation) (*un
 	if err != nil {
 		return nil, err
 	}
-	obj, err := r.resource(conn).Get(ctx, r.key.Name, metav1.GetOptions{})
+	obj, err := within(ctx, c.opts.CallTimeout, func(ctx context.Context) (*unstructured.Unstructured, error) {
+		return r.resource(conn).Get(ctx, r.key.Name, metav1.GetOptions{})
+	})
 	return obj, explain(op.Primary, "read "+keyString(r.key), err)
 }

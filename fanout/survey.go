@@ -4,16 +4,19 @@
 package fanout
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/atoll-dev/atoll/fanout/internal/protocol"
+	"github.com/atoll-dev/atoll/fanout/v1alpha1"
 	"github.com/atoll-dev/atoll/region"
 )
 
@@ -82,14 +85,14 @@ func (c *Coordinator) listAll(ctx context.Context, kind Kind, peers []string, s 
 // pageSize bounds one answer of a peer.
 const pageSize = 500
 
+// listPeer reads all objects of the kind in peer, and before them its PeerSet.
+// Each request has the time of one call.
 func (c *Coordinator) listPeer(ctx context.Context, kind Kind, peer region.PeerName) ([]unstructured.Unstructured, protocol.PeerSet, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.opts.CallTimeout)
-	defer cancel()
 	conn, err := c.directory.Conn(peer)
 	if err != nil {
 		return nil, protocol.PeerSet{}, explain(peer, "connect", err)
 	}
-	set, err := getPeerSet(ctx, conn)
+	set, err := within(ctx, c.opts.CallTimeout, func(ctx context.Context) (*v1alpha1.PeerSet, error) { return getPeerSet(ctx, conn) })
 	if err != nil {
 		return nil, protocol.PeerSet{}, explain(peer, "read the PeerSet", err)
 	}
@@ -98,7 +101,9 @@ func (c *Coordinator) listPeer(ctx context.Context, kind Kind, peer region.PeerN
 		opts  = metav1.ListOptions{Limit: pageSize}
 	)
 	for {
-		list, err := conn.Dynamic().Resource(kind.Resource).List(ctx, opts)
+		list, err := within(ctx, c.opts.CallTimeout, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
+			return conn.Dynamic().Resource(kind.Resource).List(ctx, opts)
+		})
 		if err != nil {
 			return nil, protocol.PeerSet{}, explain(peer, "list "+kind.Resource.Resource, err)
 		}
@@ -107,6 +112,13 @@ func (c *Coordinator) listPeer(ctx context.Context, kind Kind, peer region.PeerN
 			return items, viewPeerSet(set), nil
 		}
 	}
+}
+
+// within makes one request that ends after limit.
+func within[T any](ctx context.Context, limit time.Duration, request func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return request(ctx)
 }
 
 // keys are all keys that were met, in order.
@@ -121,18 +133,6 @@ func (s survey) keys() []types.NamespacedName {
 		}
 	}
 	return slices.SortedFunc(maps.Keys(all), func(a, b types.NamespacedName) int {
-		if a.Namespace != b.Namespace {
-			if a.Namespace < b.Namespace {
-				return -1
-			}
-			return 1
-		}
-		if a.Name < b.Name {
-			return -1
-		}
-		if a.Name > b.Name {
-			return 1
-		}
-		return 0
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 }

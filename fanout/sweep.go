@@ -20,9 +20,10 @@ const sweepers = 16
 // Sweep passes over all peers once and does what anybody does who meets a
 // leftover: what is dead goes, missing guards and replicas come, committed
 // removals end. A reservation that is alive is watched for one lease and taken
-// down if it shows no sign of life. Sweep blocks, changes nothing that is as it
-// should be, and may run in any number of processes. The error joins what could
-// not be read or mended.
+// down if it shows no sign of life; a removal that waits for somebody's finalizer
+// is left to the next pass. Sweep returns how many objects it worked on. It
+// blocks, writes nothing where all is as it should be, and may run in any number
+// of processes. The error joins what could not be read or mended.
 func (c *Coordinator) Sweep(ctx context.Context) (swept int, err error) {
 	peers, err := c.peers(ctx)
 	if err != nil {
@@ -60,7 +61,19 @@ func (c *Coordinator) mend(ctx context.Context, kind Kind, findings []finding) (
 		}
 		seen[at] = true
 		g.Go(func() error {
-			_, errs[i] = c.sweepOne(ctx, kind, region.PeerName(f.mendAt), f.mend.obj, f.mend.view, true)
+			ctx := ctx
+			if f.reservation() {
+				// One that is alive may take its time.
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, 2*c.opts.LeaseTimeout+c.opts.CallTimeout)
+				defer cancel()
+			}
+			r, err := c.sweeper(ctx, kind, region.PeerName(f.mendAt), f.mend.obj, f.mend.view, true)
+			if err == nil {
+				_, err = r.run(ctx)
+				err = errors.Join(err, r.unmended())
+			}
+			errs[i] = err
 			return nil
 		})
 	}
@@ -68,12 +81,30 @@ func (c *Coordinator) mend(ctx context.Context, kind Kind, findings []finding) (
 	return len(seen), errors.Join(errs...)
 }
 
-// sweepOne sweeps one object that was met in peer. With watch it stays until a
-// reservation's lease has run out or its operation has ended.
+// unmended joins the failures in the peers that a sweep could not bring along.
+func (r *runner) unmended() error {
+	var errs []error
+	for _, peer := range r.machine.Result.Pending {
+		errs = append(errs, r.failure(region.PeerName(peer)))
+	}
+	return errors.Join(errs...)
+}
+
+// sweepOne sweeps one object that was met in peer.
 func (c *Coordinator) sweepOne(ctx context.Context, kind Kind, peer region.PeerName, obj *unstructured.Unstructured, view protocol.Object, watch bool) (protocol.Result, error) {
-	peers, err := c.peers(ctx)
+	r, err := c.sweeper(ctx, kind, peer, obj, view, watch)
 	if err != nil {
 		return protocol.Result{}, err
+	}
+	return r.run(ctx)
+}
+
+// sweeper makes what sweeps one object that was met in peer. With watch it stays
+// until a reservation's lease has run out or its operation has ended.
+func (c *Coordinator) sweeper(ctx context.Context, kind Kind, peer region.PeerName, obj *unstructured.Unstructured, view protocol.Object, watch bool) (*runner, error) {
+	peers, err := c.peers(ctx)
+	if err != nil {
+		return nil, err
 	}
 	op := protocol.Operation{
 		ID:          view.Claim.Operation,
@@ -91,8 +122,8 @@ func (c *Coordinator) sweepOne(ctx context.Context, kind Kind, peer region.PeerN
 	r := c.runner(kind, objectKey(obj), protocol.New(op), journal{Operation: op})
 	if view.UID != "" && obj.GetUID() != "" {
 		if _, err := r.remember(obj); err != nil {
-			return protocol.Result{}, err
+			return nil, err
 		}
 	}
-	return r.run(ctx)
+	return r, nil
 }

@@ -108,7 +108,7 @@ func (k *keyer) machine(m *Machine) {
 		k.s(p)
 		k.n(len(m.Sets[p].Members))
 	}
-	k.b(m.HaveSet, m.Present, m.Unsure, m.Stopping, m.Expired)
+	k.b(m.HaveSet, m.Present, m.Unsure, m.Stopping, m.Expired, m.Resumed)
 	for _, p := range slices.Sorted(maps.Keys(m.Claims)) {
 		c := m.Claims[p]
 		k.s(p)

@@ -29,6 +29,7 @@ type Machine struct {
 	Unsure   bool               // a commit attempt may be applied yet or may have been
 	Stopping bool               // no new attempts: the phase has failed
 	Expired  bool               // the deadline has passed
+	Resumed  bool               // its process had ended: nobody waits for it
 
 	out []Command
 }
@@ -106,6 +107,7 @@ func Recover(op Operation, record Record) *Machine {
 	m.Record = record
 	m.Phase = recovering
 	m.Unsure = record.Committing
+	m.Resumed = true
 	return m
 }
 

@@ -216,7 +216,7 @@ func (m *Machine) stepEmpty(i int, r Reply) {
 		case !o.Terminating:
 			m.send(i, "delete", Command{Verb: Delete, Peer: s.Peer, UID: o.UID, RV: o.RV})
 		case o.Foreign:
-			if m.Expired || m.Op.Action == Sweep && !m.Op.Watch {
+			if m.Expired || m.Resumed || m.Op.Action == Sweep {
 				m.unconfirmed(i)
 				return
 			}

@@ -1,0 +1,225 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fanout_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/atoll-dev/atoll/fanout"
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/region/regiontest"
+	"github.com/atoll-dev/atoll/wal"
+	"github.com/atoll-dev/atoll/wal/waltest"
+)
+
+// pendingPeers are those that have not confirmed.
+func pendingPeers(op *fanout.Operation) []region.PeerName {
+	var pending []region.PeerName
+	for o := range op.Peers.All() {
+		if o.Err != nil {
+			pending = append(pending, o.Peer)
+		}
+	}
+	return pending
+}
+
+// A key that stands for an operation which has yet to reach a peer answers for
+// that request alone.
+func TestAnOpenIdempotencyKeyIsOfOneRequest(t *testing.T) {
+	r := newRing(t)
+	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
+	name := addAccount(t, c)
+	r.Partition("us-east", true)
+	op, err := c.Remove(t.Context(), accounts, key("", name), fanout.RemoveOptions{Unreachable: fanout.Forward, IdempotencyKey: "k"})
+	require.NoError(t, err)
+	require.Equal(t, fanout.Committed, op.State)
+
+	_, err = c.Remove(t.Context(), accounts, key("", "another"), fanout.RemoveOptions{IdempotencyKey: "k"})
+	require.ErrorContains(t, err, "idempotency key")
+	again, err := c.Remove(t.Context(), accounts, key("", name), fanout.RemoveOptions{Unreachable: fanout.Forward, IdempotencyKey: "k"})
+	require.NoError(t, err)
+	require.Equal(t, op.ID, again.ID)
+}
+
+// gate is a log whose Begin waits for as many calls as there are.
+type gate struct {
+	wal.Log
+	arrived sync.WaitGroup
+}
+
+func (g *gate) Begin(ctx context.Context, e wal.Entry) (wal.Entry, error) {
+	g.arrived.Done()
+	g.arrived.Wait()
+	return g.Log.Begin(ctx, e)
+}
+
+// Of two calls with one key at once one is carried out, and the other is not
+// told that nothing is in effect.
+func TestOneIdempotencyKeyAtOnce(t *testing.T) {
+	r := newRing(t)
+	acme := addAccount(t, coordinator(t, r, waltest.NewMemory(), fanout.Options{}))
+	log := &gate{Log: waltest.NewMemory()}
+	log.arrived.Add(2)
+	c := coordinator(t, r, log, fanout.Options{})
+	errs := make([]error, 2)
+	var wg sync.WaitGroup
+	for i := range errs {
+		wg.Go(func() {
+			_, errs[i] = c.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east", IdempotencyKey: "k"})
+		})
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if _, inDoubt := errors.AsType[*fanout.InDoubtError](err); !inDoubt {
+			require.NoError(t, err)
+		}
+	}
+	op, err := c.Outcome(t.Context(), "k")
+	require.NoError(t, err)
+	require.Equal(t, fanout.Done, op.State)
+}
+
+// An operation that is being worked on is in doubt for who asks meanwhile.
+func TestOutcomeOfAnOperationAtWork(t *testing.T) {
+	r := newRing(t)
+	acme := addAccount(t, coordinator(t, r, waltest.NewMemory(), fanout.Options{}))
+	var c *fanout.Coordinator
+	var asked sync.Once
+	var told error
+	c = coordinator(t, r, waltest.NewMemory(), fanout.Options{Observer: &fanout.Observer{
+		Step: func(ctx context.Context, e fanout.StepEvent) {
+			if !e.Done || e.Verb != "create" {
+				return
+			}
+			asked.Do(func() {
+				_, told = c.Outcome(ctx, e.Operation)
+			})
+		},
+	}})
+	op, err := c.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east"})
+	require.NoError(t, err)
+	inDoubt, ok := errors.AsType[*fanout.InDoubtError](told)
+	require.True(t, ok, "%v", told)
+	require.Equal(t, op.ID, inDoubt.Operation)
+}
+
+// A request that gave way to an older one and was tried again is known by the
+// ID that its caller got.
+func TestOutcomeAfterGivingWay(t *testing.T) {
+	r := newRing(t)
+	acme := addAccount(t, coordinator(t, r, waltest.NewMemory(), fanout.Options{}))
+	const lease = 5 * time.Second
+	reserved, goOn := make(chan struct{}), make(chan struct{})
+	var first sync.Once
+	older := coordinator(t, r, waltest.NewMemory(), fanout.Options{LeaseTimeout: lease, Observer: &fanout.Observer{
+		Step: func(_ context.Context, e fanout.StepEvent) {
+			if e.Done && e.Verb == "create" {
+				first.Do(func() { close(reserved); <-goOn })
+			}
+		},
+	}})
+	ctx, cancel := withCancel(t)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		_, err := older.Add(ctx, newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east"})
+		require.ErrorIs(t, err, fanout.ErrAborted)
+	})
+	<-reserved
+	var gaveWay sync.Once
+	younger := coordinator(t, r, waltest.NewMemory(), fanout.Options{LeaseTimeout: lease, Observer: &fanout.Observer{
+		Step: func(_ context.Context, e fanout.StepEvent) {
+			if e.Done && e.Verb == "delete" {
+				gaveWay.Do(func() { cancel(); close(goOn) })
+			}
+		},
+	}})
+	op, err := younger.Add(within(t, 30*time.Second), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "eu-west"})
+	wg.Wait()
+	require.NoError(t, err)
+	got, err := younger.Outcome(t.Context(), op.ID)
+	require.NoError(t, err)
+	require.Equal(t, op.ID, got.ID)
+}
+
+// What is there already is Done only if every peer has confirmed it.
+func TestAlreadyDoneNamesWhoIsBehind(t *testing.T) {
+	r := newRing(t)
+	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
+	name := addAccount(t, c)
+	r.Partition("us-east", true)
+	op, err := c.Update(t.Context(), newAccount(name), fanout.AddOptions{})
+	require.NoError(t, err)
+	require.True(t, op.AlreadyDone)
+	require.Equal(t, []region.PeerName{"us-east"}, pendingPeers(op))
+	require.Equal(t, fanout.Committed, op.State)
+}
+
+// A member that is not configured here cannot be brought along, and is named.
+func TestAMemberThatIsNotConfiguredIsPending(t *testing.T) {
+	r := newRing(t)
+	name := addAccount(t, coordinator(t, r, waltest.NewMemory(), fanout.Options{}))
+	c := coordinator(t, some(t, r, "ap-south", "eu-west"), waltest.NewMemory(), fanout.Options{})
+	op, err := c.Update(t.Context(), newAccount(name, "Provider"), fanout.AddOptions{})
+	require.NoError(t, err)
+	require.Equal(t, fanout.Committed, op.State)
+	require.Equal(t, []region.PeerName{"us-east"}, pendingPeers(op))
+}
+
+// A recovered removal that may not be sent again says what is in its way.
+func TestARemovalInDoubtNamesItsOccupants(t *testing.T) {
+	r := newRing(t)
+	other := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
+	name := addAccount(t, other)
+	log := waltest.NewMemory()
+	c := coordinator(t, r, log, fanout.Options{Cleanup: time.Millisecond})
+	server := r.Server("ap-south")
+	server.Inject(regiontest.Fault{Verb: "update", Resource: resourceOf(key("", name)).GroupResource(), Times: -1, Do: regiontest.Refuse(503)})
+	_, err := c.Remove(within(t, 500*time.Millisecond), accounts, key("", name), fanout.RemoveOptions{})
+	_, inDoubt := errors.AsType[*fanout.InDoubtError](err)
+	require.True(t, inDoubt, "%v", err)
+	server.Reset()
+	_, err = other.Add(t.Context(), newServiceCluster(name, "db"), fanout.AddOptions{Target: "eu-west"})
+	require.NoError(t, err)
+	_, err = c.Recover(t.Context())
+	_, occupied := errors.AsType[*fanout.OccupiedError](err)
+	require.True(t, occupied, "%v", err)
+	require.NotContains(t, err.Error(), "no answer")
+}
+
+// The name of what owns a namespace is a namespace's.
+func TestAnAccountHasANamespaceName(t *testing.T) {
+	r := newRing(t)
+	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
+	_, err := c.Add(t.Context(), newAccount("acme.example"), fanout.AddOptions{})
+	require.ErrorContains(t, err, "metadata.name")
+	requireClean(t, c)
+}
+
+// An object of another version than the kind's is not taken for one of it.
+func TestAnotherVersionIsRefused(t *testing.T) {
+	c := coordinator(t, newRing(t), waltest.NewMemory(), fanout.Options{})
+	account := newAccount(unique("acme"))
+	account.SetAPIVersion("catalog.kubecarrier.io/v9")
+	_, err := c.Add(t.Context(), account, fanout.AddOptions{})
+	require.ErrorContains(t, err, "v1alpha1")
+}
+
+// A failure of the log names the log, and no peer.
+func TestAFailingLogIsNamed(t *testing.T) {
+	r := newRing(t)
+	log := waltest.NewMemory()
+	c := coordinator(t, r, log, fanout.Options{})
+	log.FailNext(false, errors.New("disk full"))
+	_, err := c.Add(t.Context(), newAccount(unique("acme")), fanout.AddOptions{})
+	require.ErrorIs(t, err, fanout.ErrAborted)
+	require.ErrorContains(t, err, "write-ahead log")
+	require.ErrorContains(t, err, "disk full")
+	require.NotContains(t, err.Error(), "peer")
+}
