@@ -10,7 +10,7 @@ FUZZTIME ?= 20s
 BENCH ?= .
 TOOL := go tool -modfile=tools/go.mod
 
-.PHONY: help build test e2e bench fuzz lint generate drift compat demo
+.PHONY: help build test e2e bench buildcost fuzz lint generate drift compat demo
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,6 +27,9 @@ e2e: ## only the suites on real API servers (the first run builds them, minutes)
 
 bench: ## run the benchmarks and write docs/benchmarks.md
 	go run ./internal/benchdoc -bench '$(BENCH)' -o docs/benchmarks.md ./...
+
+buildcost: ## what the quickstart's first build costs, to docs/build-cost.md (minutes)
+	.ci/buildcost
 
 fuzz: ## run every fuzz target for FUZZTIME (20s)
 	go run ./internal/testsum -fuzz $(FUZZTIME) ./...
