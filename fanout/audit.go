@@ -35,7 +35,8 @@ type Report struct {
 // Violation is one finding of an audit.
 type Violation struct {
 	// Invariant is the rule's name in docs/fanout.md: "I1", "I2", ...; or what
-	// is under way: "replica", "removal".
+	// is under way: "replica", "removal"; or "claim" for a claim that cannot be
+	// read, "owner" for an object whose namespace nobody owns.
 	Invariant string
 	Peer      region.PeerName
 	Kind      schema.GroupKind
@@ -46,8 +47,9 @@ type Violation struct {
 }
 
 // Audit reads all peers and reports every violated invariant of docs/fanout.md.
-// A reservation that it meets is watched for one lease: if it shows no sign of
-// life, it is a violation. With repair it sweeps first, as Start does, and tells
+// What is not as it should be is looked at twice, so that operations at work are
+// not taken for violations; a reservation is watched for one lease and is one if
+// it shows no sign of life. With repair it sweeps first, as Start does, and tells
 // what that mended. A peer that cannot be read makes no error: Report.Unread
 // names it. It blocks and is idempotent.
 func (c *Coordinator) Audit(ctx context.Context, repair bool) (*Report, error) {
@@ -57,6 +59,7 @@ func (c *Coordinator) Audit(ctx context.Context, repair bool) (*Report, error) {
 	}
 	report := &Report{}
 	unread := map[string]error{}
+	surveys := map[schema.GroupResource]survey{}
 	for _, kind := range c.opts.Kinds {
 		s, findings := c.inspect(ctx, kind, peers)
 		if repair {
@@ -70,6 +73,7 @@ func (c *Coordinator) Audit(ctx context.Context, repair bool) (*Report, error) {
 				}
 			}
 		}
+		surveys[kind.Resource.GroupResource()] = s
 		maps.Copy(unread, s.unread)
 		for _, at := range s.late {
 			report.Objects += len(at)
@@ -80,6 +84,12 @@ func (c *Coordinator) Audit(ctx context.Context, repair bool) (*Report, error) {
 			} else {
 				report.Violations = append(report.Violations, f.Violation)
 			}
+		}
+	}
+	for _, kind := range c.opts.Kinds {
+		if owners, ok := surveys[kind.Within.GroupResource()]; ok {
+			s := surveys[kind.Resource.GroupResource()]
+			report.Violations = append(report.Violations, c.orphans(ctx, s, owners)...)
 		}
 	}
 	report.Violations = unique(report.Violations)
@@ -102,32 +112,38 @@ func unique(all []Violation) []Violation {
 	return out
 }
 
-// inspect surveys and examines one kind. Reservations are looked at twice, one
-// lease apart: one that did not move is dead.
+// inspect surveys and examines one kind. What is not as it should be is looked at
+// twice: a violation that is not found again was an operation at work, seen in
+// one peer before and in another after a step of it. Reservations are looked at
+// one lease apart: one that did not move is dead.
 func (c *Coordinator) inspect(ctx context.Context, kind Kind, peers []string) (survey, []finding) {
 	s := c.look(ctx, kind, peers)
 	findings := s.examine()
-	if !slices.ContainsFunc(findings, finding.reservation) {
-		return s, findings
+	if len(findings) == 0 {
+		return s, nil
 	}
-	select {
-	case <-time.After(c.opts.LeaseTimeout):
-	case <-ctx.Done():
-		return s, findings
+	if slices.ContainsFunc(findings, finding.reservation) {
+		select {
+		case <-time.After(c.opts.LeaseTimeout):
+		case <-ctx.Done():
+			return s, findings
+		}
 	}
 	again := c.look(ctx, kind, peers)
-	findings = again.examine()
-	for i, f := range findings {
-		if !f.reservation() {
+	var confirmed []finding
+	for _, f := range again.examine() {
+		before := slices.ContainsFunc(findings, func(g finding) bool { return g.Violation == f.Violation })
+		was, ok := s.late[f.Key][f.mendAt]
+		switch {
+		case f.reservation() && ok && was.view.UID == f.mend.view.UID && was.view.RV == f.mend.view.RV:
+			f.underWay = false
+			f.Text = "a reservation of dead " + f.Text
+		case !f.underWay && !before:
 			continue
 		}
-		was, ok := s.late[f.Key][f.mendAt]
-		if ok && was.view.UID == f.mend.view.UID && was.view.RV == f.mend.view.RV {
-			findings[i].underWay = false
-			findings[i].Text = "a reservation of dead " + f.Text
-		}
+		confirmed = append(confirmed, f)
 	}
-	return again, findings
+	return again, confirmed
 }
 
 // reservation says that the finding is a primary that is not yet committed.

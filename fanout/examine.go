@@ -85,7 +85,8 @@ func (s survey) examineKey(key types.NamespacedName) []finding {
 		}
 		e.report(name, owners[0], met{}, false, "peers %s all own the name", strings.Join(owners, ", "))
 	}
-	for peer, m := range s.late[key] {
+	for _, peer := range slices.Sorted(maps.Keys(s.late[key])) {
+		m := s.late[key][peer]
 		if len(owners) > 0 && m.bad == nil && !m.view.Claimed && s.late[key][owners[0]].view.Committed() {
 			e.report("I1", peer, met{}, false, "an object without a claim stands beside the committed one in %s: delete it by hand", owners[0])
 		}
@@ -147,9 +148,10 @@ func (e *examination) secondary(peer string, m met) {
 	}
 	primary, ok := e.late[e.key][of.Peer]
 	switch {
+	case ok && primary.bad != nil:
 	case !ok || primary.view.UID != of.UID:
 		e.report("I6", peer, m, false, "a leftover of operation %s: its primary in %s is gone", m.view.Claim.Operation, of.Peer)
-	case primary.bad != nil || !primary.view.Claimed:
+	case !primary.view.Claimed:
 	case m.view.Stage == protocol.Active && primary.view.Stage == protocol.Reserved:
 		e.report("I7", peer, m, false, "it is Active, its primary in %s is not committed", of.Peer)
 	case m.view.Stage == protocol.Active && m.view.Revision.Number > primary.view.Revision.Number:

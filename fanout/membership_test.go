@@ -116,13 +116,7 @@ func TestOnePeerDown(t *testing.T) {
 	op, err := c.Remove(t.Context(), serviceClusters, key(acme, "db"), fanout.RemoveOptions{})
 	require.NoError(t, err)
 	require.Equal(t, fanout.Committed, op.State)
-	var pending []region.PeerName
-	for o := range op.Peers.All() {
-		if o.Err != nil {
-			pending = append(pending, o.Peer)
-		}
-	}
-	require.Equal(t, []region.PeerName{"eu-west"}, pending)
+	require.Equal(t, []region.PeerName{"eu-west"}, pendingPeers(op))
 	report, err := c.Audit(t.Context(), false)
 	require.NoError(t, err)
 	require.False(t, report.Unread.Complete())

@@ -32,7 +32,7 @@ func (c *Coordinator) InitPeers(ctx context.Context) error {
 		return err
 	}
 	uids, err := region.Each(ctx, c.directory, "read identity", region.All(), func(ctx context.Context, conn *region.Conn) (types.UID, error) {
-		return conn.UID(ctx)
+		return within(ctx, c.opts.CallTimeout, conn.UID)
 	})
 	if err != nil {
 		return err
@@ -42,7 +42,7 @@ func (c *Coordinator) InitPeers(ctx context.Context) error {
 		members = append(members, v1alpha1.Member{Peer: string(o.Peer), UID: o.Value, State: v1alpha1.PeerActive})
 	}
 	present, err := region.Each(ctx, c.directory, "read the PeerSet", region.All(), func(ctx context.Context, conn *region.Conn) (*v1alpha1.PeerSet, error) {
-		set, err := getPeerSet(ctx, conn)
+		set, err := within(ctx, c.opts.CallTimeout, func(ctx context.Context) (*v1alpha1.PeerSet, error) { return getPeerSet(ctx, conn) })
 		if isAbsent(err) {
 			return nil, nil
 		}
@@ -59,6 +59,8 @@ func (c *Coordinator) InitPeers(ctx context.Context) error {
 		}
 	}
 	_, err = region.Each(ctx, c.directory, "create the PeerSet", region.All(), func(ctx context.Context, conn *region.Conn) (struct{}, error) {
+		ctx, cancel := context.WithTimeout(ctx, c.opts.CallTimeout)
+		defer cancel()
 		return struct{}{}, explain(conn.Peer(), "create the PeerSet", createPeerSet(ctx, conn, members))
 	})
 	return err

@@ -43,6 +43,9 @@ func (k Kind) view(obj *unstructured.Unstructured) (protocol.Object, content, er
 		return o, c, nil
 	}
 	read(&o, state)
+	if !o.Stage.Known() {
+		return protocol.Object{}, nil, fmt.Errorf("%s %s: stage %q of the claim is unknown", k.Kind, objectKey(obj), o.Stage)
+	}
 	if k.Inert != nil && o.Stage == protocol.Reserved {
 		o.Payload = ""
 	}

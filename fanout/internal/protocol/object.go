@@ -36,6 +36,9 @@ const (
 	Removing Stage = "Removing"
 )
 
+// Known says whether s is one of the stages above.
+func (s Stage) Known() bool { return s == Reserved || s.committed() || s == Removing }
+
 func (s Stage) committed() bool { return s == Configured || s == Active || s == Decided }
 
 // Ref names one incarnation of an object of the operation's name.

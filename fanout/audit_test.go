@@ -1,0 +1,153 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fanout_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/atoll-dev/atoll/fanout"
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/region/regiontest"
+	"github.com/atoll-dev/atoll/wal/waltest"
+)
+
+func invariants(violations []fanout.Violation) []string {
+	var names []string
+	for _, v := range violations {
+		names = append(names, v.Invariant)
+	}
+	return names
+}
+
+// spoil edits the claim of a Secret as no coordinator would.
+func spoil(t *testing.T, r *regiontest.Ring, peer region.PeerName, name string, edit func(claim string) string) {
+	t.Helper()
+	conn, err := r.Conn(peer)
+	require.NoError(t, err)
+	client := conn.Dynamic().Resource(secretKind().Resource).Namespace("default")
+	obj, err := client.Get(t.Context(), name, metav1.GetOptions{})
+	require.NoError(t, err)
+	annotations := obj.GetAnnotations()
+	annotations["example.com/claim"] = edit(annotations["example.com/claim"])
+	obj.SetAnnotations(annotations)
+	_, err = client.Update(t.Context(), obj, metav1.UpdateOptions{})
+	require.NoError(t, err)
+}
+
+// A claim that cannot be read is reported as that, and nothing else is concluded
+// from it nor touched.
+func TestAClaimThatCannotBeReadIsLeftAlone(t *testing.T) {
+	for name, edit := range map[string]func(string) string{
+		"not JSON":      func(string) string { return "garbage" },
+		"unheard stage": func(string) string { return `{"claim":{"operation":"o","role":"Primary"},"stage":"Sideways"}` },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRing(t)
+			c := coordinator(t, r, waltest.NewMemory(), fanout.Options{Kinds: []fanout.Kind{secretKind()}})
+			name := unique("ca")
+			_, err := c.Add(t.Context(), newSecret(name, "secret"), fanout.AddOptions{Target: "eu-west"})
+			require.NoError(t, err)
+			spoil(t, r, "eu-west", name, edit)
+			for _, repair := range []bool{false, true} {
+				report, err := c.Audit(t.Context(), repair)
+				require.NoError(t, err)
+				require.Equal(t, []string{"claim"}, invariants(report.Violations))
+				require.Empty(t, report.Pending)
+				require.Equal(t, 3, report.Objects)
+			}
+		})
+	}
+}
+
+// What comes into being while an audit looks at the peers one after the other
+// is no violation.
+func TestAnAuditBesideAnAddFindsNothing(t *testing.T) {
+	r := newRing(t)
+	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
+	acme := addAccount(t, c)
+	for _, p := range peers {
+		r.Server(p).Reset()
+	}
+	gr := serviceClusterResource.GroupResource()
+	r.Server("us-east").Inject(regiontest.Fault{Verb: "list", Resource: gr, Skip: 1, Do: regiontest.Delay(time.Second)})
+	var report *fanout.Report
+	var told error
+	var wg sync.WaitGroup
+	wg.Go(func() { report, told = c.Audit(t.Context(), false) })
+	require.Eventually(t, func() bool {
+		for _, p := range []region.PeerName{"ap-south", "eu-west"} {
+			lists := 0
+			for _, request := range r.Server(p).Requests() {
+				if request.GroupResource() == gr && request.Verb == "list" && request.Code == 200 {
+					lists++
+				}
+			}
+			if lists < 2 {
+				return false
+			}
+		}
+		return true
+	}, 10*time.Second, time.Millisecond)
+	_, err := coordinator(t, r, waltest.NewMemory(), fanout.Options{}).Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east"})
+	require.NoError(t, err)
+	wg.Wait()
+	require.NoError(t, told)
+	require.Empty(t, report.Violations)
+}
+
+// A cluster whose Account was torn away by hand is found.
+func TestAClusterWithoutAnAccountIsFound(t *testing.T) {
+	r := newRing(t)
+	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
+	acme := addAccount(t, c)
+	_, err := c.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east"})
+	require.NoError(t, err)
+	for _, p := range peers {
+		conn, err := r.Conn(p)
+		require.NoError(t, err)
+		client := conn.Dynamic().Resource(fanout.ServiceClusters().Within)
+		obj, err := client.Get(t.Context(), acme, metav1.GetOptions{})
+		require.NoError(t, err)
+		obj.SetFinalizers(nil)
+		_, err = client.Update(t.Context(), obj, metav1.UpdateOptions{})
+		require.NoError(t, err)
+		require.NoError(t, client.Delete(t.Context(), acme, metav1.DeleteOptions{}))
+	}
+	report, err := c.Audit(t.Context(), false)
+	require.NoError(t, err)
+	require.Equal(t, []string{"owner"}, invariants(report.Violations))
+	require.EqualValues(t, "us-east", report.Violations[0].Peer)
+	require.Equal(t, key(acme, "db"), report.Violations[0].Key)
+	require.Contains(t, report.Violations[0].Text, acme)
+}
+
+// Two objects that each say they are the home are found, and left to people.
+func TestTwoHomesAreFound(t *testing.T) {
+	r := newRing(t)
+	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{Kinds: []fanout.Kind{secretKind()}})
+	name := unique("ca")
+	_, err := c.Add(t.Context(), newSecret(name, "secret"), fanout.AddOptions{Target: "eu-west"})
+	require.NoError(t, err)
+	conn, err := r.Conn("us-east")
+	require.NoError(t, err)
+	obj, err := conn.Dynamic().Resource(secretKind().Resource).Namespace("default").Get(t.Context(), name, metav1.GetOptions{})
+	require.NoError(t, err)
+	spoil(t, r, "us-east", name, func(claim string) string {
+		state := &unstructured.Unstructured{Object: map[string]any{}}
+		require.NoError(t, state.UnmarshalJSON([]byte(`{"apiVersion":"v1","kind":"State",`+claim[1:])))
+		require.NoError(t, unstructured.SetNestedMap(state.Object, map[string]any{"peer": "us-east", "uid": string(obj.GetUID()), "term": int64(2)}, "home"))
+		text, err := state.MarshalJSON()
+		require.NoError(t, err)
+		return string(text)
+	})
+	report, err := c.Audit(t.Context(), true)
+	require.NoError(t, err)
+	require.Contains(t, invariants(report.Violations), "I10")
+}
