@@ -11,14 +11,14 @@
 //
 // # What is guaranteed
 //
-//   - In each peer where the Account is Active its namespace exists, named like
+//   - In each peer where the Account is Active its namespace is made, named like
 //     the Account and labelled with [Label], and the Account's status there
-//     names it.
+//     names it. Until the status says Ready every sweep tries again.
 //   - A namespace that was there before and is not labelled is used, and never
 //     deleted.
 //   - A namespace that is being deleted counts as held: the Account is not
-//     Ready in that peer until a new one stands in its place. This is tried
-//     again by whoever drives the Coordinator, and shows in the status.
+//     Ready in that peer until a new one stands in its place. This shows in the
+//     status.
 //   - When the Account is removed, its namespace goes after all that the
 //     Account holds and before the Account itself, and only by the UID that was
 //     read.
@@ -28,7 +28,9 @@
 //
 // # What is not
 //
-// Roles and RoleBindings for the Account's subjects are not made. A process that
+// Roles and RoleBindings for the Account's subjects are not made. A namespace
+// that somebody deletes while the status says Ready is made anew only with the
+// next change of the Account. A process that
 // crashes between making a namespace and learning that the Account was removed
 // meanwhile leaves an empty namespace, which carries the label.
 package account

@@ -25,7 +25,7 @@ var resource = schema.GroupVersionResource{Group: "catalog.kubecarrier.io", Vers
 // Kind returns Account, of catalog.kubecarrier.io/v1alpha1, as a fan-out kind:
 // it exists everywhere, and it is not removed while a ServiceCluster lives in its
 // namespace in any peer. Its Activated makes the Account's namespace in a peer
-// and writes the Account's status there; its Released deletes that namespace.
+// and writes the Account's status there, where its Ready reads it; its Released deletes that namespace.
 // Both may be called any number of times. The Account's name must be a namespace
 // name: ValidateName.
 func Kind() fanout.Kind {
@@ -35,6 +35,7 @@ func Kind() fanout.Kind {
 		Mode:      fanout.Everywhere,
 		Holds:     []schema.GroupVersionResource{fanout.ServiceClusters().Resource},
 		Activated: activate,
+		Ready:     ready,
 		Released:  release,
 	}
 }

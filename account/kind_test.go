@@ -82,6 +82,13 @@ func TestActivatedMakesTheNamespaceAndReportsIt(t *testing.T) {
 	require.Equal(t, int64(1), status.ObservedGeneration)
 	require.Len(t, status.Conditions, 2)
 
+	require.False(t, Kind().Ready(acme), "as it was before")
+	now, err := c.Dynamic().Resource(resource).Get(t.Context(), "acme", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.True(t, Kind().Ready(now))
+	now.SetGeneration(2)
+	require.False(t, Kind().Ready(now), "the status is of an earlier generation")
+
 	// Again, with an object that knows nothing of the status yet: nothing is written.
 	server.Reset()
 	require.NoError(t, Kind().Activated(t.Context(), c, acme))

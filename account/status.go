@@ -36,6 +36,23 @@ type status struct {
 	Conditions         []metav1.Condition           `json:"conditions,omitempty"`
 }
 
+// ready says whether the status of obj, as it was read, is that of a complete
+// activation of this generation.
+func ready(obj *unstructured.Unstructured) bool {
+	s := statusIn(obj)
+	return s.ObservedGeneration == obj.GetGeneration() && meta.IsStatusConditionTrue(s.Conditions, ConditionReady)
+}
+
+// statusIn returns what obj has of our status.
+func statusIn(obj *unstructured.Unstructured) status {
+	var s status
+	if raw, ok := obj.Object["status"].(map[string]any); ok {
+		// What does not convert was written by somebody else, and is replaced.
+		_ = runtime.DefaultUnstructuredConverter.FromUnstructured(raw, &s)
+	}
+	return s
+}
+
 // current reads obj again. It returns nil if it is gone, replaced by another one
 // of its name, or on its way out.
 func current(ctx context.Context, c *region.Conn, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
@@ -56,11 +73,7 @@ func current(ctx context.Context, c *region.Conn, obj *unstructured.Unstructured
 
 // report applies the status that follows from ns, unless it is there already.
 func report(ctx context.Context, c *region.Conn, account *unstructured.Unstructured, ns namespace) error {
-	var was status
-	if raw, ok := account.Object["status"].(map[string]any); ok {
-		// What does not convert was written by somebody else, and is replaced.
-		_ = runtime.DefaultUnstructuredConverter.FromUnstructured(raw, &was)
-	}
+	was := statusIn(account)
 	was.Conditions = slices.DeleteFunc(was.Conditions, func(c metav1.Condition) bool {
 		return c.Type != ConditionReady && c.Type != ConditionNamespaceReady
 	})

@@ -22,8 +22,8 @@ type Report struct {
 	Objects int
 	// Violations are the findings, by kind, object and peer.
 	Violations []Violation
-	// Pending is work under way: reservations that are alive, replicas behind,
-	// removals that go on. It is no violation.
+	// Pending is work under way: reservations that are alive, replicas behind or
+	// not ready, removals that go on. It is no violation.
 	Pending []Violation
 	// Repaired are the findings that a repair mended.
 	Repaired []Violation
@@ -35,7 +35,7 @@ type Report struct {
 // Violation is one finding of an audit.
 type Violation struct {
 	// Invariant is the rule's name in docs/fanout.md: "I1", "I2", ...; or what
-	// is under way: "replica", "removal"; or "claim" for a claim that cannot be
+	// is under way: "replica", "activation", "removal"; or "claim" for a claim that cannot be
 	// read, "owner" for an object whose namespace nobody owns.
 	Invariant string
 	Peer      region.PeerName

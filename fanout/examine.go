@@ -107,6 +107,10 @@ func (e *examination) owner(peer string, m met) {
 		return
 	}
 	self := protocol.Ref{Peer: peer, UID: m.view.UID}
+	unready := func(m met) bool { return e.kind.Ready != nil && !e.kind.Ready(m.obj) }
+	if unready(m) {
+		e.report("activation", peer, m, true, "it is in force and not ready")
+	}
 	for _, member := range set.Members {
 		if member.Peer == peer || member.State != "Active" || e.unread[member.Peer] != nil {
 			continue
@@ -127,6 +131,8 @@ func (e *examination) owner(peer string, m met) {
 		case mode == protocol.Everywhere && there.view.Revision.Number < m.view.Revision.Number:
 			e.report("replica", member.Peer, m, true, "the replica has revision %d, the primary in %s %d",
 				there.view.Revision.Number, peer, m.view.Revision.Number).mendAt = peer
+		case mode == protocol.Everywhere && unready(there):
+			e.report("activation", member.Peer, m, true, "the replica is in force and not ready").mendAt = peer
 		}
 	}
 }

@@ -79,6 +79,12 @@ type Kind struct {
 	// the commit. May be nil.
 	Activated func(ctx context.Context, c *region.Conn, obj *unstructured.Unstructured) error
 
+	// Ready says of an object that is in force, as a peer lists it, whether what
+	// Activated makes of it is there, such as by a condition in its status. A
+	// sweep calls Activated again where it is not. It must be pure. Nil means
+	// that no sweep looks.
+	Ready func(obj *unstructured.Unstructured) bool
+
 	// Released is called in each peer, with the object as it was, when a
 	// committed removal has taken away all that the object Holds and before
 	// the object itself is gone: at least once, so it must be idempotent. An

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/atoll-dev/atoll/fanout"
@@ -189,4 +190,37 @@ func TestManyPagesHaveTimeEach(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, report.Unread.Err())
 	require.Equal(t, 1100, report.Objects)
+}
+
+// What an Account needs in a peer is made by whoever sweeps, also when the
+// coordinator that committed it is gone with its log.
+func TestASweepActivatesWhatIsNotReady(t *testing.T) {
+	r := newRing(t)
+	namespaces := schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+	for _, p := range []region.PeerName{"ap-south", "eu-west"} {
+		r.Server(p).Inject(regiontest.Fault{Verb: "create", Resource: namespaces.GroupResource(), Times: -1, Do: regiontest.Refuse(403)})
+	}
+	name := unique("acme")
+	op, err := coordinator(t, r, waltest.NewMemory(), fanout.Options{}).Add(t.Context(), newAccount(name), fanout.AddOptions{})
+	require.NoError(t, err)
+	require.Equal(t, []region.PeerName{"ap-south", "eu-west"}, pendingPeers(op))
+
+	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
+	_, err = c.Sweep(t.Context())
+	require.ErrorContains(t, err, "hook")
+	for _, p := range peers {
+		r.Server(p).Reset()
+	}
+	_, err = c.Sweep(t.Context())
+	require.NoError(t, err)
+	for _, p := range peers {
+		conn, err := r.Conn(p)
+		require.NoError(t, err)
+		_, err = conn.Dynamic().Resource(namespaces).Get(t.Context(), name, metav1.GetOptions{})
+		require.NoError(t, err)
+	}
+	requireClean(t, c)
+	swept, err := c.Sweep(t.Context())
+	require.NoError(t, err)
+	require.Zero(t, swept)
 }
