@@ -6,6 +6,7 @@ package fanout_test
 import (
 	"context"
 	"errors"
+	"iter"
 	"sync"
 	"testing"
 	"time"
@@ -222,4 +223,57 @@ func TestAFailingLogIsNamed(t *testing.T) {
 	require.ErrorContains(t, err, "write-ahead log")
 	require.ErrorContains(t, err, "disk full")
 	require.NotContains(t, err.Error(), "peer")
+}
+
+// stale is a log whose list of open entries was read when each had just begun.
+type stale struct {
+	wal.Log
+	mu    sync.Mutex
+	begun []wal.Entry
+}
+
+func (s *stale) Begin(ctx context.Context, e wal.Entry) (wal.Entry, error) {
+	e, err := s.Log.Begin(ctx, e)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.begun = append(s.begun, e)
+	return e, err
+}
+
+func (s *stale) Open(context.Context) iter.Seq2[wal.Entry, error] {
+	return func(yield func(wal.Entry, error) bool) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for _, e := range s.begun {
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+// A recovery that read the log before an operation went on, and comes to it
+// after, says nothing that is no longer so.
+func TestARecoveryLooksAgain(t *testing.T) {
+	r := newRing(t)
+	name := addAccount(t, coordinator(t, r, waltest.NewMemory(), fanout.Options{}))
+	memory := waltest.NewMemory()
+	c := coordinator(t, r, &stale{Log: memory}, fanout.Options{})
+	done, err := c.Update(t.Context(), newAccount(name, "Provider"), fanout.AddOptions{})
+	require.NoError(t, err)
+	r.Partition("us-east", true)
+	behind, err := c.Update(t.Context(), newAccount(name, "Tenant", "Provider"), fanout.AddOptions{})
+	require.NoError(t, err)
+	require.Equal(t, fanout.Committed, behind.State)
+	r.Partition("us-east", false)
+
+	ops, err := c.Recover(t.Context())
+	require.NoError(t, err)
+	require.Len(t, ops, 1)
+	require.Equal(t, behind.ID, ops[0].ID)
+	require.Equal(t, fanout.Done, ops[0].State)
+	requireSettled(t, memory)
+	got, err := c.Outcome(t.Context(), done.ID)
+	require.NoError(t, err)
+	require.Equal(t, fanout.Done, got.State)
 }

@@ -71,6 +71,9 @@ func (c *Coordinator) recoverOpen(ctx context.Context, due func(wal.Entry) bool)
 		if operation != nil {
 			settled = append(settled, operation)
 		}
+		if errors.Is(failures[i], errAtWork) || errors.Is(failures[i], errOver) {
+			continue
+		}
 		if unsettled(failures[i]) {
 			errs = append(errs, failures[i])
 		}
@@ -93,13 +96,24 @@ func unsettled(err error) bool {
 	return true
 }
 
-// settleEntry settles one open operation of the log. It returns nil, nil for
-// one that this process is working on.
+// Two reasons to leave an entry of the log alone.
+var (
+	errAtWork = errors.New("another call works on it")
+	errOver   = errors.New("it has ended meanwhile")
+)
+
+// settleEntry settles one open operation of the log. It returns errAtWork for
+// one that this process is working on, and errOver for one that has ended since
+// entry was read.
 func (c *Coordinator) settleEntry(ctx context.Context, entry wal.Entry) (*Operation, error) {
 	if !c.begin(entry.ID) {
-		return nil, nil
+		return nil, errAtWork
 	}
 	defer c.done(entry.ID)
+	entry, err := c.reread(ctx, entry)
+	if err != nil {
+		return nil, err
+	}
 	j, err := decodeJournal(entry)
 	if err != nil {
 		return nil, err
@@ -140,13 +154,29 @@ func (c *Coordinator) settleEntry(ctx context.Context, entry wal.Entry) (*Operat
 // this process is working on is in doubt until then.
 func (c *Coordinator) settleAsked(ctx context.Context, entry wal.Entry) (*Operation, error) {
 	operation, err := c.settleEntry(ctx, entry)
-	if operation == nil && err == nil {
-		err = &InDoubtError{Operation: entry.ID, Settles: "it is settled by the call that works on it", Err: errAtWork}
+	if errors.Is(err, errAtWork) {
+		err = &InDoubtError{Operation: entry.ID, Settles: "it is settled by the call that works on it", Err: err}
 	}
 	return operation, err
 }
 
-var errAtWork = errors.New("another call works on it")
+// reread returns an open entry as it is now: it may have gone on since it was
+// read, and what is concluded from an older state would be wrong.
+func (c *Coordinator) reread(ctx context.Context, entry wal.Entry) (wal.Entry, error) {
+	if entry.Key == "" {
+		return entry, nil // no Coordinator's
+	}
+	now, err := c.log.Find(ctx, entry.Key)
+	switch {
+	case errors.Is(err, wal.ErrNotFound):
+		return entry, errOver
+	case err != nil:
+		return entry, fmt.Errorf("operation %s: write-ahead log: %w", entry.ID, err)
+	case now.ID != entry.ID || !now.Ended.IsZero():
+		return entry, errOver
+	}
+	return now, nil
+}
 
 // postpone keeps an operation that could not be settled from being tried again
 // before each new one.
@@ -169,8 +199,12 @@ func (c *Coordinator) forget(id string) {
 // one that wraps wal.ErrNotFound if the log does not know it (any more).
 func (c *Coordinator) Outcome(ctx context.Context, id string) (*Operation, error) {
 	for entry, err := range c.log.Open(ctx) {
-		if err == nil && entry.ID == id {
-			return c.settleAsked(ctx, entry)
+		if err != nil || entry.ID != id {
+			continue
+		}
+		operation, err := c.settleAsked(ctx, entry)
+		if !errors.Is(err, errOver) {
+			return operation, err
 		}
 	}
 	entry, err := c.log.Find(ctx, "operation/"+id)
@@ -181,7 +215,11 @@ func (c *Coordinator) Outcome(ctx context.Context, id string) (*Operation, error
 		return nil, fmt.Errorf("operation %s: write-ahead log: %w", id, err)
 	}
 	if entry.Ended.IsZero() {
-		return c.settleAsked(ctx, entry)
+		operation, err := c.settleAsked(ctx, entry)
+		if errors.Is(err, errOver) {
+			return c.Outcome(ctx, id)
+		}
+		return operation, err
 	}
 	var o outcome
 	if err := json.Unmarshal(entry.Outcome, &o); err != nil {

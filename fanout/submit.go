@@ -85,9 +85,8 @@ func (c *Coordinator) submit(ctx context.Context, req request) (*Operation, *run
 			}
 		}
 		if result.Reason == protocol.GaveWay && !result.Keep {
-			if err := c.log.End(context.WithoutCancel(ctx), entry, r.outcome()); err != nil {
-				return nil, nil, fmt.Errorf("write-ahead log: %w", err)
-			}
+			// If this is lost, the entry is found open and settled again.
+			_ = c.log.End(context.WithoutCancel(ctx), entry, r.outcome())
 		}
 		operation, err := r.conclude(ctx, result, err)
 		return operation, r, err
@@ -157,6 +156,9 @@ func (c *Coordinator) earlier(ctx context.Context, req request, op protocol.Oper
 			}
 			operation, err := c.settleAsked(ctx, entry)
 			switch {
+			case errors.Is(err, errOver):
+				n--
+				continue
 			case operation != nil && (operation.State == Aborted || operation.State == Ended):
 				// It came to nothing, also if something of it may yet appear
 				// and is swept then.
