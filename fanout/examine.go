@@ -173,10 +173,6 @@ func (s survey) examineSets() []finding {
 	e := &examination{survey: s}
 	for _, peer := range slices.Sorted(maps.Keys(s.sets)) {
 		set := s.sets[peer]
-		if set.Self.Peer != peer {
-			e.report("I11", peer, met{}, false, "its PeerSet calls it %s", set.Self.Peer)
-			continue
-		}
 		if set.Self.State != "Active" {
 			continue
 		}

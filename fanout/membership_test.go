@@ -202,3 +202,34 @@ func TestStartMendsAndEnds(t *testing.T) {
 	stop()
 	wg.Wait()
 }
+
+// A peer whose credentials lead to another one's cluster is not believed: what
+// it does not hold is no proof that something is dead.
+func TestASweepDoesNotBelieveAClusterOfAnotherName(t *testing.T) {
+	r := newRing(t)
+	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
+	acme := addAccount(t, c)
+	_, err := c.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "eu-west"})
+	require.NoError(t, err)
+	creds, err := region.FromConfig(r.Server("us-east").Config())
+	require.NoError(t, err)
+	swapped, err := region.NewConn(region.Peer{Name: "eu-west", Credentials: creds}, region.ConnOptions{})
+	require.NoError(t, err)
+	ap, err := r.Conn("ap-south")
+	require.NoError(t, err)
+	us, err := r.Conn("us-east")
+	require.NoError(t, err)
+	for _, p := range peers {
+		r.Server(p).Reset()
+	}
+	misled := coordinator(t, region.Fixed(ap, swapped, us), waltest.NewMemory(), fanout.Options{})
+	_, err = misled.Sweep(t.Context())
+	require.ErrorIs(t, err, fanout.ErrMembership)
+	require.ErrorContains(t, err, "eu-west")
+	require.Zero(t, writes(r))
+	report, err := misled.Audit(t.Context(), true)
+	require.NoError(t, err)
+	require.ErrorContains(t, report.Unread.Err(), "calls itself us-east")
+	require.Zero(t, writes(r))
+	requireClean(t, c)
+}

@@ -6,6 +6,7 @@ package fanout
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -85,7 +86,8 @@ func (c *Coordinator) listAll(ctx context.Context, kind Kind, peers []string, s 
 // pageSize bounds one answer of a peer.
 const pageSize = 500
 
-// listPeer reads all objects of the kind in peer, and before them its PeerSet.
+// listPeer reads all objects of the kind in peer, and before them its PeerSet,
+// which must call it by its name.
 // Each request has the time of one call.
 func (c *Coordinator) listPeer(ctx context.Context, kind Kind, peer region.PeerName) ([]unstructured.Unstructured, protocol.PeerSet, error) {
 	conn, err := c.directory.Conn(peer)
@@ -95,6 +97,11 @@ func (c *Coordinator) listPeer(ctx context.Context, kind Kind, peer region.PeerN
 	set, err := within(ctx, c.opts.CallTimeout, func(ctx context.Context) (*v1alpha1.PeerSet, error) { return getPeerSet(ctx, conn) })
 	if err != nil {
 		return nil, protocol.PeerSet{}, explain(peer, "read the PeerSet", err)
+	}
+	if name := set.Spec.Self.Peer; name != string(peer) {
+		// What another cluster holds says nothing about this peer.
+		return nil, protocol.PeerSet{}, explain(peer, "read the PeerSet",
+			fmt.Errorf("%w: the cluster behind this peer calls itself %s: correct the peer's credentials", ErrMembership, name))
 	}
 	var (
 		items []unstructured.Unstructured

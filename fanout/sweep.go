@@ -61,6 +61,9 @@ func (c *Coordinator) mend(ctx context.Context, kind Kind, findings []finding) (
 		}
 		seen[at] = true
 		g.Go(func() error {
+			if errs[i] = ctx.Err(); errs[i] != nil {
+				return nil
+			}
 			ctx := ctx
 			if f.reservation() {
 				// One that is alive may take its time.
