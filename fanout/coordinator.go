@@ -91,8 +91,9 @@ func (o Options) validate() error {
 	return nil
 }
 
-// Add brings obj into being on all peers, or on none. Within ctx it waits for
-// the Directory's first Snapshot.
+// Add brings obj into being on all peers, or on none. Of its metadata the labels
+// and annotations count, besides the name; status is left out. Within ctx it
+// waits for the Directory's first Snapshot.
 //
 // It returns nil when the operation is committed: Operation.State is Done if
 // every peer has confirmed and Committed if one has yet to be brought along,

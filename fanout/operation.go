@@ -11,15 +11,11 @@ import (
 type State string
 
 const (
-	// Reserving: it holds or takes names; nothing is in effect.
-	Reserving State = "Reserving"
 	// Committed: it is in effect and cannot be undone, but not every peer has
 	// confirmed yet. It goes on by itself.
 	Committed State = "Committed"
 	// Done: committed, and every peer has confirmed.
 	Done State = "Done"
-	// Aborting: it will not take effect; its reservations are being taken down.
-	Aborting State = "Aborting"
 	// Aborted: it never took effect and never will.
 	Aborted State = "Aborted"
 	// Ended: it is not in effect now, perhaps was for a while.

@@ -23,8 +23,9 @@ const recoveries = 16
 // is taken down, what was committed goes forward. It returns the operations as
 // they stand then; the error joins one for each that could not be settled (an
 // *InDoubtError while a peer does not answer, a *wal.CorruptError for an entry
-// that cannot be read). It blocks until all have been tried, is idempotent, and
-// leaves alone what this Coordinator is working on.
+// that cannot be read). A removal that waits for somebody's finalizer stays open,
+// Committed. Recover blocks until all have been tried, is idempotent, and leaves
+// alone what this Coordinator is working on.
 func (c *Coordinator) Recover(ctx context.Context) ([]*Operation, error) {
 	return c.recoverOpen(ctx, func(wal.Entry) bool { return true })
 }
