@@ -247,7 +247,7 @@ func (r *runner) changed(command protocol.Command) (*unstructured.Unstructured, 
 			return nil, err
 		}
 	}
-	obj, err := r.kind.changed(base, was, command.Object, c, time.Now())
+	obj, err := r.kind.changed(base, was, command.Object, c, r.coordinator.opts.Identity, time.Now())
 	if err != nil {
 		return nil, err
 	}

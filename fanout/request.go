@@ -35,6 +35,7 @@ type request struct {
 	fieldManager   string
 	unreachable    Unreachable
 	agree          bool
+	start          time.Time // of its first attempt; zero for now
 }
 
 // newOperationID returns an ID that sorts by time and is not guessable.

@@ -34,8 +34,11 @@ func (c *Coordinator) submit(ctx context.Context, req request) (*Operation, *run
 			return nil, nil, err
 		}
 	}
-	start := time.Now()
-	id := newOperationID(start)
+	start := req.start
+	if start.IsZero() {
+		start = time.Now()
+	}
+	id := newOperationID(time.Now())
 	op, content, err := c.operation(req, peers, start, id)
 	if err != nil {
 		return nil, nil, err
@@ -83,6 +86,14 @@ func (c *Coordinator) submit(ctx context.Context, req request) (*Operation, *run
 				j.Attempt++
 				continue
 			}
+		}
+		if err == nil && result.Reason == protocol.GaveWay && result.Keep && ctx.Err() == nil {
+			// Something of this attempt may yet appear, so its entry stays. The
+			// request goes on under another one, as old as before.
+			c.outlast(ctx, req.kind, req.key, result)
+			c.done(id)
+			req.start = start
+			return c.submit(ctx, req)
 		}
 		if result.Reason == protocol.GaveWay && !result.Keep {
 			// If this is lost, the entry is found open and settled again.

@@ -85,7 +85,7 @@ func read(o *protocol.Object, state *v1alpha1.Fanout) {
 }
 
 // state is the protocol's part of an object as o has it.
-func state(o protocol.Object, removedAt time.Time) *v1alpha1.Fanout {
+func state(o protocol.Object, coordinator string, removedAt time.Time) *v1alpha1.Fanout {
 	c := o.Claim
 	role := v1alpha1.RoleSecondary
 	if c.Primary {
@@ -111,7 +111,7 @@ func state(o protocol.Object, removedAt time.Time) *v1alpha1.Fanout {
 	if o.Removal != "" {
 		f.Removal = &v1alpha1.Removal{
 			Operation:   o.Removal,
-			Coordinator: "",
+			Coordinator: coordinator,
 			Start:       metav1.NewMicroTime(removedAt.UTC()),
 		}
 	}
@@ -136,7 +136,7 @@ func (k Kind) born(key types.NamespacedName, o protocol.Object, c content) (*uns
 			return nil, fmt.Errorf("making %s %s inert: %w", k.Kind, keyString(key), err)
 		}
 	}
-	if err := k.Claim.write(obj, state(o, time.Time{})); err != nil {
+	if err := k.Claim.write(obj, state(o, "", time.Time{})); err != nil {
 		return nil, err
 	}
 	return obj, nil
@@ -144,12 +144,12 @@ func (k Kind) born(key types.NamespacedName, o protocol.Object, c content) (*uns
 
 // changed makes the object that a put sends: base as it was read, with what o
 // says of it. The content is replaced only if o has another.
-func (k Kind) changed(base *unstructured.Unstructured, was, o protocol.Object, c content, now time.Time) (*unstructured.Unstructured, error) {
+func (k Kind) changed(base *unstructured.Unstructured, was, o protocol.Object, c content, coordinator string, now time.Time) (*unstructured.Unstructured, error) {
 	obj := base.DeepCopy()
 	if was.Payload != o.Payload {
 		k.fill(obj, c)
 	}
-	f := state(o, now)
+	f := state(o, coordinator, now)
 	if old, err := k.Claim.read(base); err != nil {
 		return nil, err
 	} else if old != nil && old.Removal != nil && was.Removal == o.Removal {
