@@ -27,9 +27,12 @@ type history struct {
 	first *region.Conn // where versions of unknown origin are from; nil once that cannot be said
 	moved bool
 	lists map[string]*region.Conn
+	ended map[string]int // by path, the watches that a move ended and that come back with their versions
 }
 
-func newHistory() *history { return &history{lists: make(map[string]*region.Conn)} }
+func newHistory() *history {
+	return &history{lists: make(map[string]*region.Conn), ended: make(map[string]int)}
+}
 
 // foreign says whether req continues from a version of another connection.
 func (h *history) foreign(conn *region.Conn, req *http.Request) bool {
@@ -46,10 +49,27 @@ func (h *history) foreign(conn *region.Conn, req *http.Request) bool {
 	if v := query.Get("resourceVersion"); (v == "" || v == "0") && query.Get("continue") == "" {
 		return false
 	}
-	if listed, ok := h.lists[req.URL.Path]; ok {
-		return listed != conn
+	path := req.URL.Path
+	listed, ok := h.lists[path]
+	foreign := ok && listed != conn || !ok && h.moved
+	if n := h.ended[path]; n > 0 && isWatch(req) {
+		// Another user of the Client may have listed at the new peer: that makes this watch's version no younger.
+		foreign = true
+		if h.ended[path] = n - 1; n == 1 {
+			delete(h.ended, path)
+		}
 	}
-	return h.moved
+	return foreign
+}
+
+// end notes that a move ends the watch req.
+func (h *history) end(req *http.Request) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.ended) >= maxPaths {
+		clear(h.ended)
+	}
+	h.ended[req.URL.Path]++
 }
 
 // note remembers where a collection was listed from its beginning.

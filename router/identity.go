@@ -111,6 +111,10 @@ func (u User) check(groups GroupFilter) error {
 		if strings.ContainsFunc(v, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 			return fmt.Errorf("identity: user %q: %q holds a control character", u.Name, v)
 		}
+		if strings.TrimSpace(v) != v {
+			// A header loses it on its way: " system:masters" would pass a filter and arrive as another group.
+			return fmt.Errorf("identity: user %q: %q begins or ends with white space", u.Name, v)
+		}
 	}
 	return nil
 }

@@ -71,6 +71,8 @@ func TestIdentityFailsClosed(t *testing.T) {
 		"empty group":     Impersonate(User{Name: "alice", Groups: []string{""}}),
 		"header in name":  Impersonate(User{Name: "alice\r\nImpersonate-Group: system:masters"}),
 		"header in extra": Impersonate(User{Name: "alice", Extra: map[string][]string{"a": {"b\n"}}}),
+		"spaced group":    Impersonate(User{Name: "alice", Groups: []string{" system:masters"}}),
+		"spaced name":     Impersonate(User{Name: "alice "}),
 		"empty extra key": Impersonate(User{Name: "alice", Extra: map[string][]string{"": {"b"}}}),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -165,6 +167,31 @@ func TestClientFollowsItsRegion(t *testing.T) {
 	require.Equal(t, 2, b.count())
 	require.Equal(t, region.PeerName("b"), routed[len(routed)-1].Peer)
 	require.ErrorIs(t, routed[0].Err, region.ErrUnknownRegion)
+}
+
+// What somebody else lists at the new peer does not make the versions of a watch that the move ended the new peer's.
+func TestListBesideAnEndedWatch(t *testing.T) {
+	a, b := newServer(t, "a"), newServer(t, "b")
+	d := newDirectory(t, a, b)
+	d.serve(t, map[region.Key]region.PeerName{eu: "a"})
+	client := newClient(t, newRouter(t, d, Options{}))
+	list, err := client.List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	stale := metav1.ListOptions{ResourceVersion: list.GetResourceVersion()}
+	watch, err := client.Watch(t.Context(), stale)
+	require.NoError(t, err)
+	<-watch.ResultChan()
+
+	d.serve(t, map[region.Key]region.PeerName{eu: "b"})
+	_, open := <-watch.ResultChan()
+	require.False(t, open)
+	_, err = client.List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	_, err = client.Watch(t.Context(), stale)
+	require.True(t, apierrors.IsResourceExpired(err), "%v", err)
+	watch, err = client.Watch(t.Context(), metav1.ListOptions{ResourceVersion: "5"})
+	require.NoError(t, err, "a list anew is good")
+	watch.Stop()
 }
 
 func TestUnreachablePeer(t *testing.T) {

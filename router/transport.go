@@ -108,6 +108,7 @@ func (t *clientTransport) follow(conn *region.Conn, req *http.Request) (*followe
 		defer close(f.done)
 		for range t.router.directory.Watch(ctx) {
 			if now, err := t.conn(); err != nil || now != conn {
+				t.history.end(req)
 				cancel(errMoved)
 				return
 			}
