@@ -86,7 +86,7 @@ func (a *Attempt) again() {
 func (a *Attempt) received(resp *http.Response) {
 	a.sent.Store(true)
 	a.status.Store(int32(resp.StatusCode))
-	if seconds, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && seconds > 0 {
+	if seconds, err := strconv.ParseInt(resp.Header.Get("Retry-After"), 10, 32); err == nil && seconds > 0 {
 		a.retryAfter.Store(int64(time.Duration(seconds) * time.Second))
 	}
 	resp.Header.Del("Retry-After")

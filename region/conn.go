@@ -45,7 +45,7 @@ type ConnOptions struct {
 	// Refresh is called when the peer refuses the credentials (401). It asks whoever provides them to look again, and
 	// must not block. May be nil.
 	Refresh func()
-	// Await is how long after the first refusal refused requests wait for newer credentials; zero: 2 seconds if Refresh
+	// Await is how long after the first refusal in a row refused requests wait for newer credentials; zero: 2 seconds if Refresh
 	// is set, otherwise they do not wait.
 	Await time.Duration
 	// Observer may be nil.
@@ -181,10 +181,10 @@ func (c *Conn) replace(ctx context.Context, creds Credentials) (changed bool, er
 	if err != nil {
 		return false, err
 	}
-	if known := c.uid.Load(); known != nil && *known != uid {
-		return false, fmt.Errorf("%w: kube-system has UID %s there, and %s here", ErrOtherCluster, uid, *known)
-	}
 	c.uid.CompareAndSwap(nil, &uid)
+	if known := *c.uid.Load(); known != uid {
+		return false, fmt.Errorf("%w: kube-system has UID %s there, and %s here", ErrOtherCluster, uid, known)
+	}
 	c.current.Store(next)
 	old.supersede(c.opts.Drain)
 	if c.retired.Load() {

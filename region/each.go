@@ -71,7 +71,8 @@ func ask[T any](ctx context.Context, d Directory, name PeerName, op string, fn f
 		return zero, &Error{Peer: name, Op: op, Err: cause(err)}
 	}
 	value, err := fn(ctx, conn)
-	if ended := context.Cause(ctx); ended != nil && (err == nil || errors.Is(err, context.Canceled)) {
+	if ended := context.Cause(ctx); ended != nil &&
+		(err == nil || errors.Is(err, context.Canceled) || errors.Is(err, ended) && errors.Is(ctx.Err(), context.Canceled)) {
 		// The cause says more than "context canceled": which peer failed, or that enough had answered.
 		err = ended
 	}

@@ -6,6 +6,8 @@ package region
 import (
 	"context"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,7 +16,9 @@ import (
 	"github.com/hashicorp/go-multierror"
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 )
 
 // peersOf is a Directory of peers that are never asked.
@@ -135,4 +139,48 @@ func TestLateAnswerIsNoAnswer(t *testing.T) {
 		require.False(t, results.Complete())
 		require.ErrorIs(t, results.Err().(*PartialError).WrappedErrors()[0], context.DeadlineExceeded) //nolint:errorlint // its type is the point
 	})
+}
+
+// A peer that was given up because enough had answered did not fail to answer.
+func TestGivenUpIsNotUnavailable(t *testing.T) {
+	for name, policy := range map[string]Policy{"quorum": Quorum(1), "fail fast": FailFast()} {
+		t.Run(name, func(t *testing.T) {
+			asked := make(chan struct{})
+			slow := newCluster("slow", "a")
+			slow.answer = func(_ http.ResponseWriter, r *http.Request) {
+				close(asked)
+				<-r.Context().Done()
+			}
+			server := httptest.NewServer(slow)
+			defer server.Close()
+			creds, err := FromConfig(&rest.Config{Host: server.URL, BearerToken: "a", Transport: server.Client().Transport})
+			require.NoError(t, err)
+			b := newConn(t, creds, ConnOptions{})
+			a, err := NewConn(Peer{Name: "a", Credentials: newCluster("a", "a").credentials(t, "a")}, ConnOptions{})
+			require.NoError(t, err)
+			results, _ := Each(t.Context(), Fixed(a, b), "list", policy, func(ctx context.Context, c *Conn) (int, error) {
+				if c == a {
+					<-asked
+					if name == "fail fast" {
+						return 0, errors.New("broken")
+					}
+					return 1, nil
+				}
+				_, err := c.Dynamic().Resource(widgets).List(ctx, metav1.ListOptions{})
+				return 0, err
+			})
+			for o := range results.All() {
+				if o.Peer == "eu" {
+					require.Error(t, o.Err)
+					require.NotErrorIs(t, o.Err, ErrUnavailable)
+				}
+			}
+		})
+	}
+}
+
+func TestResultsOfAnyError(t *testing.T) {
+	broken := errors.New("broken")
+	err := ResultsOf("list", Outcome[int]{Peer: "a", Err: broken}).Err()
+	require.EqualError(t, err, "list: 1 of 1 peers failed: peer a: broken")
 }

@@ -23,7 +23,7 @@ import (
 //	  labels: {continent: europe}
 //
 // The file and the kubeconfigs that it names are read every second and whenever a peer refuses its credentials. Unknown
-// fields are errors. A file that cannot be used changes nothing and is logged. A kubeconfig that cannot be used keeps the
+// fields are errors. A file that cannot be used, or has no list, changes nothing and is logged; "peers: []" removes all. A kubeconfig that cannot be used keeps the
 // last good credentials of its peer and is logged; if there never were any, Conn says what is wrong with it. Run fails if
 // the file cannot be used at first; its errors are *FieldError ("peers[0].regions[1]") or the file system's.
 func FromFile(path string, trust Trust) (Source, error) { return newFiles(path, trust, readFile) }
@@ -51,6 +51,11 @@ func readFile(f *files) ([]Peer, error) {
 	if err := yaml.UnmarshalStrict(data, &list); err != nil {
 		return nil, fmt.Errorf("list of peers: %s: %w", f.path,
 			&FieldError{Reason: "cannot be read", Accept: "peers with name, kubeconfig, regions and labels", Err: err})
+	}
+	if list.Peers == nil {
+		// A file that is being written is empty for a moment.
+		return nil, fmt.Errorf("list of peers: %s: %w", f.path,
+			&FieldError{Field: "peers", Reason: "is missing", Accept: "a list of peers, [] if there are none"})
 	}
 	peers := make([]Peer, 0, len(list.Peers))
 	present := make(map[PeerName]bool)

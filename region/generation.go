@@ -34,7 +34,7 @@ type generation struct {
 	mu      sync.Mutex
 	flights map[*flight]struct{}
 	drained bool
-	refused time.Time // when the peer first answered 401
+	refused time.Time // when the peer first answered 401 since it last did not
 }
 
 // newGeneration builds the transports. It does no network I/O.
@@ -133,6 +133,13 @@ func (f *flight) end() {
 	delete(f.g.flights, f)
 	f.g.mu.Unlock()
 	f.cancel(context.Canceled)
+}
+
+// accepted notes that the peer takes the credentials.
+func (g *generation) accepted() {
+	g.mu.Lock()
+	g.refused = time.Time{}
+	g.mu.Unlock()
 }
 
 // await waits until a newer generation is in use, at most for bound after the first 401 of this one: what is refused for

@@ -86,6 +86,10 @@ func (f *files) Run(ctx context.Context, publish func(*Snapshot)) error {
 func (f *files) look(log logr.Logger) (*Snapshot, error) {
 	f.problems = make(map[string]error)
 	peers, err := f.read(f)
+	var next *Snapshot
+	if err == nil {
+		next, err = NewSnapshot(peers...)
+	}
 	for file, problem := range f.problems {
 		f.report(log, file, problem)
 	}
@@ -95,10 +99,7 @@ func (f *files) look(log logr.Logger) (*Snapshot, error) {
 			log.Info("File can be read again", "file", file)
 		}
 	}
-	if err != nil {
-		return nil, err
-	}
-	return NewSnapshot(peers...)
+	return next, err
 }
 
 // report logs a problem once, until it changes.

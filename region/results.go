@@ -44,9 +44,14 @@ func (r Results[T]) Complete() bool {
 func (r Results[T]) Err() error {
 	var failed []*Error
 	for _, o := range r.outcomes {
-		if e, ok := errors.AsType[*Error](o.Err); ok {
-			failed = append(failed, e)
+		if o.Err == nil {
+			continue
 		}
+		e, ok := errors.AsType[*Error](o.Err)
+		if !ok {
+			e = &Error{Peer: o.Peer, Op: r.op, Err: o.Err}
+		}
+		failed = append(failed, e)
 	}
 	if len(failed) == 0 {
 		return nil

@@ -217,3 +217,30 @@ func TestCallerIsNeverThePeer(t *testing.T) {
 	}
 	require.Equal(t, []string{"certificate:atoll", "token:alice", "token:alice"}, slices.Clone(c.seen()))
 }
+
+// A refusal long ago, from which the peer recovered, does not use up the time that a rotation has.
+func TestAwaitStartsAnewAfterAnAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster("one", "old")
+		conn := newConn(t, c.credentials(t, "old"), ConnOptions{Await: 2 * time.Second})
+		client := conn.Dynamic().Resource(widgets)
+		c.setToken("old", false)
+		_, err := client.Get(t.Context(), "w", metav1.GetOptions{})
+		require.True(t, apierrors.IsUnauthorized(err), "%v", err)
+		c.setToken("old", true)
+		_, err = client.Get(t.Context(), "w", metav1.GetOptions{})
+		require.NoError(t, err)
+
+		time.Sleep(time.Hour)
+		c.setToken("old", false)
+		c.setToken("new", true)
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			time.Sleep(time.Second)
+			require.NoError(t, conn.Rotate(t.Context(), c.credentials(t, "new")))
+		})
+		_, err = client.Get(t.Context(), "w", metav1.GetOptions{})
+		wg.Wait()
+		require.NoError(t, err)
+	})
+}

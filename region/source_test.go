@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	"github.com/stretchr/testify/require"
 )
 
@@ -136,8 +138,37 @@ func TestFromFile(t *testing.T) {
 		require.Nil(t, next())
 		write(t, list, []byte("peers: [{name: eu-west, kubeconfig: eu.kubeconfig, region: [a.b]}]"))
 		require.Nil(t, next())
+		for _, cut := range []string{"", "# peers:", "peers:"} {
+			write(t, list, []byte(cut))
+			require.Nil(t, next(), "a file that is being written names no peers")
+		}
 		write(t, list, []byte("peers: [{name: eu-west, kubeconfig: eu.kubeconfig}]"))
 		require.Equal(t, "https://ue.example.com", peerOf(t, next(), "eu-west").Credentials.config.Host)
+	})
+}
+
+// What stays wrong is logged once, not at every look.
+func TestProblemsAreLoggedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		write(t, filepath.Join(dir, "eu.yaml"), kubeconfig(t, "https://eu.example.com", nil, nil))
+		src, err := FromDir(dir, Trust{})
+		require.NoError(t, err)
+		var lines []string
+		log := funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{})
+		ctx, cancel := context.WithCancel(logr.NewContext(t.Context(), log))
+		ended := make(chan error, 1)
+		go func() { ended <- src.Run(ctx, func(*Snapshot) {}) }()
+		synctest.Wait()
+		write(t, filepath.Join(dir, "eu.bak"), kubeconfig(t, "https://eu.example.com", nil, nil))
+		time.Sleep(10 * time.Second)
+		require.NoError(t, os.Remove(filepath.Join(dir, "eu.bak")))
+		time.Sleep(10 * time.Second)
+		cancel()
+		require.NoError(t, <-ended)
+		require.Len(t, lines, 2)
+		require.Contains(t, lines[0], "is listed twice")
+		require.Contains(t, lines[1], "can be read again")
 	})
 }
 

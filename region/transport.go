@@ -27,8 +27,12 @@ func (t *ownTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	for {
 		resp, err := t.conn.send(g, asPeer, req)
-		if err != nil || resp.StatusCode != http.StatusUnauthorized {
-			return resp, err
+		if err != nil {
+			return nil, err
+		}
+		if resp.StatusCode != http.StatusUnauthorized {
+			g.accepted()
+			return resp, nil
 		}
 		again, ok := rewind(req)
 		if !ok {
@@ -157,7 +161,7 @@ func (c *Conn) send(g *generation, caller bool, req *http.Request) (*http.Respon
 
 // failed names the peer. A request that its own caller gave up says nothing about the peer.
 func (c *Conn) failed(req *http.Request, err error) error {
-	if !errors.Is(err, context.Canceled) {
+	if !errors.Is(err, context.Canceled) && !errors.Is(req.Context().Err(), context.Canceled) {
 		err = fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	return &Error{Peer: c.Peer(), Op: req.Method, Err: err}
