@@ -95,7 +95,7 @@ func (f *File) commit(batch []*request) {
 	}
 }
 
-// transact returns whether it began to write and what failed. If it did not, nothing has changed.
+// transact returns whether it began to write, or can never write again, and what failed. If neither, nothing has changed.
 func (f *File) transact(batch []*request) (wrote bool, err error) {
 	var tx *bbolt.Tx
 	after := f.pruned
@@ -127,11 +127,14 @@ func (f *File) transact(batch []*request) (wrote bool, err error) {
 		return wrote, nil
 	}
 	if tx == nil {
+		if errors.Is(err, errDamaged) {
+			f.wedge()
+			wrote = true
+		}
 		return wrote, err
 	}
 	if rollback := guard(tx.Rollback); errors.Is(rollback, errDamaged) {
-		// bbolt still holds its own locks and cannot be used, nor closed.
-		f.wedged = true
+		f.wedge()
 		err = errors.Join(err, rollback)
 		wrote = true
 	}

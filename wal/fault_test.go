@@ -83,6 +83,33 @@ func refused(t *testing.T, err error) {
 	require.False(t, ok, "a refused call is not in doubt: %v", err)
 }
 
+// Damage under an open log closes it: no call waits for a lock that bbolt left behind.
+func TestDamageWhileOpen(t *testing.T) {
+	for _, first := range []string{"read", "write"} {
+		t.Run(first, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "wal.db")
+			f, err := wal.Open(path, wal.Options{})
+			require.NoError(t, err)
+			file, err := os.OpenFile(path, os.O_RDWR, 0)
+			require.NoError(t, err)
+			_, err = file.WriteAt(make([]byte, 2*os.Getpagesize()), 0)
+			require.NoError(t, err)
+			require.NoError(t, file.Close())
+			if first == "read" {
+				_, err = f.Find(t.Context(), "k")
+				require.Error(t, err)
+			}
+			_, err = f.Begin(t.Context(), wal.Entry{ID: "a"})
+			require.Error(t, err)
+			_, err = f.Begin(t.Context(), wal.Entry{ID: "b"})
+			require.ErrorIs(t, err, wal.ErrClosed)
+			_, err = f.Find(t.Context(), "k")
+			require.ErrorIs(t, err, wal.ErrClosed)
+			require.NoError(t, f.Close())
+		})
+	}
+}
+
 func TestFullLog(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "wal.db")
 	f := open(t, path, wal.Options{MaxSize: 16 << 20})

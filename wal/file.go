@@ -29,12 +29,12 @@ type File struct {
 
 	// The owner's own.
 	pruned   []byte
-	wedged   bool
 	commitTx func(*bbolt.Tx) error
 
 	mu       sync.Mutex
 	closed   bool
 	failure  error // of the commit that latched the File
+	wedged   bool
 	calls    sync.WaitGroup
 	closeErr error
 }
@@ -157,6 +157,13 @@ func (f *File) enter(ctx context.Context) error {
 
 func (f *File) leave() { f.calls.Done() }
 
+// wedge notes that bbolt panicked and still holds its own locks: it cannot be used, nor closed.
+func (f *File) wedge() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.wedged = true
+}
+
 // latch makes every later call fail.
 func (f *File) latch(err error) {
 	f.mu.Lock()
@@ -194,9 +201,23 @@ func (f *File) read(ctx context.Context, fn func(*state) error) error {
 		return err
 	}
 	defer f.leave()
-	return guard(func() error {
-		return f.db.View(func(tx *bbolt.Tx) error { return fn(newState(f, tx)) })
+	return f.view(func(tx *bbolt.Tx) error { return fn(newState(f, tx)) })
+}
+
+// view runs fn in a read transaction.
+func (f *File) view(fn func(*bbolt.Tx) error) error {
+	begun := false
+	err := guard(func() error {
+		return f.db.View(func(tx *bbolt.Tx) error {
+			begun = true
+			return fn(tx)
+		})
 	})
+	if !begun && errors.Is(err, errDamaged) {
+		f.wedge()
+		f.latch(err)
+	}
+	return err
 }
 
 func (f *File) wrap(op, id string, err error) error {

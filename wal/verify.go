@@ -30,11 +30,9 @@ func (f *File) Verify(ctx context.Context) error {
 		// The transaction keeps its pages from being reused while they are read. Only if two commits pass before its
 		// meta page is read must it be tried again.
 		var found findings
-		err := guard(func() error {
-			return f.db.View(func(tx *bbolt.Tx) (err error) {
-				found, err = inspect(f.path, file, uint64(tx.ID()))
-				return err
-			})
+		err := f.view(func(tx *bbolt.Tx) (err error) {
+			found, err = inspect(f.path, file, uint64(tx.ID()))
+			return err
 		})
 		if errors.Is(err, errOvertaken) && ctx.Err() == nil {
 			continue
@@ -75,16 +73,14 @@ func (f *File) backup(ctx context.Context, path string) (err error) {
 	defer func() {
 		err = errors.Join(err, file.Close(), os.Remove(file.Name()))
 	}()
-	err = guard(func() error {
-		return f.db.View(func(tx *bbolt.Tx) error {
-			_, err := tx.WriteTo(writerFunc(func(p []byte) (int, error) {
-				if ctx.Err() != nil {
-					return 0, context.Cause(ctx)
-				}
-				return file.Write(p)
-			}))
-			return err
-		})
+	err = f.view(func(tx *bbolt.Tx) error {
+		_, err := tx.WriteTo(writerFunc(func(p []byte) (int, error) {
+			if ctx.Err() != nil {
+				return 0, context.Cause(ctx)
+			}
+			return file.Write(p)
+		}))
+		return err
 	})
 	if err != nil {
 		return err
