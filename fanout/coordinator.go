@@ -40,6 +40,7 @@ type Coordinator struct {
 	mu   sync.Mutex
 	busy map[string]bool      // operations of the log that are being worked on
 	rest map[string]time.Time // when an operation that could not be settled may be tried again
+	met  map[place]bool       // peers whose cluster calls itself by their name
 }
 
 // New checks opts and reads nothing: it does not block, and d may still be
@@ -56,7 +57,7 @@ func New(d region.Directory, log wal.Log, opts Options) (*Coordinator, error) {
 	if err := opts.validate(); err != nil {
 		return nil, err
 	}
-	return &Coordinator{directory: d, log: log, opts: opts, busy: map[string]bool{}, rest: map[string]time.Time{}}, nil
+	return &Coordinator{directory: d, log: log, opts: opts, busy: map[string]bool{}, rest: map[string]time.Time{}, met: map[place]bool{}}, nil
 }
 
 func (o Options) validate() error {

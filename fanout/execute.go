@@ -258,6 +258,13 @@ func (r *runner) changed(command protocol.Command) (*unstructured.Unstructured, 
 }
 
 func (r *runner) read(ctx context.Context, conn *region.Conn) (protocol.Reply, error) {
+	if err := r.coordinator.recognize(ctx, conn); err != nil {
+		code := classifyRead(err)
+		if code == protocol.NotFound || code == protocol.OK {
+			code = protocol.Denied
+		}
+		return protocol.Reply{Class: protocol.NotApplied, Code: code}, err
+	}
 	obj, err := r.resource(conn).Get(ctx, r.key.Name, metav1.GetOptions{})
 	reply := protocol.Reply{Class: protocol.Applied, Code: classifyRead(err)}
 	if err != nil {

@@ -233,3 +233,36 @@ func TestASweepDoesNotBelieveAClusterOfAnotherName(t *testing.T) {
 	require.Zero(t, writes(r))
 	requireClean(t, c)
 }
+
+// A peer whose credentials lead to another cluster is not believed: that its
+// cluster does not hold a primary does not make the primary's guards dead.
+func TestAnImpostorIsNotBelieved(t *testing.T) {
+	r := newRing(t)
+	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
+	acme := addAccount(t, c)
+	_, err := c.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east"})
+	require.NoError(t, err)
+
+	other := newRing(t)
+	creds, err := region.FromConfig(other.Server("eu-west").Config())
+	require.NoError(t, err)
+	impostor, err := region.NewConn(region.Peer{Name: "us-east", Credentials: creds}, region.ConnOptions{})
+	require.NoError(t, err)
+	eu, err := r.Conn("eu-west")
+	require.NoError(t, err)
+	ap, err := r.Conn("ap-south")
+	require.NoError(t, err)
+	misled := coordinator(t, region.Fixed(ap, eu, impostor), waltest.NewMemory(), fanout.Options{})
+	for _, server := range []region.PeerName{"ap-south", "eu-west"} {
+		r.Server(server).Reset()
+	}
+	_, err = misled.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "ap-south"})
+	require.ErrorIs(t, err, fanout.ErrMembership)
+	require.ErrorContains(t, err, "calls itself eu-west")
+	for _, server := range []region.PeerName{"ap-south", "eu-west"} {
+		for _, request := range r.Server(server).Requests() {
+			require.NotEqual(t, "delete", request.Verb, "%s: %s", server, request.Path)
+		}
+	}
+	requireClean(t, c)
+}

@@ -6,7 +6,6 @@ package fanout
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -98,10 +97,8 @@ func (c *Coordinator) listPeer(ctx context.Context, kind Kind, peer region.PeerN
 	if err != nil {
 		return nil, protocol.PeerSet{}, explain(peer, "read the PeerSet", err)
 	}
-	if name := set.Spec.Self.Peer; name != string(peer) {
-		// What another cluster holds says nothing about this peer.
-		return nil, protocol.PeerSet{}, explain(peer, "read the PeerSet",
-			fmt.Errorf("%w: the cluster behind this peer calls itself %s: correct the peer's credentials", ErrMembership, name))
+	if err := calledItself(set, peer); err != nil {
+		return nil, protocol.PeerSet{}, explain(peer, "read the PeerSet", err)
 	}
 	var (
 		items []unstructured.Unstructured
