@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// API is the clients of one API server. Syncer, splitter and the central log take it. *Conn and *router.Client are APIs.
+// API is the clients of one API server. Syncer and splitter take it. *Conn and *router.Client are APIs.
 // It is safe for concurrent use.
 type API interface {
 	Dynamic() dynamic.Interface

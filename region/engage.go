@@ -24,6 +24,8 @@ func Engage(ctx context.Context, d Directory, fn func(context.Context, *Conn) er
 			// A peer that left and came back between two snapshots has another connection.
 			if _, ok := s.Peer(name); !ok || err == nil && e.conn != nil && conn != e.conn {
 				e.end()
+			} else if err == nil {
+				e.conn = conn
 			}
 		}
 		for p := range s.Peers() {
@@ -61,7 +63,7 @@ func Engage(ctx context.Context, d Directory, fn func(context.Context, *Conn) er
 
 // engagement is one peer's fn.
 type engagement struct {
-	conn   *Conn // when it began; nil if there was none yet
+	conn   *Conn // nil if there was none yet
 	cancel context.CancelFunc
 	done   chan struct{}
 	ended  bool

@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -68,4 +70,66 @@ func TestEngage(t *testing.T) {
 		require.NoError(t, <-ended)
 		require.Len(t, events, 2)
 	})
+}
+
+// A peer that left and came back between two looks is engaged anew, also if it could not be connected at first.
+func TestEngageAfterAPeerCameBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		creds := newCluster("one", "a").credentials(t, "a")
+		first, err := NewConn(Peer{Name: "eu", Credentials: creds}, ConnOptions{})
+		require.NoError(t, err)
+		second, err := NewConn(Peer{Name: "eu", Credentials: creds}, ConnOptions{})
+		require.NoError(t, err)
+		d := &revolving{snapshots: make(chan *Snapshot)}
+		ctx, cancel := context.WithCancel(t.Context())
+		var with []*Conn
+		ended := make(chan error, 1)
+		go func() {
+			ended <- Engage(ctx, d, func(ctx context.Context, c *Conn) error {
+				with = append(with, c)
+				<-ctx.Done()
+				return nil
+			})
+		}()
+		s, err := NewSnapshot(Peer{Name: "eu"})
+		require.NoError(t, err)
+		for _, conn := range []*Conn{nil, first, second} {
+			d.conn.Store(conn)
+			d.snapshots <- s
+			time.Sleep(time.Minute)
+		}
+		require.Equal(t, []*Conn{first, second}, with)
+		cancel()
+		require.NoError(t, <-ended)
+	})
+}
+
+// revolving is a Directory of one peer whose connection is replaced.
+type revolving struct {
+	snapshots chan *Snapshot
+	conn      atomic.Pointer[Conn]
+}
+
+func (d *revolving) Snapshot() *Snapshot { return emptySnapshot() }
+
+func (d *revolving) Watch(ctx context.Context) iter.Seq[*Snapshot] {
+	return func(yield func(*Snapshot) bool) {
+		for {
+			select {
+			case s := <-d.snapshots:
+				if !yield(s) {
+					return
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+func (d *revolving) Conn(PeerName) (*Conn, error) {
+	if c := d.conn.Load(); c != nil {
+		return c, nil
+	}
+	return nil, ErrUnknownPeer
 }

@@ -3,7 +3,10 @@
 
 package region
 
-import "strings"
+import (
+	"errors"
+	"strings"
+)
 
 // FieldError says which field of a kubeconfig, or of a file that lists peers, is refused, why, and what would be
 // accepted. It never holds the field's value if that may be a secret.
@@ -32,3 +35,15 @@ func (e *FieldError) Error() string {
 
 // Unwrap returns the cause, if there is one.
 func (e *FieldError) Unwrap() error { return e.Err }
+
+// withoutValues is what the YAML parser says without the values that it repeats, since they may be secrets.
+func withoutValues(err error) error {
+	text := err.Error()
+	for _, around := range [][2]string{{"`", "`"}, {"anchor '", "'"}} {
+		before, _, found := strings.Cut(text, around[0])
+		if last := strings.LastIndex(text, around[1]); found && last > len(before) {
+			text = before + "(a value)" + text[last+len(around[1]):]
+		}
+	}
+	return errors.New(text)
+}

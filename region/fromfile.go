@@ -50,7 +50,7 @@ func readFile(f *files) ([]Peer, error) {
 	var list peerList
 	if err := yaml.UnmarshalStrict(data, &list); err != nil {
 		return nil, fmt.Errorf("list of peers: %s: %w", f.path,
-			&FieldError{Reason: "cannot be read", Accept: "peers with name, kubeconfig, regions and labels", Err: err})
+			&FieldError{Reason: "cannot be read", Accept: "peers with name, kubeconfig, regions and labels", Err: withoutValues(err)})
 	}
 	if list.Peers == nil {
 		// A file that is being written is empty for a moment.

@@ -42,7 +42,7 @@ func ParseKubeconfig(data []byte, trust Trust) (Credentials, error) {
 	// The result is built from this structure alone. clientcmd is never called: it reads tokenFile while it parses.
 	var k clientcmdv1.Config
 	if err := yaml.UnmarshalStrict(data, &k); err != nil {
-		return Credentials{}, &FieldError{Reason: "cannot be read", Accept: "a kubeconfig in YAML or JSON", Err: err}
+		return Credentials{}, &FieldError{Reason: "cannot be read", Accept: "a kubeconfig in YAML or JSON", Err: withoutValues(err)}
 	}
 	if err := checkShape(&k); err != nil {
 		return Credentials{}, err

@@ -167,6 +167,23 @@ func TestCredentialsShowNoSecret(t *testing.T) {
 	require.Equal(t, "none", Credentials{}.String())
 }
 
+// What the YAML parser cannot make sense of may be the secret itself.
+func TestUnreadableValuesAreNotRepeated(t *testing.T) {
+	for _, token := range []string{"*SECRET", "!!int SECRET", "!!float SE`SECRET`", "!!timestamp SECRET", "|\n SECRET", "\"SECRET\\q\""} {
+		text := "users:\n- name: a\n  user:\n    token: " + token + "\n"
+		_, err := ParseKubeconfig([]byte(text), Trust{})
+		require.Error(t, err)
+		require.NotContains(t, err.Error(), "SECRET")
+		list := filepath.Join(t.TempDir(), "peers.yaml")
+		write(t, list, []byte("peers:\n- name: a\n  kubeconfig:\n    token: "+token+"\n"))
+		src, err := FromFile(list, Trust{})
+		require.NoError(t, err)
+		err = src.Run(t.Context(), nil)
+		require.Error(t, err)
+		require.NotContains(t, err.Error(), "SECRET")
+	}
+}
+
 func FuzzParseKubeconfig(f *testing.F) {
 	bait := filepath.Join(f.TempDir(), "bait")
 	require.NoError(f, os.WriteFile(bait, []byte("bait-of-the-token-file"), 0o600))

@@ -5,8 +5,7 @@ package region
 
 import "context"
 
-// Source says who the peers are. Implementations: FromPeers, FromDir, FromFile, and those of the packages central and
-// inventory.
+// Source says who the peers are. Implementations: FromPeers, FromDir, FromFile.
 type Source interface {
 	// Run publishes a complete Snapshot as soon as it has one and again after every change, until ctx ends (it then
 	// returns nil) or until it can never publish again (it then says why). It is called once. publish does not block.
