@@ -89,7 +89,7 @@ func (s *session) removeAccount() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "remove NAME",
 		Short: "Remove an Account, which no ServiceCluster may use, from all peers",
-		Args:  cobra.ExactArgs(1),
+		Args:  oneArg,
 		RunE: s.run(func(ctx context.Context, args []string) error {
 			if err := checkAccountName(args[0]); err != nil {
 				return err

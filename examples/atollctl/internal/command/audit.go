@@ -31,7 +31,10 @@ With --repair, mend what the protocol's rules allow; what is left is printed.`,
 				if err != nil {
 					return err
 				}
-				return s.printReport(report)
+				if err := s.printReport(report); err != nil {
+					return err
+				}
+				return s.allNamed(ctx)
 			})
 		}),
 	}

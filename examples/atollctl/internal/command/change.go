@@ -5,6 +5,7 @@ package command
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/types"
@@ -48,6 +49,9 @@ func (s *session) remove(ctx context.Context, opts removal, about subject) error
 		op, err := c.Remove(ctx, about.kind.GroupKind(), about.key, fanout.RemoveOptions{
 			UID: types.UID(opts.uid), IdempotencyKey: opts.key, Unreachable: mode,
 		})
+		if opts.uid != "" && is(err, fanout.ErrNotFound) {
+			err = fmt.Errorf("with UID %s: %w", opts.uid, err)
+		}
 		if opts.ignoreNotFound && is(err, fanout.ErrNotFound) {
 			s.warn("%s %s: %v", about.kind.Kind, about.key.Name, err)
 			return nil

@@ -143,6 +143,9 @@ func settle(what, given, inFile string, set func(string)) error {
 }
 
 func checkName(what, name string, check func(string) []string) error {
+	if name == "" {
+		return badInput("", "no %s is given", what)
+	}
 	if msgs := check(name); len(msgs) > 0 {
 		return badInput("", "%s %q: %s", what, name, msgs[0])
 	}

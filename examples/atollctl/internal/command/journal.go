@@ -11,6 +11,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/atoll-dev/atoll/account"
@@ -43,26 +44,44 @@ func (s *session) openLog(create bool, opts wal.Options) (*wal.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := os.Stat(path); !create && errors.Is(err, fs.ErrNotExist) {
-		return nil, badInput("name the one that was written, with --wal FILE", "there is no log %s", path)
+	if !create && !begun(path) {
+		return nil, badInput("name the one that was written, with --wal FILE", "%w %s", errNoSuchLog, path)
 	}
 	file, err := wal.Open(path, opts)
 	if err != nil {
-		return nil, badInput("", "open log: %w", err)
+		remedy := ""
+		if damaged, ok := find[*wal.CorruptError](err); ok && damaged.SetAside != "" {
+			remedy = fmt.Sprintf("put a backup in its place; or run %q and then %q", s.program+" wal recover --accept-loss", s.program+" audit --repair")
+		}
+		return nil, badInput(remedy, "open log: %w", err)
 	}
 	return file, nil
 }
 
-// coordinate runs f with a Coordinator that writes the log.
-func (s *session) coordinate(ctx context.Context, f func(*fanout.Coordinator) error) (err error) {
-	return s.coordinateWith(ctx, wal.Options{}, f)
+var errNoSuchLog = errors.New("there is no log")
+
+// begun says that there is a log, or one that was set aside as damaged: package
+// wal tells of that.
+func begun(path string) bool {
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		return true
+	}
+	entries, _ := os.ReadDir(filepath.Dir(path)) // what cannot be read holds no log that could be
+	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
+		return strings.HasPrefix(e.Name(), filepath.Base(path)+".damaged-")
+	})
 }
 
-func (s *session) coordinateWith(ctx context.Context, opts wal.Options, f func(*fanout.Coordinator) error) (err error) {
+// coordinate runs f with a Coordinator that writes the log.
+func (s *session) coordinate(ctx context.Context, f func(*fanout.Coordinator) error) (err error) {
+	return s.coordinateWith(ctx, true, wal.Options{}, f)
+}
+
+func (s *session) coordinateWith(ctx context.Context, create bool, opts wal.Options, f func(*fanout.Coordinator) error) (err error) {
 	if _, err := s.connect(ctx); err != nil {
 		return err
 	}
-	file, err := s.openLog(true, opts)
+	file, err := s.openLog(create, opts)
 	if err != nil {
 		return err
 	}

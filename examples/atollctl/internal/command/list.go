@@ -60,10 +60,15 @@ STAGE is Unknown for an object that only that peer could tell about.`, kind.Kind
 			if err != nil {
 				return err
 			}
-			if err := s.printObjects(kind, copies, all); err != nil {
+			if len(copies) > 0 || results.Err() == nil || s.output != formatTable {
+				if err := s.printObjects(kind, copies, all); err != nil {
+					return err
+				}
+			}
+			if err := s.unread(results.Err()); err != nil {
 				return err
 			}
-			return s.unread(results.Err())
+			return s.allNamed(ctx)
 		}),
 	}
 	c.Flags().BoolVar(&all, "all", false, "list every object in every peer")

@@ -24,7 +24,7 @@ func (s *session) route() *cobra.Command {
 		Long: `Say which peer serves a region. A region that the file of --config lists is served
 by the peer that it lists; of any other the peers are asked which of them has the
 ServiceCluster of that name in the provider's namespace.`,
-		Args: cobra.ExactArgs(1),
+		Args: oneArg,
 		RunE: s.run(func(ctx context.Context, args []string) error {
 			key, err := region.ParseKey(args[0])
 			if err != nil {

@@ -75,7 +75,8 @@ const exitCodes = `Exit codes:
   0  done; if some peers have yet to confirm, a warning names them
   1  failed: nothing is in effect, and what an unreachable peer may still hold
      is dead and will be swept
-  2  bad input, and nothing was done
+  2  bad input, and nothing was done; or a peer lacks a type, grants too little,
+     or was not named
   3  conflict: the name is another's, or the object changed or is in use
   4  in doubt; for audit and lists: a peer could not be read
   5  audit found violations`
@@ -155,4 +156,13 @@ func (s *session) run(f func(ctx context.Context, args []string) error) func(*co
 
 func (s *session) warn(format string, args ...any) {
 	fmt.Fprintf(s.errOut, "warning: "+format+"\n", args...)
+}
+
+// oneArg refuses any other number of arguments, and shows how the command is
+// used.
+func oneArg(c *cobra.Command, args []string) error {
+	if len(args) == 1 {
+		return nil
+	}
+	return badInput("see "+c.CommandPath()+" --help", "%d arguments are given, want 1: %s", len(args), c.UseLine())
 }

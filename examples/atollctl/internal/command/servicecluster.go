@@ -29,7 +29,7 @@ func (s *session) addServiceCluster() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "add NAME -n ACCOUNT --target PEER -f FILE",
 		Short: "Add a ServiceCluster in one peer and guard its name in the others",
-		Args:  cobra.ExactArgs(1),
+		Args:  oneArg,
 		RunE: s.run(func(ctx context.Context, args []string) error {
 			kind := fanout.ServiceClusters()
 			obj, err := s.readObject(file, kind)
@@ -76,7 +76,7 @@ func (s *session) removeServiceCluster() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "remove NAME -n ACCOUNT",
 		Short: "Remove a ServiceCluster and its guards from all peers",
-		Args:  cobra.ExactArgs(1),
+		Args:  oneArg,
 		RunE: s.run(func(ctx context.Context, args []string) error {
 			if namespace == "" {
 				return badInput("use -n ACCOUNT", "no account is given")

@@ -20,8 +20,11 @@ func (s *session) version() *cobra.Command {
 			if info, ok := debug.ReadBuildInfo(); ok {
 				version = info.Main.Version
 			}
-			_, err := fmt.Fprintln(s.out, version)
-			return err
+			if s.output == formatTable || s.output == formatName {
+				_, err := fmt.Fprintln(s.out, version)
+				return err
+			}
+			return s.print(listing{items: []item{{object: object("Version", version, map[string]any{})}}, single: true})
 		},
 	}
 }

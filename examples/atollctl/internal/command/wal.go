@@ -50,7 +50,7 @@ minutes if a peer may yet carry out one of its requests, so that this is seen.`,
 					return err
 				}
 				if len(damaged) > 0 {
-					return &problem{code: exitFailed, remedy: fmt.Sprintf("run %q", s.program+" audit --repair"),
+					return &problem{code: exitFailed, remedy: s.mend(),
 						err: fmt.Errorf("damaged entries: %s", strings.Join(damaged, ", "))}
 				}
 				return nil
@@ -58,6 +58,9 @@ minutes if a peer may yet carry out one of its requests, so that this is seen.`,
 		}),
 	}
 }
+
+// mend is the remedy for a log with damaged entries.
+func (s *session) mend() string { return fmt.Sprintf("run %q", s.program+" audit --repair") }
 
 func entryItem(e wal.Entry) item {
 	// An entry that does not tell what it is about is listed all the same.
@@ -82,11 +85,13 @@ func (s *session) walRecover() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "recover",
 		Short: "Finish or take back the operations that earlier runs left open",
-		Args:  cobra.NoArgs,
+		Long: `Finish or take back the operations that earlier runs left open. Without a log
+there is nothing to do: a warning says so, for the case that another one was meant.`,
+		Args: cobra.NoArgs,
 		RunE: s.run(func(ctx context.Context, _ []string) error {
-			return s.coordinateWith(ctx, wal.Options{AcceptLoss: acceptLoss}, func(c *fanout.Coordinator) error {
+			l := listing{columns: operationColumns}
+			err := s.coordinateWith(ctx, acceptLoss, wal.Options{AcceptLoss: acceptLoss}, func(c *fanout.Coordinator) error {
 				ops, err := c.Recover(ctx)
-				l := listing{columns: operationColumns}
 				var doubtful []string
 				for _, op := range ops {
 					l.items = append(l.items, operationItem(op))
@@ -106,6 +111,14 @@ func (s *session) walRecover() *cobra.Command {
 				}
 				return err
 			})
+			if !is(err, errNoSuchLog) {
+				return err
+			}
+			s.warn("%v; nothing was begun with it", err)
+			if s.output == formatTable {
+				return nil
+			}
+			return s.print(l)
 		}),
 	}
 	c.Flags().BoolVar(&acceptLoss, "accept-loss", false, "begin an empty log after a damaged one was set aside; then run audit --repair")
@@ -120,7 +133,7 @@ func (s *session) walVerify() *cobra.Command {
 		RunE: s.run(func(ctx context.Context, _ []string) error {
 			return s.read(func(file *wal.File) error {
 				if err := file.Verify(ctx); err != nil {
-					return &problem{code: exitFailed, err: err}
+					return &problem{code: exitFailed, remedy: s.mend(), err: err}
 				}
 				path, err := s.logPath()
 				if err != nil {
