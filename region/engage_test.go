@@ -97,6 +97,7 @@ func TestEngageAfterAPeerCameBack(t *testing.T) {
 			d.conn.Store(conn)
 			d.snapshots <- s
 			time.Sleep(time.Minute)
+			synctest.Wait()
 		}
 		require.Equal(t, []*Conn{first, second}, with)
 		cancel()
