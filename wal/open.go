@@ -28,6 +28,12 @@ func Open(path string, opts Options) (*File, error) {
 		return nil, &FieldError{Field: "path", Reason: "is empty, must name a file"}
 	}
 	path = filepath.Clean(path)
+	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		// The lock lies beside the file itself: one file, one lock, whatever name it is opened by.
+		if target, err := filepath.EvalSymlinks(path); err == nil {
+			path = target
+		}
+	}
 	if err := makeDirs(filepath.Dir(path)); err != nil {
 		return nil, explain(path, "create directory", err)
 	}

@@ -132,6 +132,18 @@ func work(path string) {
 	wg.Wait()
 }
 
+// One file has one lock, whatever name it is opened by.
+func TestLockedByAnotherName(t *testing.T) {
+	dir := t.TempDir()
+	path, link := filepath.Join(dir, "wal.db"), filepath.Join(dir, "link.db")
+	open(t, path, wal.Options{})
+	require.NoError(t, os.Symlink(path, link))
+	_, err := wal.Open(link, wal.Options{LockTimeout: -1})
+	locked, ok := errors.AsType[*wal.LockedError](err)
+	require.True(t, ok, "%v", err)
+	require.Equal(t, os.Getpid(), locked.Holder.PID)
+}
+
 // What a process acknowledged is there after it was killed, and nothing ended that it did not begin to end.
 func TestKill(t *testing.T) {
 	const kills = 50
