@@ -26,7 +26,8 @@ type Credentials struct {
 
 // FromConfig takes over a copy of a configuration that the program made itself, such as rest.InClusterConfig's. It is
 // not for bytes from outside: nothing in it is refused. If Transport is set, it must not add credentials of its own,
-// since it carries the requests of callers too; what WrapTransport adds is kept from them.
+// since it carries the requests of callers too; what WrapTransport adds is kept from them. Two configurations with
+// functions (WrapTransport, Dial, Proxy) are never the same credentials: take one over once, not at each look.
 func FromConfig(c *rest.Config) (Credentials, error) {
 	if c == nil {
 		return Credentials{}, errors.New("credentials: the configuration is nil")
@@ -39,7 +40,11 @@ func FromConfig(c *rest.Config) (Credentials, error) {
 	}
 	config := rest.CopyConfig(c)
 	config.ExecProvider = c.ExecProvider.DeepCopy()
-	return Credentials{config: config, fingerprint: fingerprint(config)}, nil
+	var own string
+	if c.WrapTransport != nil || c.Dial != nil || c.Proxy != nil {
+		own = fmt.Sprintf("%p", config) // what a function has captured cannot be compared
+	}
+	return Credentials{config: config, fingerprint: fingerprint(config, own)}, nil
 }
 
 // fingerprint identifies what c reaches and as whom. Functions count by the address of their code; more tells closures

@@ -17,8 +17,8 @@ import (
 //
 // The directory is read every second and whenever a peer refuses its credentials. A file that cannot be used keeps the
 // last good credentials of its peer and is logged; if there never were any, Conn says what is wrong with it. A deleted
-// file removes the peer. A directory that cannot be read, or that is empty all of a sudden as a volume is that is not
-// mounted, changes nothing. Run fails if the directory cannot be read at first.
+// file removes the peer. A directory that cannot be read, that has two files of one base name, or that is empty all of a
+// sudden as a volume is that is not mounted, changes nothing. Run fails if the directory is so at first.
 func FromDir(path string, trust Trust) (Source, error) { return newFiles(path, trust, readDir) }
 
 func readDir(f *files) ([]Peer, error) {

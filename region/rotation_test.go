@@ -22,7 +22,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
+	"k8s.io/client-go/transport"
 )
 
 var widgets = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
@@ -243,4 +245,24 @@ func TestAwaitStartsAnewAfterAnAnswer(t *testing.T) {
 		wg.Wait()
 		require.NoError(t, err)
 	})
+}
+
+// Two functions of one source line may add different credentials.
+func TestRotateTellsFunctionsApart(t *testing.T) {
+	c := newCluster("one", "a", "b")
+	credentials := func(token string) Credentials {
+		config := &rest.Config{Host: "https://one.test", Transport: c.door}
+		config.Wrap(func(rt http.RoundTripper) http.RoundTripper { return transport.NewBearerAuthRoundTripper(token, rt) })
+		creds, err := FromConfig(config)
+		require.NoError(t, err)
+		return creds
+	}
+	a := credentials("a")
+	conn := newConn(t, a, ConnOptions{})
+	require.NoError(t, conn.Rotate(t.Context(), a))
+	require.EqualValues(t, 1, conn.Health().Generation)
+	require.NoError(t, conn.Rotate(t.Context(), credentials("b")))
+	_, err := conn.Dynamic().Resource(widgets).Get(t.Context(), "w", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.Equal(t, []string{"token:b"}, c.seen())
 }
