@@ -15,10 +15,11 @@ import (
 	bolterrors "go.etcd.io/bbolt/errors"
 )
 
-// Open opens or creates the log at path, with directories that are missing. Beside it lies path.lock, which names the
-// process that holds the log. Errors: *LockedError (says which process holds it), *SchemaError (a newer or foreign file,
-// left as it is), *CorruptError (the file was set aside, its new name is in the error), *FieldError, or the file
-// system's with the path and a remedy. It waits at most Options.LockTimeout for another process. Close the File.
+// Open opens or creates the log at path, with directories that are missing. Beside it, or what it links to, lies
+// path.lock, which names the process that holds the log. Errors: *LockedError (says which process holds it), *SchemaError
+// (a newer or foreign file, left as it is), *CorruptError (the file was set aside, its new name is in the error),
+// *FieldError, or the file system's with the path and a remedy. It waits at most Options.LockTimeout for another process.
+// Close the File.
 func Open(path string, opts Options) (*File, error) {
 	opts, err := opts.withDefaults()
 	if err != nil {
