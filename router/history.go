@@ -50,6 +50,9 @@ func (h *history) foreign(conn *region.Conn, req *http.Request) bool {
 		return false
 	}
 	path := req.URL.Path
+	if !isCollection(path) && !isWatch(req) {
+		return false // one object, read once: nothing is continued
+	}
 	listed, ok := h.lists[path]
 	foreign := ok && listed != conn || !ok && h.moved
 	if n := h.ended[path]; n > 0 && isWatch(req) {

@@ -192,6 +192,8 @@ func TestListBesideAnEndedWatch(t *testing.T) {
 	watch, err = client.Watch(t.Context(), metav1.ListOptions{ResourceVersion: "5"})
 	require.NoError(t, err, "a list anew is good")
 	watch.Stop()
+	_, err = client.Get(t.Context(), "a", metav1.GetOptions{ResourceVersion: "5"})
+	require.NoError(t, err, "one object at a version of the new peer")
 }
 
 func TestUnreachablePeer(t *testing.T) {
