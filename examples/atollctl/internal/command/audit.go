@@ -5,6 +5,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -31,10 +32,13 @@ With --repair, mend what the protocol's rules allow; what is left is printed.`,
 				if err != nil {
 					return err
 				}
-				if err := s.printReport(report); err != nil {
+				err, differ := s.printReport(report), s.allNamed(ctx)
+				if found, ok := find[*problem](differ); ok && err != nil {
+					// Violations may be no more than what follows from this.
+					s.warn("%v; %s", found.err, found.remedy)
 					return err
 				}
-				return s.allNamed(ctx)
+				return errors.Join(err, differ)
 			})
 		}),
 	}
