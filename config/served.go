@@ -10,9 +10,11 @@ import (
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/atoll-dev/atoll/region"
@@ -48,6 +50,36 @@ func awaitServed(ctx context.Context, api region.API, crds []*unstructured.Unstr
 			missing += fmt.Sprintf(" (%v)", err)
 		}
 		return len(absent) == 0, nil
+	})
+	if err != nil {
+		return unserved(ctx, missing, err)
+	}
+	for _, crd := range crds {
+		if err := awaitStorage(ctx, api, crd); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// awaitStorage waits until objects of a discovered type can be read. For a
+// second or two after discovery shows a type, its requests are answered with
+// 429 while its storage starts. Whoever may not list the type cannot tell.
+func awaitStorage(ctx context.Context, api region.API, crd *unstructured.Unstructured) error {
+	typed := &apiextensionsv1.CustomResourceDefinition{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(crd.Object, typed); err != nil {
+		return fmt.Errorf("CRD %s: %w", crd.GetName(), err)
+	}
+	resource := schema.GroupVersionResource{
+		Group:    typed.Spec.Group,
+		Version:  typed.Spec.Versions[0].Name,
+		Resource: typed.Spec.Names.Plural,
+	}
+	missing := ""
+	err := wait.PollUntilContextCancel(ctx, servedInterval, true, func(ctx context.Context) (bool, error) {
+		_, err := api.Dynamic().Resource(resource).List(ctx, metav1.ListOptions{Limit: 1})
+		missing = fmt.Sprintf("%s cannot be read yet (%v)", crd.GetName(), err)
+		return err == nil || apierrors.IsForbidden(err), nil
 	})
 	return unserved(ctx, missing, err)
 }

@@ -277,3 +277,45 @@ func TestARecoveryLooksAgain(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, fanout.Done, got.State)
 }
+
+// What an operation that came to nothing says of its peers is true as well.
+func TestPeersOfAnOperationThatCameToNothing(t *testing.T) {
+	r := newRing(t)
+	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{Cleanup: time.Second})
+	acme := addAccount(t, c)
+	_, err := c.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east"})
+	require.NoError(t, err)
+
+	op, err := c.Remove(t.Context(), accounts, key("", acme), fanout.RemoveOptions{})
+	require.Error(t, err)
+	for o := range op.Peers.All() {
+		require.Equal(t, fanout.PeerUnchanged, o.Value, "%s still has the Account", o.Peer)
+	}
+
+	_, err = c.Remove(t.Context(), serviceClusters, key(acme, "db"), fanout.RemoveOptions{UID: "another"})
+	require.ErrorIs(t, err, fanout.ErrNotFound)
+	require.ErrorContains(t, err, "peer us-east holds it under UID")
+
+	var once sync.Once
+	cutOff := coordinator(t, r, waltest.NewMemory(), fanout.Options{
+		Cleanup: 50 * time.Millisecond,
+		Observer: &fanout.Observer{Step: func(_ context.Context, e fanout.StepEvent) {
+			if e.Verb == "put" && e.Stage == "Configured" && !e.Done {
+				once.Do(func() { r.Partition("us-east", true) })
+			}
+		}},
+	})
+	op, err = cutOff.Add(within(t, time.Second), newServiceCluster(acme, "in-doubt"), fanout.AddOptions{Target: "us-east"})
+	if _, inDoubt := errors.AsType[*fanout.InDoubtError](err); inDoubt {
+		for o := range op.Peers.All() {
+			require.Equal(t, fanout.PeerPending, o.Value, o.Peer)
+			require.Error(t, o.Err)
+		}
+	} else {
+		require.ErrorIs(t, err, fanout.ErrAborted, "a connection that is refused applies nothing")
+	}
+	r.Partition("us-east", false)
+	_, err = cutOff.Recover(t.Context())
+	require.NoError(t, err)
+	awaitClean(t, c)
+}

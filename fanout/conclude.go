@@ -109,7 +109,15 @@ func (o outcome) operation(id string, kind Kind) *Operation {
 	for _, p := range o.Peers {
 		peer := region.Outcome[PeerState]{Peer: region.PeerName(p), Value: PeerGuard}
 		switch {
-		case !o.committed() || o.Removal:
+		case o.State == InDoubt:
+			peer.Value = PeerPending
+			peer.Err = &region.Error{Peer: peer.Peer, Op: "operation " + id, Err: errors.New("what it holds is not known yet")}
+		case !o.committed():
+			peer.Value = PeerUnchanged
+		case o.Removal && kind.Mode == Everywhere && o.State == Committed && peer.Peer == o.Primary:
+			peer.Value = PeerPending
+			peer.Err = &region.Error{Peer: peer.Peer, Op: "operation " + id, Err: errors.New("the primary goes last, when every peer has confirmed")}
+		case o.Removal:
 			peer.Value = PeerGone
 		case peer.Peer == o.Primary:
 			peer.Value = PeerPrimary
@@ -148,6 +156,10 @@ func (r *runner) reason(ctx context.Context, result protocol.Result) error {
 	case protocol.Occupied:
 		return r.occupied(result, false)
 	case protocol.Missing:
+		if found := r.machine.Primary.UID; found != "" && found != r.machine.Op.UID {
+			return fmt.Errorf("%s: %w under UID %s: peer %s holds it under UID %s",
+				name, ErrNotFound, r.machine.Op.UID, r.machine.Record.Primary.Peer, found)
+		}
 		return fmt.Errorf("%s: %w", name, ErrNotFound)
 	}
 	ending := ErrAborted

@@ -36,7 +36,10 @@ const (
 	PeerReplica PeerState = "Replica"
 	// PeerGone: nothing of the name is left here.
 	PeerGone PeerState = "Gone"
-	// PeerPending: the peer has not confirmed; it will be brought along.
+	// PeerUnchanged: the operation left this peer as it was.
+	PeerUnchanged PeerState = "Unchanged"
+	// PeerPending: the peer has not confirmed, and will be brought along; or,
+	// while the operation is in doubt, what it holds is not known.
 	PeerPending PeerState = "Pending"
 )
 
