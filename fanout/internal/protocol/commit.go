@@ -37,19 +37,7 @@ func (m *Machine) stepCommit(i int, r Reply) {
 	case "":
 		m.send(i, "put", Command{Verb: Put, Peer: s.Peer, Object: m.configured(), UID: m.Primary.UID, RV: m.Primary.RV})
 	case "put":
-		switch {
-		case r.Class == Applied:
-			m.Primary = r.Object
-			m.Record.Committed = true
-			m.finish(i)
-			return
-		case r.Class == Unknown:
-			m.Unsure = true
-		case r.Code == Denied && !m.Unsure:
-			m.fail(i, Refused)
-			return
-		}
-		m.ask(i, r)
+		m.attempted(i, r)
 	case "reread":
 		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
 	case "read":
@@ -81,6 +69,25 @@ func (m *Machine) ask(i int, r Reply) {
 		m.Result.Ending = InDoubt
 	}
 	m.finish(i)
+}
+
+// attempted takes the answer to the put that commits an operation, whichever it
+// is. Only a refusal with no attempt of unknown result before it proves that
+// nothing was committed; everything else but a yes is asked for.
+func (m *Machine) attempted(i int, r Reply) {
+	switch {
+	case r.Class == Applied:
+		m.Primary = r.Object
+		m.Record.Committed = true
+		m.finish(i)
+		return
+	case r.Class == Unknown:
+		m.Unsure = true
+	case r.Code == Denied && !m.Unsure:
+		m.fail(i, Refused)
+		return
+	}
+	m.ask(i, r)
 }
 
 // commitRead decides what became of a commit that was not answered with yes.

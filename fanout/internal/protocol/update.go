@@ -54,19 +54,7 @@ func (m *Machine) stepRevise(i int, r Reply) {
 	case "reread":
 		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
 	case "put":
-		switch {
-		case r.Class == Applied:
-			m.Primary = r.Object
-			m.Record.Committed = true
-			m.finish(i)
-			return
-		case r.Class == Unknown:
-			m.Unsure = true
-		case r.Code == Denied && !m.Unsure:
-			m.fail(i, Refused)
-			return
-		}
-		m.ask(i, r)
+		m.attempted(i, r)
 	case "read":
 		m.revisionRead(i, r)
 	}
