@@ -96,7 +96,8 @@ func TestEngageAfterAPeerCameBack(t *testing.T) {
 		for _, conn := range []*Conn{nil, first, second} {
 			d.conn.Store(conn)
 			d.snapshots <- s
-			time.Sleep(time.Minute)
+			// The longest pause between two tries, and its jitter.
+			time.Sleep(2 * engageMaxBackoff)
 			synctest.Wait()
 		}
 		require.Equal(t, []*Conn{first, second}, with)
