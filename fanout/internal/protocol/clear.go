@@ -1,0 +1,92 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import "slices"
+
+// clear removes guards or replicas from all members as they are after the
+// commit. A confirmation from before it does not count.
+func (m *Machine) clear() {
+	m.Stopping = false
+	m.HaveSet = false
+	m.enter(clearing)
+	m.spawn(jobLook, m.Record.Primary.Peer)
+	if m.Op.Holds {
+		m.spawn(jobList, m.Record.Primary.Peer)
+	}
+}
+
+// confirm takes away what still names a primary that is gone: guards in peers
+// that could not be reached while it was being removed.
+func (m *Machine) confirm() {
+	m.Result.Reason, m.Result.Peer = "", ""
+	m.Primary = Object{}
+	m.Record.Committed = true
+	m.Stopping = false
+	m.enter(clearing)
+	m.spread(jobClear)
+}
+
+// stepClear deletes the secondary of the removed object in the strand's peer,
+// awaits its absence, and then lists the namespace there.
+func (m *Machine) stepClear(i int, r Reply) {
+	s := &m.Strands[i]
+	switch s.Step {
+	case "", "reread":
+		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
+	case "delete":
+		m.deleted(i, r)
+	case "read":
+		o := r.Object
+		mine := r.Code == OK && o.Claimed && !o.Primary(m.Op.Mode) &&
+			(o.Of(m.Op.Mode) == m.Record.Primary || m.Op.Mode == Everywhere && o.Claim.Operation == m.Primary.Claim.Operation)
+		switch {
+		case r.Code == NotFound, r.Code == OK && !mine:
+			m.cleared(i)
+		case r.Code == Denied, r.Code == NoSuchPeer:
+			m.unconfirmed(i)
+		case r.Code != OK, o.Terminating:
+			if !m.again(i, "reread") {
+				m.unconfirmed(i)
+			}
+		default:
+			m.send(i, "delete", Command{Verb: Delete, Peer: s.Peer, UID: o.UID, RV: o.RV})
+		}
+	}
+}
+
+func (m *Machine) cleared(i int) {
+	peer := m.Strands[i].Peer
+	m.finish(i)
+	if m.Op.Holds && m.Primary.UID != "" {
+		m.spawn(jobList, peer)
+	}
+}
+
+func (m *Machine) afterClearing() {
+	begun := slices.ContainsFunc(m.Strands, func(s Strand) bool { return s.Job == jobClear && s.Seq > 0 })
+	switch {
+	case m.Primary.UID == "" && len(m.Result.Pending) > 0:
+		m.await()
+	case m.Primary.UID == "":
+		m.end(Done)
+	case !begun && m.HaveSet && len(m.Set.reached()) > 1:
+		m.spread(jobClear)
+	case !begun && !m.HaveSet && len(m.Op.Peers) > 1:
+		// Who the members are is not known, so nothing is confirmed.
+		m.pend(m.Record.Primary.Peer)
+		m.await()
+	case len(m.Result.Occupants) > 0:
+		m.because(Occupied, m.Result.Occupants[0].Peer)
+		m.await()
+	case m.Op.Mode == Everywhere && len(m.Result.Pending) > 0:
+		// A replica that is not confirmed gone keeps its tombstone.
+		m.await()
+	case m.Op.Mode == Everywhere:
+		m.release()
+	default:
+		// A guard that could not be reached is dead once its primary is gone.
+		m.drop()
+	}
+}

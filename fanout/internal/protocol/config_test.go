@@ -1,0 +1,49 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+// plan is one coordinator of a configuration.
+type plan struct {
+	op Operation
+	// retry begins again, as a new operation, after it gave way.
+	retry bool
+	// peers are those that it knows of; 0: all.
+	peers int
+}
+
+// config is a model to explore.
+type config struct {
+	name     string
+	mode     Mode
+	peers    int
+	plans    []plan
+	sweepers int // how many sweeps may be under way at once
+
+	committed string // the payload of an object that is committed at peer a from the start
+	person    int    // 1 + the peer in which a person's object stands; 0: none
+	join      bool   // the last peer is joining
+	tenant    int    // 1 + the peer in which something is added to the namespace that the object owns
+
+	// What may go wrong, and how often.
+	timeouts, unsent, denials, crashes, duplicates, expiries int
+	bumps, deletes, foreign, beats, moves                    int
+
+	lease      int
+	exactlyOne bool // of the adds exactly one content must come into effect
+	allSucceed bool // every operation must succeed
+
+	mutant mutant
+}
+
+// mutant breaks one rule of the protocol. The zero value breaks none.
+type mutant struct {
+	command func(w *world, p *proc, c Command) Command
+	reply   func(w *world, p *proc, c Command, r Reply) Reply
+	over    func(w *world, p *proc)
+	handled func(p *proc, cmds []Command) []Command
+	stale   bool                          // sweeps read the primary's peer before what they judge
+	answer  func(c Command) (Reply, bool) // instead of the peer
+	blind   bool                          // a violation is what it leads to, not the broken rule itself
+	named   bool                          // a primary's UID is known before it exists
+}

@@ -1,0 +1,68 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+// end stops the machine with an ending. The log's entry goes unless it must be
+// kept to settle what is left.
+func (m *Machine) end(e Ending) {
+	m.Result.Ending = e
+	m.Result.Primary = m.Record.Primary
+	if e == AlreadyDone && m.Op.Action == Add {
+		// The log's entry is about this operation's own reservations.
+		m.Record.Primary = Ref{Peer: m.Op.Target}
+	}
+	m.enter(ending)
+	switch {
+	case m.Op.Action == Sweep:
+	case e == InDoubt || m.Result.Keep:
+		m.Result.Keep = true
+		m.spawn(jobAdvance, "")
+	case m.Result.Reason == LogFailed:
+	default:
+		m.spawn(jobForget, "")
+	}
+}
+
+// stepBegin makes the operation durable.
+func (m *Machine) stepBegin(i int, r Reply) {
+	switch m.Strands[i].Step {
+	case "":
+		m.send(i, "begin", Command{Verb: Begin})
+	default:
+		if r.Class != Applied {
+			m.fail(i, LogFailed)
+			return
+		}
+		m.finish(i)
+	}
+}
+
+func (m *Machine) afterBegin() {
+	switch {
+	case m.Stopping:
+		m.end(Aborted)
+	case m.Op.Action == Add:
+		m.enter(reserving)
+		m.spawn(jobAcquire, m.Op.Target)
+	default:
+		m.find()
+	}
+}
+
+// stepLog writes the log once. Its failure is not undone by anything: before a
+// commit it stops the operation, afterwards the entry is found open and settled
+// again.
+func (m *Machine) stepLog(i int, r Reply) {
+	s := &m.Strands[i]
+	switch {
+	case s.Step == "" && s.Job == jobForget:
+		m.send(i, "log", Command{Verb: Forget})
+	case s.Step == "":
+		m.send(i, "log", Command{Verb: Advance})
+	case r.Class != Applied && m.Phase == advancing:
+		m.fail(i, LogFailed)
+	default:
+		m.finish(i)
+	}
+}

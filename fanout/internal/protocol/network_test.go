@@ -1,0 +1,105 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"slices"
+)
+
+// message is a command on its way.
+type message struct {
+	proc    int
+	life    int
+	cmd     Command
+	orphan  bool // nobody waits for the answer
+	double  bool // the network made it
+	applied bool // the answer is on its way
+	reply   Reply
+}
+
+// deliver carries message k out and answers it.
+func (w *world) deliver(k int) {
+	m := w.net[k]
+	w.net = slices.Delete(w.net, k, k+1)
+	r := m.reply
+	if !m.applied {
+		r = w.carry(m)
+	}
+	if m.orphan {
+		return
+	}
+	p := w.own(m.proc)
+	if p.life != m.life || p.m == nil {
+		return
+	}
+	w.run(m.proc, w.handle(m.proc, m.cmd, r))
+}
+
+// carry applies a message and takes note of what it committed.
+func (w *world) carry(m message) Reply {
+	if w.cfg.mutant.answer != nil {
+		if r, ok := w.cfg.mutant.answer(m.cmd); ok {
+			return r
+		}
+	}
+	if m.cmd.Verb == List || m.cmd.Verb == Settle {
+		return w.reside(m.cmd)
+	}
+	switch m.cmd.Verb {
+	case Begin, Advance, Forget:
+		p := w.procs[m.proc]
+		w.log(p, m.cmd.Verb, p.m.Record)
+	case Activate, Release:
+		if !m.cmd.Object.Claimed || m.cmd.Object.Stage == Reserved {
+			w.fault("a reservation is activated in " + m.cmd.Peer)
+		}
+		if m.cmd.Verb == Release && w.tenant == resident {
+			w.fault("the namespace is released under what lives in it")
+		}
+	case Put, Delete:
+		if (m.cmd.UID == "" || m.cmd.RV == "") && !w.cfg.mutant.blind {
+			w.fault("I5: a write without preconditions")
+		}
+	}
+	if p := w.procs[m.proc]; p.seen != nil && m.cmd.Verb == Read && !m.orphan {
+		if s := p.strand(m.cmd); s.Step == "primary" || s.Step == "rival" {
+			old := store{cells: p.seen}
+			r, _ := old.apply(w.cfg.mode, m.cmd)
+			return r
+		}
+	}
+	if p := w.procs[m.proc]; !p.sweep && !p.begun && !m.orphan && (m.cmd.Verb == Create || m.cmd.Verb == Put || m.cmd.Verb == Delete) {
+		w.fault("I8: a write before the log has the operation")
+	}
+	r, broken := w.store.apply(w.cfg.mode, m.cmd)
+	if broken != "" {
+		w.fault(broken)
+	}
+	if r.Class == Applied && m.cmd.Verb == Put {
+		w.commits(r.Object)
+	}
+	return r
+}
+
+// commits notes every operation whose effect o shows.
+func (w *world) commits(o Object) {
+	note := func(op string) {
+		if op == "" || slices.Contains(w.committed, op) {
+			return
+		}
+		w.committed = append(w.committed, op)
+		slices.Sort(w.committed)
+		if slices.Contains(w.denied, op) {
+			w.fault("I4: " + op + " is committed after it was said to be aborted")
+		}
+	}
+	if !o.Claimed || o.Stage == Reserved || !o.Primary(w.cfg.mode) {
+		return
+	}
+	note(o.Claim.Operation)
+	note(o.Removal)
+	if w.cfg.mode == Everywhere {
+		note(o.Revision.Operation)
+	}
+}

@@ -1,0 +1,93 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import "slices"
+
+// Phase is what a machine is at.
+type Phase string
+
+const (
+	beginning  Phase = "beginning"
+	reserving  Phase = "reserving" // the primary
+	claiming   Phase = "claiming"  // the others
+	advancing  Phase = "advancing" // making durable that a commit may be sent
+	committing Phase = "committing"
+	bringing   Phase = "bringing" // replicas after the commit
+	fencing    Phase = "fencing"  // own primary, after a failure
+	cleaning   Phase = "cleaning" // own secondaries
+	finding    Phase = "finding"  // the primary of an update or removal
+	listing    Phase = "listing"  // the namespace, before a removal
+	emptying   Phase = "emptying" // foreign finalizers
+	clearing   Phase = "clearing" // guards or replicas of a removal
+	releasing  Phase = "releasing"
+	dropping   Phase = "dropping" // our finalizer
+	judging    Phase = "judging"
+	recovering Phase = "recovering"
+	ending     Phase = "ending"
+	over       Phase = "over"
+)
+
+// enter begins a phase: the strands of the last one are forgotten, but not
+// their numbers, so that a late reply cannot be taken for one of the new phase.
+func (m *Machine) enter(p Phase) {
+	m.Earlier += len(m.Strands)
+	m.Strands = nil
+	m.Phase = p
+}
+
+// settled says whether all strands of the present phase have ended. A heartbeat
+// that is not on its way does not count.
+func (m *Machine) settled() bool {
+	return !slices.ContainsFunc(m.Strands, func(s Strand) bool {
+		return !s.Over && (s.Job != jobBeat || s.Step == "beat")
+	})
+}
+
+// proceed chooses the next phases once all strands of this one have ended. A
+// phase that has nothing to do is passed at once.
+func (m *Machine) proceed() {
+	for m.Phase != over && m.settled() {
+		m.next()
+	}
+}
+
+func (m *Machine) next() {
+	switch m.Phase {
+	case beginning:
+		m.afterBegin()
+	case reserving:
+		m.afterReserving()
+	case claiming:
+		m.afterClaiming()
+	case advancing:
+		m.afterAdvancing()
+	case committing:
+		m.afterCommitting()
+	case bringing:
+		m.afterBringing()
+	case fencing:
+		m.afterFencing()
+	case cleaning:
+		m.afterCleaning()
+	case finding:
+		m.afterFinding()
+	case listing:
+		m.afterListing()
+	case emptying:
+		m.afterEmptying()
+	case clearing:
+		m.afterClearing()
+	case releasing:
+		m.afterReleasing()
+	case dropping:
+		m.afterDropping()
+	case judging:
+		m.afterJudging()
+	case recovering:
+		m.afterRecovering()
+	case ending:
+		m.Phase = over
+	}
+}

@@ -1,0 +1,138 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"slices"
+)
+
+// proc is a coordinator, or a sweep.
+type proc struct {
+	op      Operation // of the current attempt
+	m       *Machine  // nil: not begun, crashed or over
+	state   procState
+	begun   bool   // the log has an entry
+	record  Record // what the log has of it
+	attempt int
+	sweep   bool
+	result  Result
+	life    int // messages of an earlier life are nobody's
+	// seen is what a stale sweep reads instead of the peers.
+	seen []cell
+}
+
+type procState uint8
+
+const (
+	idle procState = iota
+	running
+	crashed // or over with its entry kept
+	waiting // for the rival it gave way to
+	done
+)
+
+// run sends the commands of proc i. What only concerns the process itself is
+// answered at once: nobody else could tell the difference.
+func (w *world) run(i int, cmds []Command) {
+	p := w.procs[i]
+	for len(cmds) > 0 {
+		c := cmds[0]
+		cmds = cmds[1:]
+		if w.cfg.mutant.command != nil {
+			c = w.cfg.mutant.command(w, p, c)
+		}
+		m := message{proc: i, life: p.life, cmd: c}
+		if w.split || !w.local(p, c) {
+			w.net = append(w.net, m)
+			continue
+		}
+		cmds = append(cmds, w.handle(i, c, w.carry(m))...)
+	}
+	w.finish(i)
+}
+
+// local says whether a command is answered at once.
+func (w *world) local(p *proc, c Command) bool {
+	if c.Strand < p.m.Earlier {
+		return c.Verb == Sleep
+	}
+	switch c.Verb {
+	case Read, Create, Put, Delete:
+		return false
+	case List, Settle:
+		return w.cfg.tenant == 0
+	case ReadPeerSet:
+		return !w.cfg.join
+	case Sleep:
+		// A sleep that only delays the strand's next request adds nothing: that
+		// request may be late by itself. A heartbeat competes with the phase,
+		// and one who waits for another would run for ever.
+		s := p.strand(c)
+		return s.Job != jobBeat && s.Step != "wait"
+	}
+	return true
+}
+
+// strand returns the one that sent c.
+func (p *proc) strand(c Command) *Strand { return &p.m.Strands[c.Strand-p.m.Earlier] }
+
+func (w *world) handle(i int, c Command, r Reply) []Command {
+	p := w.procs[i]
+	if w.cfg.mutant.reply != nil && c.Strand >= p.m.Earlier {
+		r = w.cfg.mutant.reply(w, p, c, r)
+	}
+	r.Strand, r.Seq = c.Strand, c.Seq
+	cmds := p.m.Handle(r)
+	if w.cfg.mutant.handled != nil {
+		cmds = w.cfg.mutant.handled(p, cmds)
+	}
+	return cmds
+}
+
+// finish takes note of a machine that is over.
+func (w *world) finish(i int) {
+	p := w.procs[i]
+	if p.m == nil || !p.m.Over() {
+		return
+	}
+	if w.cfg.mutant.over != nil {
+		w.cfg.mutant.over(w, p)
+	}
+	p.result = p.m.Result
+	w.judge(p)
+	p.life++
+	w.net = slices.DeleteFunc(w.net, func(m message) bool {
+		return m.proc == i && !m.orphan && (m.cmd.Verb == Sleep || m.cmd.Verb == Read)
+	})
+	for j := range w.net {
+		if w.net[j].proc == i && !w.net[j].orphan {
+			w.fault("over while a request is on its way")
+		}
+	}
+	p.m, p.seen = nil, nil
+	switch {
+	case p.sweep:
+		p.state = idle
+		p.op, p.result = Operation{}, Result{}
+	case p.result.Keep:
+		p.state = crashed
+	case p.result.Reason == GaveWay && p.attempt < 3 && i < len(w.cfg.plans) && w.cfg.plans[i].retry:
+		p.state = waiting
+	default:
+		p.state = done
+	}
+}
+
+// log carries a command to the log out.
+func (w *world) log(p *proc, v Verb, record Record) {
+	switch v {
+	case Begin:
+		p.begun = true
+		p.record = cloneRecord(record)
+	case Advance:
+		p.record = cloneRecord(record)
+	case Forget:
+		p.begun = false
+	}
+}

@@ -1,0 +1,138 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"cmp"
+	"fmt"
+)
+
+// rest says whether nothing goes on but what is on its way for nobody.
+func (w *world) rest() bool {
+	for i, p := range w.procs {
+		switch {
+		case p.m != nil:
+			return false
+		case i >= len(w.cfg.plans):
+		case p.state == idle, p.state == waiting, p.state == crashed && (!p.result.Keep || p.result.Ending == InDoubt):
+			return false
+		}
+	}
+	return true
+}
+
+// settle recovers what was kept, sweeps until nothing changes, and tests what
+// must hold then.
+func (w *world) settle() string {
+	w = w.clone()
+	w.net = nil
+	w.tenant = outside
+	for i := range w.procs {
+		w.own(i)
+	}
+	w.alone = true
+	for i := range w.store.cells {
+		w.unhold(i)
+	}
+	for i, p := range w.procs {
+		if p.state == crashed {
+			w.recover(i)
+			if s := w.drain(); s != "" {
+				return "recovering " + p.op.ID + ": " + s
+			}
+		}
+	}
+	w.procs = append(w.procs, &proc{sweep: true})
+	last := len(w.procs) - 1
+	for round := 0; ; round++ {
+		before := w.store.rvs
+		for w.cfg.join && w.joinNext() && w.join.listed {
+			if s := w.check(); s != "" {
+				return "joining: " + s
+			}
+		}
+		for i := range w.store.cells {
+			if w.store.cells[i].obj == nil {
+				continue
+			}
+			w.sweepAt(last, i, min(1, w.cfg.lease))
+			if s := w.drain(); s != "" {
+				return "sweeping " + peerName(i) + ": " + s
+			}
+		}
+		if w.store.rvs == before && w.quiet() && (!w.cfg.join || w.join.done) {
+			break
+		}
+		if round > 20 {
+			return cmp.Or(w.settled(), "sweeps find no end")
+		}
+	}
+	return w.settled()
+}
+
+// quiet says whether a further sweep would find nothing to remove. Deletes do
+// not count as new resource versions.
+func (w *world) quiet() bool { return w.settled() == "" }
+
+// drain carries everything out in order of sending.
+func (w *world) drain() string {
+	for n := 0; len(w.net) > 0; n++ {
+		if n > 400 {
+			return "it finds no end"
+		}
+		if w.tell != nil {
+			w.tell(w.describe(action{kind: actDeliver}), w.store)
+		}
+		w.deliver(0)
+		if s := w.check(); s != "" {
+			return s
+		}
+	}
+	return ""
+}
+
+func (w *world) settled() string {
+	mode := w.cfg.mode
+	var owner *Object
+	at := ""
+	for i, c := range w.store.cells {
+		if c.obj != nil && c.obj.Primary(mode) {
+			owner, at = c.obj, peerName(i)
+			if !owner.Committed() {
+				return fmt.Sprintf("I6: %s %s in %s outlives its operation", owner.Stage, owner.Claim.Operation, at)
+			}
+		}
+	}
+	for i, c := range w.store.cells {
+		x := c.obj
+		switch {
+		case x == nil && owner == nil, x != nil && !x.Claimed, x != nil && x.Primary(mode):
+		case x == nil:
+			return "I2: nothing in " + peerName(i) + " after the sweep"
+		case owner == nil || x.Of(mode) != Ref{at, owner.UID}:
+			return fmt.Sprintf("I6: %s %s in %s outlives its operation", x.Stage, x.Claim.Operation, peerName(i))
+		case mode == Everywhere && (x.Stage != Active || x.Revision != owner.Revision || x.Payload != owner.Payload):
+			return "I7: the replica in " + peerName(i) + " stays behind"
+		}
+	}
+	return w.outcomes()
+}
+
+// outcomes tests who of the rivals succeeded.
+func (w *world) outcomes() string {
+	adds := 0
+	for i, p := range w.cfg.plans {
+		r := w.procs[i].result
+		if p.op.Action == Add && r.Ending == Done {
+			adds++
+		}
+		if w.cfg.allSucceed && r.Ending != Done && r.Ending != AlreadyDone {
+			return fmt.Sprintf("L1: %s is %s (%s)", p.op.ID, r.Ending, r.Reason)
+		}
+	}
+	if w.cfg.exactlyOne && adds != 1 {
+		return fmt.Sprintf("L1: %d of the rivals were committed", adds)
+	}
+	return ""
+}

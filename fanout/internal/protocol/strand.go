@@ -1,0 +1,130 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+// Strand is one thread of a phase.
+type Strand struct {
+	Job    job
+	Peer   string
+	Step   step
+	Seq    int
+	Busy   bool // a command is outstanding
+	Over   bool
+	X, Y   Object // what is in the way or to be brought, and its primary
+	Tries  int    // how often a peer did not answer, or an object lingered
+	Turns  int    // how often the name changed hands
+	Seen   string // incarnation of the rival's primary when last read
+	Quiet  int    // quanta since it moved
+	Unsure bool   // a create of this strand may be applied yet
+}
+
+type (
+	job  string
+	step string
+)
+
+// tries bounds how often a Hasty operation asks a peer that does not answer,
+// and how often any operation begins again because a name changed hands.
+const (
+	tries     = 3
+	takeovers = 16
+)
+
+const (
+	jobBegin    job = "begin"
+	jobAcquire  job = "acquire"
+	jobPeerSet  job = "peerset"
+	jobOwner    job = "owner"
+	jobBeat     job = "beat"
+	jobAdvance  job = "advance"
+	jobForget   job = "forget"
+	jobCommit   job = "commit"
+	jobBring    job = "bring"
+	jobActivate job = "activate"
+	jobFence    job = "fence"
+	jobClean    job = "clean"
+	jobFind     job = "find"
+	jobList     job = "list"
+	jobMark     job = "mark"
+	jobEmpty    job = "empty"
+	jobClear    job = "clear"
+	jobRelease  job = "release"
+	jobDrop     job = "drop"
+	jobRevise   job = "revise"
+	jobGuard    job = "guard"
+	jobJudge    job = "judge"
+	jobLook     job = "look"
+)
+
+// send emits a command of strand i.
+func (m *Machine) send(i int, next step, c Command) {
+	s := &m.Strands[i]
+	s.Seq++
+	s.Busy = true
+	s.Step = next
+	c.Strand, c.Seq = m.Earlier+i, s.Seq
+	m.out = append(m.out, c)
+}
+
+// pause makes strand i wait for one quantum before step next.
+func (m *Machine) pause(i int, next step) { m.send(i, next, Command{Verb: Sleep}) }
+
+// spawn adds a strand and takes its first step.
+func (m *Machine) spawn(j job, peer string) {
+	m.Strands = append(m.Strands, Strand{Job: j, Peer: peer})
+	m.step(len(m.Strands)-1, Reply{})
+}
+
+// finish ends strand i.
+func (m *Machine) finish(i int) { m.Strands[i].Over = true }
+
+// step advances strand i by one reply.
+func (m *Machine) step(i int, r Reply) {
+	switch m.Strands[i].Job {
+	case jobBegin:
+		m.stepBegin(i, r)
+	case jobAcquire:
+		m.stepAcquire(i, r)
+	case jobPeerSet:
+		m.stepPeerSet(i, r)
+	case jobOwner:
+		m.stepOwner(i, r)
+	case jobBeat:
+		m.stepBeat(i, r)
+	case jobAdvance, jobForget:
+		m.stepLog(i, r)
+	case jobCommit:
+		m.stepCommit(i, r)
+	case jobBring:
+		m.stepBring(i, r)
+	case jobActivate:
+		m.stepActivate(i, r)
+	case jobFence:
+		m.stepFence(i, r)
+	case jobClean:
+		m.stepClean(i, r)
+	case jobFind:
+		m.stepFind(i, r)
+	case jobList:
+		m.stepList(i, r)
+	case jobMark:
+		m.stepMark(i, r)
+	case jobEmpty:
+		m.stepEmpty(i, r)
+	case jobClear:
+		m.stepClear(i, r)
+	case jobRelease:
+		m.stepRelease(i, r)
+	case jobDrop:
+		m.stepDrop(i, r)
+	case jobRevise:
+		m.stepRevise(i, r)
+	case jobGuard:
+		m.stepGuard(i, r)
+	case jobJudge:
+		m.stepJudge(i, r)
+	case jobLook:
+		m.stepLook(i, r)
+	}
+}

@@ -1,0 +1,117 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// String describes what a is in w.
+func (w *world) describe(a action) string {
+	i := int(a.a)
+	name := func(i int) string {
+		if w.procs[i].sweep {
+			return "sweep " + strconv.Itoa(i)
+		}
+		return w.procs[i].op.ID
+	}
+	onWay := func() string {
+		m := w.net[i]
+		s := fmt.Sprintf("%s: %s", name(m.proc), m.cmd)
+		if m.orphan {
+			s += " (nobody waits)"
+		}
+		return s
+	}
+	switch a.kind {
+	case actBegin:
+		return name(i) + " begins"
+	case actDeliver:
+		return onWay()
+	case actApply:
+		return "apply " + onWay()
+	case actTimeout:
+		return "no answer for " + onWay()
+	case actUnsent:
+		return "not sent: " + onWay()
+	case actDeny:
+		return "denied: " + onWay()
+	case actDouble:
+		return "sent twice: " + onWay()
+	case actCrash:
+		return name(i) + " crashes"
+	case actRecover:
+		return name(i) + " recovers"
+	case actExpire:
+		return name(i) + " expires"
+	case actRetry:
+		return name(i) + " tries again"
+	case actJoin:
+		return fmt.Sprintf("the newcomer goes on: %+v", w.join)
+	case actMove:
+		return "the tenant goes on"
+	case actLook:
+		return name(i) + " lists all peers"
+	case actSweep:
+		return name(i) + " meets the object in " + peerName(int(a.b))
+	case actBump:
+		return "somebody writes the status in " + peerName(i)
+	case actDelete:
+		return "a person deletes the object in " + peerName(i)
+	case actHold:
+		return "somebody puts a finalizer on the object in " + peerName(i)
+	default:
+		return "the other finalizer goes in " + peerName(i)
+	}
+}
+
+// String shows a command in a trace.
+func (c Command) String() string {
+	s := string(c.Verb) + " " + c.Peer
+	if c.Verb == Create || c.Verb == Put {
+		o := c.Object
+		role := "secondary of " + o.Claim.Of.Peer + "/" + o.Claim.Of.UID
+		if o.Claim.Primary {
+			role = "primary"
+		}
+		s += fmt.Sprintf(" %s %s of %s", o.Stage, role, o.Claim.Operation)
+		if o.Revision.Number > 0 {
+			s += fmt.Sprintf(" rev %d by %s", o.Revision.Number, o.Revision.Operation)
+		}
+	}
+	if c.UID+c.RV != "" {
+		s += " if " + c.UID + "@" + c.RV
+	}
+	return s
+}
+
+// String shows the peers in a trace.
+func (s store) String() string {
+	out := ""
+	for i, c := range s.cells {
+		out += " " + peerName(i) + "="
+		if c.obj == nil {
+			out += "-"
+			continue
+		}
+		o := c.obj
+		out += fmt.Sprintf("%s@%s:", o.UID, o.RV)
+		switch {
+		case !o.Claimed:
+			out += "person"
+		case o.Claim.Primary:
+			out += fmt.Sprintf("%s primary of %s", o.Stage, o.Claim.Operation)
+		default:
+			out += fmt.Sprintf("%s of %s/%s", o.Stage, o.Claim.Of.Peer, o.Claim.Of.UID)
+		}
+		if o.Terminating {
+			out += " terminating"
+		}
+		if o.Foreign {
+			out += " held"
+		}
+	}
+	return out
+}
