@@ -1,0 +1,156 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fanout_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/atoll-dev/atoll/account"
+	"github.com/atoll-dev/atoll/fanout"
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/region/regiontest"
+	"github.com/atoll-dev/atoll/wal"
+	"github.com/atoll-dev/atoll/wal/waltest"
+)
+
+// distances are the round trips to the peers, from next door to the other side
+// of the world.
+var distances = map[region.PeerName]time.Duration{
+	"ap-south": 250 * time.Millisecond,
+	"eu-west":  10 * time.Millisecond,
+	"us-east":  90 * time.Millisecond,
+}
+
+// farAway makes every request to a peer take the peer's round trip.
+func farAway(r *regiontest.Ring) {
+	for peer, distance := range distances {
+		r.Server(peer).Inject(regiontest.Fault{Times: -1, Do: regiontest.Delay(distance)})
+	}
+}
+
+// rounds are the round trips that an operation's cost is made of.
+type rounds struct {
+	target time.Duration // to the primary's peer
+	others time.Duration // to the farthest of the others
+	all    time.Duration // to the farthest of all
+}
+
+func roundsOf(target region.PeerName) rounds {
+	r := rounds{target: distances[target]}
+	for peer, distance := range distances {
+		if peer != target {
+			r.others = max(r.others, distance)
+		}
+	}
+	r.all = max(r.target, r.others)
+	return r
+}
+
+// What the protocol costs beside the log, in round trips one after another:
+// the primary; at once the secondaries and, in the target too, the reads that
+// must follow the primary; the commit.
+func (r rounds) add() time.Duration { return r.target + r.all + r.target }
+
+// What exists everywhere is activated after the commit.
+func (r rounds) addEverywhere() time.Duration { return r.add() + r.others }
+
+// protocolOnly are the kinds without their hooks, whose cost is their own: an
+// Account's make a namespace and report it.
+func protocolOnly() []fanout.Kind {
+	kinds := account.Kinds()
+	for i := range kinds {
+		kinds[i].Activated, kinds[i].Released = nil, nil
+	}
+	return kinds
+}
+
+// warm makes the coordinator know its peers, which it asks for their names once.
+func warm(t testing.TB, c *fanout.Coordinator, namespace string) {
+	t.Helper()
+	_, err := c.Add(t.Context(), newServiceCluster(namespace, "warm-up"), fanout.AddOptions{Target: "eu-west"})
+	require.NoError(t, err)
+	_, err = c.Remove(t.Context(), serviceClusters, key(namespace, "warm-up"), fanout.RemoveOptions{})
+	require.NoError(t, err)
+}
+
+// TestLegs counts round trips in virtual time, in which nothing else takes any.
+func TestLegs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRing(t)
+		acme := addAccount(t, coordinator(t, r, waltest.NewMemory(), fanout.Options{}))
+		c := coordinator(t, r, waltest.NewMemory(), fanout.Options{Kinds: protocolOnly(), LeaseTimeout: time.Minute})
+		warm(t, c, acme)
+		farAway(r)
+		for _, target := range peers {
+			cost := roundsOf(target)
+			name := "beta-" + string(target)
+			for _, operation := range []struct {
+				name string
+				want time.Duration
+				run  func(context.Context) (*fanout.Operation, error)
+			}{
+				{"add", cost.add(), func(ctx context.Context) (*fanout.Operation, error) {
+					return c.Add(ctx, newServiceCluster(acme, "db"), fanout.AddOptions{Target: target})
+				}},
+				// It is found, marked, deleted and read; who the members are is read;
+				// each guard is read, deleted and read; the finalizer goes.
+				{"remove", 6*cost.target + 3*cost.others, func(ctx context.Context) (*fanout.Operation, error) {
+					return c.Remove(ctx, serviceClusters, key(acme, "db"), fanout.RemoveOptions{})
+				}},
+				{"account add", cost.addEverywhere(), func(ctx context.Context) (*fanout.Operation, error) {
+					return c.Add(ctx, newAccount(name), fanout.AddOptions{Target: target})
+				}},
+			} {
+				begun := time.Now()
+				_, err := operation.run(t.Context())
+				require.NoError(t, err)
+				require.Equal(t, operation.want, time.Since(begun), "%s in %s", operation.name, target)
+			}
+		}
+	})
+}
+
+// BenchmarkLatency adds ServiceClusters and Accounts over peers that are 10, 90
+// and 250 ms away, journalled in a file, and reports the protocol's own formula
+// over the measured time: what is below 1 is our own work and that of the peers
+// in memory.
+func BenchmarkLatency(b *testing.B) {
+	r := newRing(b)
+	acme := addAccount(b, coordinator(b, r, waltest.NewMemory(), fanout.Options{}))
+	log, err := wal.Open(b.TempDir()+"/operations.db", wal.Options{})
+	require.NoError(b, err)
+	defer func() { require.NoError(b, log.Close()) }()
+	c := coordinator(b, r, log, fanout.Options{Kinds: protocolOnly(), LeaseTimeout: time.Minute})
+	warm(b, c, acme)
+	farAway(r)
+	for _, target := range peers {
+		cost := roundsOf(target)
+		for _, operation := range []struct {
+			name string
+			want time.Duration
+			run  func() error
+		}{
+			{"add", cost.add(), func() error {
+				_, err := c.Add(b.Context(), newServiceCluster(acme, unique("db")), fanout.AddOptions{Target: target})
+				return err
+			}},
+			{"account-add", cost.addEverywhere(), func() error {
+				_, err := c.Add(b.Context(), newAccount(unique("beta")), fanout.AddOptions{Target: target})
+				return err
+			}},
+		} {
+			b.Run(operation.name+"/target="+distances[target].String(), func(b *testing.B) {
+				for b.Loop() {
+					require.NoError(b, operation.run())
+				}
+				b.ReportMetric(operation.want.Seconds()*float64(b.N)/b.Elapsed().Seconds(), "ratio")
+			})
+		}
+	}
+}
