@@ -206,9 +206,14 @@ func (c *Coordinator) Start(ctx context.Context) error {
 	for {
 		// What fails is logged and tried again: a peer that is away must not
 		// stop the work on the others.
-		_, unsettled := c.Recover(ctx)
+		var errs []error
+		c.recoverOpen(ctx, func(wal.Entry) bool { return true }, func(_ *Operation, err error) {
+			if unsettled(err) {
+				errs = append(errs, err)
+			}
+		})
 		_, unmended := c.Sweep(ctx)
-		if err := errors.Join(unsettled, unmended); err != nil && ctx.Err() == nil {
+		if err := errors.Join(append(errs, unmended)...); err != nil && ctx.Err() == nil {
 			logr.FromContextOrDiscard(ctx).Error(err, "recovery and sweep are not complete")
 		}
 		select {

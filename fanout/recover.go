@@ -8,6 +8,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -21,13 +24,26 @@ const recoveries = 16
 
 // Recover settles every open operation of the log, once: what was not committed
 // is taken down, what was committed goes forward. It returns the operations as
-// they stand then; the error joins one for each that could not be settled (an
-// *InDoubtError while a peer does not answer, a *wal.CorruptError for an entry
-// that cannot be read). A removal that waits for somebody's finalizer stays open,
-// Committed. Recover blocks until all have been tried, is idempotent, and leaves
-// alone what this Coordinator is working on.
+// they stand then, oldest first; the error joins one for each that could not be
+// settled (an *InDoubtError while a peer does not answer, a *wal.CorruptError for
+// an entry that cannot be read). A removal that waits for somebody's finalizer
+// stays open, Committed. Recover blocks until all have been tried, is idempotent,
+// and leaves alone what this Coordinator is working on.
 func (c *Coordinator) Recover(ctx context.Context) ([]*Operation, error) {
-	return c.recoverOpen(ctx, func(wal.Entry) bool { return true })
+	var (
+		settled []*Operation
+		errs    []error
+	)
+	c.recoverOpen(ctx, func(wal.Entry) bool { return true }, func(operation *Operation, err error) {
+		if operation != nil {
+			settled = append(settled, operation)
+		}
+		if unsettled(err) {
+			errs = append(errs, err)
+		}
+	})
+	slices.SortFunc(settled, func(a, b *Operation) int { return strings.Compare(a.ID, b.ID) })
+	return settled, errors.Join(errs...)
 }
 
 // recoverFirst settles what is open before a new operation begins. An operation
@@ -36,50 +52,43 @@ func (c *Coordinator) Recover(ctx context.Context) ([]*Operation, error) {
 func (c *Coordinator) recoverFirst(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, c.opts.Cleanup)
 	defer cancel()
-	_, _ = c.recoverOpen(ctx, func(e wal.Entry) bool {
+	due := func(e wal.Entry) bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		return time.Now().After(c.rest[e.ID])
-	})
+	}
+	c.recoverOpen(ctx, due, func(*Operation, error) {})
 }
 
-func (c *Coordinator) recoverOpen(ctx context.Context, due func(wal.Entry) bool) ([]*Operation, error) {
+// recoverOpen settles the due entries of the log, some at once, and tells what
+// came of each, one after another. It holds no more of them in memory than it
+// works on, however many there are.
+func (c *Coordinator) recoverOpen(ctx context.Context, due func(wal.Entry) bool, tell func(*Operation, error)) {
 	var (
-		entries []wal.Entry
-		errs    []error
+		g  errgroup.Group
+		mu sync.Mutex
 	)
+	told := func(operation *Operation, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		tell(operation, err)
+	}
+	g.SetLimit(recoveries)
 	for entry, err := range c.log.Open(ctx) {
 		switch {
 		case err != nil:
-			errs = append(errs, fmt.Errorf("write-ahead log: %w", err))
+			told(nil, fmt.Errorf("write-ahead log: %w", err))
 		case due(entry):
-			entries = append(entries, entry)
+			g.Go(func() error {
+				operation, err := c.settleEntry(ctx, entry)
+				if !errors.Is(err, errAtWork) && !errors.Is(err, errOver) {
+					told(operation, err)
+				}
+				return nil
+			})
 		}
-	}
-	operations := make([]*Operation, len(entries))
-	failures := make([]error, len(entries))
-	var g errgroup.Group
-	g.SetLimit(recoveries)
-	for i, entry := range entries {
-		g.Go(func() error {
-			operations[i], failures[i] = c.settleEntry(ctx, entry)
-			return nil
-		})
 	}
 	_ = g.Wait()
-	var settled []*Operation
-	for i, operation := range operations {
-		if operation != nil {
-			settled = append(settled, operation)
-		}
-		if errors.Is(failures[i], errAtWork) || errors.Is(failures[i], errOver) {
-			continue
-		}
-		if unsettled(failures[i]) {
-			errs = append(errs, failures[i])
-		}
-	}
-	return settled, errors.Join(errs...)
 }
 
 // unsettled says whether err leaves an operation open, unlike one that tells how

@@ -28,13 +28,13 @@ func (m *Machine) stepFence(i int, r Reply) {
 			m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
 			return
 		}
-		m.send(i, "delete", Command{Verb: Delete, Peer: s.Peer, UID: m.Primary.UID, RV: m.Primary.RV})
+		m.takeDown(i, m.Primary)
 	case "reread":
 		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
 	case "delete":
 		switch {
 		case r.Class == Applied:
-			m.tookDown(r.Object.UID)
+			m.tookDown(s.X.UID)
 			m.finish(i)
 		case !m.reread(i, r, tries):
 			m.unfenced(i)
@@ -58,9 +58,15 @@ func (m *Machine) stepFence(i int, r Reply) {
 			m.tookDown(o.UID)
 			m.finish(i)
 		default:
-			m.send(i, "delete", Command{Verb: Delete, Peer: s.Peer, UID: o.UID, RV: o.RV})
+			m.takeDown(i, o)
 		}
 	}
+}
+
+// takeDown deletes the reservation o.
+func (m *Machine) takeDown(i int, o Object) {
+	m.Strands[i].X = o
+	m.send(i, "delete", Command{Verb: Delete, Peer: m.Strands[i].Peer, UID: o.UID, RV: o.RV})
 }
 
 // tookDown notes that the primary's incarnation uid is deleted, or about to be,
