@@ -166,4 +166,3 @@ func spread(b *testing.B, concurrent int, call func(int64) error) float64 {
 	wg.Wait()
 	return float64(b.N) / time.Since(start).Seconds()
 }
-
