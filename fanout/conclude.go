@@ -82,7 +82,7 @@ func (r *runner) operation(result protocol.Result) *Operation {
 func (r *runner) result(result protocol.Result) outcome {
 	return outcome{
 		State:       stateOf(result),
-		Primary:     region.PeerName(r.machine.Record.Primary.Peer),
+		Primary:     region.PeerName(result.Primary.Peer), // the rival's, if that had the effect
 		Revision:    result.Revision,
 		AlreadyDone: result.Ending == protocol.AlreadyDone,
 		Reason:      string(result.Reason),

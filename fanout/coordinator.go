@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -36,6 +37,8 @@ type Coordinator struct {
 	directory region.Directory
 	log       wal.Log
 	opts      Options
+
+	logged atomic.Int64 // nanoseconds that the last write of the log took
 
 	mu   sync.Mutex
 	busy map[string]bool      // operations of the log that are being worked on

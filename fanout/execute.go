@@ -44,6 +44,9 @@ func (r *runner) execute(ctx context.Context, command protocol.Command, write lo
 		Role:      roleOf(command),
 	}
 	observer := r.coordinator.opts.Observer
+	if r.rehearsal != nil {
+		observer = nil // nothing is carried out
+	}
 	observer.step(ctx, event)
 	call, cancel := context.WithTimeout(ctx, r.coordinator.opts.CallTimeout)
 	defer cancel()
@@ -98,6 +101,11 @@ func (r *runner) sleep(ctx context.Context) protocol.Reply {
 }
 
 func (r *runner) perform(ctx context.Context, attempt *region.Attempt, command protocol.Command, write logWrite) (protocol.Reply, error) {
+	if r.rehearsal != nil {
+		if reply, err, ok := r.rehearse(ctx, attempt, command); ok {
+			return reply, err
+		}
+	}
 	switch command.Verb {
 	case protocol.Begin, protocol.Advance, protocol.Forget:
 		return r.writeLog(ctx, command.Verb, write)
@@ -133,6 +141,7 @@ func (r *runner) writeLog(ctx context.Context, verb protocol.Verb, write logWrit
 	log := r.coordinator.log
 	ctx = context.WithoutCancel(ctx)
 	if err == nil {
+		begun := time.Now()
 		entry := write.entry
 		switch {
 		case write.skip:
@@ -144,6 +153,7 @@ func (r *runner) writeLog(ctx context.Context, verb protocol.Verb, write logWrit
 			entry, err = log.Advance(ctx, entry)
 		}
 		if err == nil && verb != protocol.Forget {
+			r.coordinator.logged.Store(int64(time.Since(begun)))
 			r.mu.Lock()
 			r.entry = entry
 			r.mu.Unlock()
@@ -173,7 +183,7 @@ func (r *runner) write(ctx context.Context, attempt *region.Attempt, conn *regio
 	client := r.resource(conn)
 	switch command.Verb {
 	case protocol.Create:
-		got, err = client.Create(ctx, obj, metav1.CreateOptions{FieldManager: fieldManager})
+		got, err = client.Create(ctx, obj, metav1.CreateOptions{FieldManager: fieldManager, DryRun: r.dryRun()})
 	case protocol.Put:
 		got, err = client.Update(ctx, obj, metav1.UpdateOptions{FieldManager: fieldManager})
 	default:

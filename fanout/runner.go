@@ -38,6 +38,8 @@ type runner struct {
 
 	requestToken string // of the request's content
 
+	rehearsal *rehearsal // of a plan, which writes nothing; else nil
+
 	mu       sync.Mutex
 	contents map[string]content                    // by token
 	objects  map[string]*unstructured.Unstructured // as read, by incarnation

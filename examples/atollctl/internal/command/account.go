@@ -36,7 +36,7 @@ type write func(*fanout.Coordinator, context.Context, fanout.Object, fanout.AddO
 
 func (s *session) writeAccount(verb, short string, do write) *cobra.Command {
 	var opts change
-	var target, file string
+	var target, file, dryRun string
 	c := &cobra.Command{
 		Use:   verb + " -f FILE",
 		Short: short,
@@ -51,22 +51,30 @@ func (s *session) writeAccount(verb, short string, do write) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			about := subject{kind, types.NamespacedName{Name: obj.GetName()}}
+			add := fanout.AddOptions{Target: region.PeerName(target), IdempotencyKey: opts.key, Unreachable: mode}
+			dry, err := rehearsed(dryRun)
+			if err != nil {
+				return err
+			}
+			if dry {
+				return s.plan(ctx, about, obj, add)
+			}
 			return s.change(ctx, target, func(c *fanout.Coordinator) error {
-				op, err := do(c, ctx, obj, fanout.AddOptions{
-					Target: region.PeerName(target), IdempotencyKey: opts.key, Unreachable: mode,
-				})
+				op, err := do(c, ctx, obj, add)
 				if is(err, fanout.ErrNotFound) {
 					return badInput(fmt.Sprintf("add it first: %q", s.program+" account add -f "+file), "%w", err)
 				}
 				if err != nil {
 					return err
 				}
-				return s.printOperation(subject{kind, types.NamespacedName{Name: obj.GetName()}}, op)
+				return s.printOperation(about, op)
 			})
 		}),
 	}
 	opts.flags(c, addModes...)
 	if verb == "add" {
+		dryRunFlag(c, &dryRun)
 		s.targetFlag(c, &target, "`peer` whose object decides (default: one is picked)")
 	}
 	fileFlag(c, &file)

@@ -193,6 +193,7 @@ var changing = []struct {
 	{regexp.MustCompile(`127\.0\.0\.1:\d+`), "ADDRESS"},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`), "TIME"},
 	{regexp.MustCompile(`(?m)\b\d+s$`), "AGE"},
+	{regexp.MustCompile(`\b\d+(\.\d+)?(ms|s)(  +)`), "TRIP$3"},
 	{regexp.MustCompile(`\b[0-9a-f]{64}\b`), "DIGEST"},
 	{regexp.MustCompile(`("?resourceVersion"?): "\d+"`), `$1: "VERSION"`},
 }

@@ -25,7 +25,7 @@ func (s *session) serviceCluster() *cobra.Command {
 
 func (s *session) addServiceCluster() *cobra.Command {
 	var opts change
-	var namespace, target, file string
+	var namespace, target, file, dryRun string
 	c := &cobra.Command{
 		Use:   "add NAME -n ACCOUNT --target PEER -f FILE",
 		Short: "Add a ServiceCluster in one peer and guard its name in the others",
@@ -52,19 +52,27 @@ func (s *session) addServiceCluster() *cobra.Command {
 			if target == "" {
 				return badInput("use --target PEER", "no target is given")
 			}
+			about := subject{kind, types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()}}
+			add := fanout.AddOptions{Target: region.PeerName(target), IdempotencyKey: opts.key, Unreachable: mode}
+			dry, err := rehearsed(dryRun)
+			if err != nil {
+				return err
+			}
+			if dry {
+				return s.plan(ctx, about, obj, add)
+			}
 			return s.change(ctx, target, func(c *fanout.Coordinator) error {
-				op, err := c.Add(ctx, obj, fanout.AddOptions{
-					Target: region.PeerName(target), IdempotencyKey: opts.key, Unreachable: mode,
-				})
+				op, err := c.Add(ctx, obj, add)
 				if err != nil {
 					return err
 				}
-				return s.printOperation(subject{kind, types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()}}, op)
+				return s.printOperation(about, op)
 			})
 		}),
 	}
 	opts.flags(c, addModes...)
 	accountFlag(c, &namespace)
+	dryRunFlag(c, &dryRun)
 	s.targetFlag(c, &target, "`peer` in which the ServiceCluster comes into being")
 	fileFlag(c, &file)
 	return c

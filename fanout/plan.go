@@ -1,0 +1,289 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fanout
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/atoll-dev/atoll/fanout/internal/protocol"
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/wal"
+)
+
+// Plan is what an Add would do, as the peers stood when they were asked. They may
+// have changed when the Add comes.
+type Plan struct {
+	// State is Done if the object would be committed, else Aborted.
+	State State
+	// Primary is the peer of the object that would decide, or that does
+	// already.
+	Primary region.PeerName
+	// AlreadyDone says that an earlier operation had the same effect, so that
+	// Add would change nothing.
+	AlreadyDone bool
+	// Latency predicts how long Add would take, zero if it would be aborted:
+	// the measured round trips, one after another as the protocol needs them,
+	// and the log's writes as long as the Coordinator's last one took, if there
+	// was one. Hooks of the kind are not in it.
+	Latency time.Duration
+	// Peers are what the peers would hold then. Err says why one would not take
+	// its part, and Elapsed is the round trip that was measured.
+	Peers region.Results[PeerState]
+	// Leftovers are, by peer, the dead operations whose reservation of the name
+	// would be taken down first.
+	Leftovers map[region.PeerName]string
+}
+
+// Plan tells what Add would do and writes nothing. Each peer gets the very
+// create that Add would send as a dry run, with all that the peer's API server
+// checks (rights, admission, validation, quota); the name's holders, the members
+// and the namespace's owner are judged as Add judges them. Only what the protocol
+// would write after the creates is not asked for, such as the commit itself.
+//
+// The error is nil if Add would be committed, and otherwise what Add would
+// return: a *HeldError, or one that wraps ErrAborted. The Plan is there in both
+// cases, with each peer's own answer, unless the request itself is bad. A
+// reservation of a live operation is a *HeldError with stage Reserved: Add would
+// wait for it. Plan blocks, and asks a peer that does not answer a few times
+// whatever opts.Unreachable says.
+func (c *Coordinator) Plan(ctx context.Context, obj Object, opts AddOptions) (*Plan, error) {
+	kind, u, err := c.object(obj)
+	if err != nil {
+		return nil, fmt.Errorf("plan: %w", err)
+	}
+	peers, err := c.peers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.distinct(ctx); err != nil {
+		return nil, err
+	}
+	req := request{
+		action:         protocol.Add,
+		kind:           kind,
+		key:            objectKey(u),
+		obj:            u,
+		target:         opts.Target,
+		idempotencyKey: opts.IdempotencyKey,
+		fieldManager:   opts.FieldManager,
+	}
+	op, content, err := c.operation(req, peers, time.Now(), newOperationID(time.Now()))
+	if err != nil {
+		return nil, err
+	}
+	if plan, err := c.planned(ctx, req, op); plan != nil || err != nil {
+		return plan, err
+	}
+	// Nobody is watched for a lease, and everybody is older: a plan waits for
+	// no rival.
+	op.Lease = 1
+	op.Start = time.Now().AddDate(100, 0, 0).UnixMicro()
+	r := c.runner(kind, req.key, protocol.New(op), journal{Operation: op, Content: content})
+	r.rehearsal = &rehearsal{trips: map[region.PeerName]time.Duration{}, leftovers: map[region.PeerName]string{}}
+	result, err := r.run(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("plan %s: %w", operationName(op.Action, kind, req.key), err)
+	}
+	r.rehearseRest(ctx)
+	return r.plan(ctx, result)
+}
+
+// planned answers from the log for an idempotency key that was used.
+func (c *Coordinator) planned(ctx context.Context, req request, op protocol.Operation) (*Plan, error) {
+	if req.idempotencyKey == "" {
+		return nil, nil
+	}
+	request := fingerprint(req, op)
+	for n := 0; ; n++ {
+		key := req.idempotencyKey
+		if n > 0 {
+			key = fmt.Sprintf("%s#%d", req.idempotencyKey, n)
+		}
+		entry, err := c.log.Find(ctx, key)
+		switch {
+		case errors.Is(err, wal.ErrNotFound):
+			return nil, nil
+		case err != nil:
+			return nil, fmt.Errorf("write-ahead log: %w", err)
+		case entry.Ended.IsZero():
+			return nil, &InDoubtError{
+				Operation: entry.ID,
+				Settles:   "Add under the same idempotency key settles it and gives its answer",
+				Err:       errors.New("it is open"),
+			}
+		}
+		var o outcome
+		if err := json.Unmarshal(entry.Outcome, &o); err != nil {
+			return nil, fmt.Errorf("outcome of operation %s: %w", entry.ID, err)
+		}
+		if o.Request != "" && o.Request != request {
+			return nil, reused(req, entry)
+		}
+		if o.committed() {
+			return &Plan{State: Done, Primary: o.Primary, AlreadyDone: true, Peers: o.operation(entry.ID, req.kind).Peers}, nil
+		}
+	}
+}
+
+// rehearsal is what a runner that writes nothing notes.
+type rehearsal struct {
+	mu        sync.Mutex
+	trips     map[region.PeerName]time.Duration // of the creates
+	leftovers map[region.PeerName]string        // that would be deleted
+	primary   protocol.Object                   // as it was created
+}
+
+// dryRun is what a create of this runner says to the API server.
+func (r *runner) dryRun() []string {
+	if r.rehearsal == nil {
+		return nil
+	}
+	return []string{"All"}
+}
+
+// rehearse carries out a command without its effect. What a peer can check is
+// sent as a dry run; the rest is taken to succeed. It returns false for commands
+// that only read.
+func (r *runner) rehearse(ctx context.Context, attempt *region.Attempt, command protocol.Command) (protocol.Reply, error, bool) {
+	done := protocol.Reply{Class: protocol.Applied, Code: protocol.OK, Object: command.Object}
+	h := r.rehearsal
+	peer := region.PeerName(command.Peer)
+	switch command.Verb {
+	case protocol.Begin, protocol.Advance, protocol.Forget, protocol.Activate, protocol.Release, protocol.Put:
+		return done, nil, true
+	case protocol.Delete:
+		if obj, view, ok := r.recall(command.UID, command.RV); ok && obj != nil && view.Claim.Operation != r.machine.Op.ID {
+			h.mu.Lock()
+			h.leftovers[peer] = view.Claim.Operation
+			h.mu.Unlock()
+		}
+		return done, nil, true
+	case protocol.Create:
+		reply, err := r.rehearseCreate(ctx, attempt, command)
+		return reply, err, true
+	default:
+		return protocol.Reply{}, nil, false
+	}
+}
+
+func (r *runner) rehearseCreate(ctx context.Context, attempt *region.Attempt, command protocol.Command) (protocol.Reply, error) {
+	peer := region.PeerName(command.Peer)
+	conn, err := r.coordinator.directory.Conn(peer)
+	if err != nil {
+		return protocol.Reply{Class: protocol.NotApplied, Code: protocol.NoSuchPeer}, err
+	}
+	begun := time.Now()
+	reply, err := r.write(ctx, attempt, conn, command)
+	h := r.rehearsal
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if reply.Class == protocol.Applied || reply.Code == protocol.Exists {
+		h.trips[peer] = time.Since(begun)
+	}
+	if h.leftovers[peer] != "" && reply.Code == protocol.Exists {
+		// What is there would be gone. That it is in the way is the last thing a
+		// server finds out.
+		reply.Class, reply.Code, reply.Object, err = protocol.Applied, protocol.OK, command.Object, nil
+		reply.Object.UID = "planned"
+	}
+	if command.Object.Claim.Primary && reply.Class == protocol.Applied {
+		h.primary = reply.Object
+	}
+	return reply, err
+}
+
+// rehearseRest asks the peers that the machine did not come to, because another
+// had refused before: whoever plans wants to know of all at once.
+func (r *runner) rehearseRest(ctx context.Context) {
+	op := r.machine.Op
+	primary := r.rehearsal.primary
+	if primary.UID == "" {
+		primary.UID = "planned"
+	}
+	asked := maps.Clone(r.rehearsal.trips)
+	var wg sync.WaitGroup
+	for _, p := range op.Peers {
+		if _, ok := asked[region.PeerName(p)]; ok || p == op.Target || r.failure(region.PeerName(p)) != nil {
+			continue
+		}
+		o := protocol.SecondaryOf(op, p, protocol.Ref{Peer: op.Target, UID: primary.UID})
+		wg.Go(func() { r.execute(ctx, protocol.Command{Verb: protocol.Create, Peer: p, Object: o}, logWrite{}) })
+	}
+	wg.Wait()
+}
+
+// plan turns what the rehearsal came to into what the caller gets.
+func (r *runner) plan(ctx context.Context, result protocol.Result) (*Plan, error) {
+	o := r.result(result)
+	h := r.rehearsal
+	plan := &Plan{State: Aborted, Primary: o.Primary, AlreadyDone: o.AlreadyDone, Leftovers: h.leftovers}
+	if o.committed() {
+		plan.State = Done
+	}
+	err := r.refusal(ctx, result)
+	at := region.PeerName(result.Peer)
+	if result.HolderAt != "" {
+		at = region.PeerName(result.HolderAt)
+	}
+	var outcomes []region.Outcome[PeerState]
+	for peer := range o.operation("", r.kind).Peers.All() {
+		peer.Err, peer.Elapsed = r.refused(peer.Peer), h.trips[peer.Peer]
+		if peer.Err == nil && err != nil && peer.Peer == at {
+			peer.Err = err
+		}
+		outcomes = append(outcomes, peer)
+	}
+	plan.Peers = region.ResultsOf("plan", outcomes...)
+	if plan.State == Done && !plan.AlreadyDone {
+		plan.Latency = r.latency()
+	}
+	return plan, err
+}
+
+// refused is why peer would not take its part. That the name is taken there is
+// judged by the machine.
+func (r *runner) refused(peer region.PeerName) error {
+	if _, ok := r.rehearsal.trips[peer]; ok {
+		return nil
+	}
+	return r.failure(peer)
+}
+
+// refusal is the error that Add would return.
+func (r *runner) refusal(ctx context.Context, result protocol.Result) error {
+	switch result.Ending {
+	case protocol.Done, protocol.AlreadyDone, protocol.Committed:
+		return nil
+	}
+	switch result.Reason {
+	case protocol.HeldByOther, protocol.GaveWay:
+		return r.held(result)
+	}
+	return fmt.Errorf("%s would be %w: %w", operationName(r.machine.Op.Action, r.kind, r.key), ErrAborted, r.cause(ctx, result))
+}
+
+// latency is the protocol's: the primary; then at once the secondaries and, in
+// the target too, what must be read after the primary; then the commit. What
+// exists everywhere is activated after that.
+func (r *runner) latency() time.Duration {
+	var target, others time.Duration
+	for peer, trip := range r.rehearsal.trips {
+		if string(peer) == r.machine.Op.Target {
+			target = trip
+		} else {
+			others = max(others, trip)
+		}
+	}
+	sum := 2*target + max(target, others)
+	if r.kind.Mode == Everywhere {
+		sum += others
+	}
+	return sum + 2*time.Duration(r.coordinator.logged.Load())
+}
