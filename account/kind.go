@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -48,10 +49,14 @@ func Kinds() []fanout.Kind {
 
 // ValidateName says why an Account cannot have that name. Its namespace is named
 // like it, so it must be a DNS-1123 label: at most 63 lower-case letters, digits
-// and hyphens.
+// and hyphens. Namespaces that are Kubernetes' own, "default" and those whose
+// names begin with "kube-", are no Account's.
 func ValidateName(name string) error {
 	if msgs := validation.IsDNS1123Label(name); len(msgs) > 0 {
 		return fmt.Errorf("account %q cannot have a namespace of its name: %s", name, msgs[0])
+	}
+	if name == "default" || strings.HasPrefix(name, "kube-") {
+		return fmt.Errorf("account %q cannot have a namespace of its name: it is Kubernetes' own: choose another name", name)
 	}
 	return nil
 }

@@ -160,6 +160,10 @@ func (r *runner) reason(ctx context.Context, result protocol.Result) error {
 			return fmt.Errorf("%s: %w under UID %s: peer %s holds it under UID %s",
 				name, ErrNotFound, r.machine.Op.UID, r.machine.Record.Primary.Peer, found)
 		}
+		if result.Peer != "" && r.machine.Op.Action == protocol.Remove {
+			return fmt.Errorf("%s: %w: peer %s does not answer, but what it may hold is guarded nowhere: it is dead or being removed, and is swept once the peer answers",
+				name, ErrNotFound, result.Peer)
+		}
 		return fmt.Errorf("%s: %w", name, ErrNotFound)
 	}
 	ending := ErrAborted
@@ -174,7 +178,7 @@ func (r *runner) cause(ctx context.Context, result protocol.Result) error {
 	peer := region.PeerName(result.Peer)
 	switch result.Reason {
 	case protocol.Membership:
-		return fmt.Errorf("%w: %s (\"atollctl peer init\" writes the first PeerSets)", ErrMembership, result.Problem)
+		return membershipError(result.Problem)
 	case protocol.OneCluster:
 		return fmt.Errorf("%w: %s and %s", region.ErrSameCluster, peer, strings.Join(result.Peers, ", "))
 	case protocol.NoOwner:
@@ -209,6 +213,18 @@ func (r *runner) cause(ctx context.Context, result protocol.Result) error {
 		return fmt.Errorf("it was not committed in time: %w", context.Cause(ctx))
 	}
 	return errors.New("its process ended before it was committed")
+}
+
+// membershipError says what to do about what differs.
+func membershipError(problem string) error {
+	switch {
+	case strings.HasSuffix(problem, "has no PeerSet"):
+		return fmt.Errorf("%w: %s (\"atollctl peer init\" writes the first PeerSets)", ErrMembership, problem)
+	case strings.Contains(problem, "calls itself"):
+		return fmt.Errorf("%w: %s: correct the peer's credentials", ErrWrongPeer, problem)
+	default:
+		return fmt.Errorf("%w: %s: configure the peers that the PeerSets list, no more and no less", ErrMembership, problem)
+	}
 }
 
 func stageOf(o protocol.Object) string {

@@ -33,6 +33,10 @@ var (
 	// peers do not agree. The error that wraps it names the difference.
 	ErrMembership = errors.New("configured peers and PeerSet differ")
 
+	// ErrWrongPeer says that a peer's credentials lead to a cluster that calls
+	// itself by another name. It wraps ErrMembership.
+	ErrWrongPeer = fmt.Errorf("%w: credentials lead to another peer", ErrMembership)
+
 	// ErrNoOwner says that the object's namespace belongs to no Active object
 	// of the kind that it must be Within, such as an Account.
 	ErrNoOwner = errors.New("its namespace has no active owner")

@@ -54,7 +54,7 @@ func (c *Coordinator) recognize(ctx context.Context, conn *region.Conn) error {
 // calledItself refuses a cluster whose PeerSet has another name for it.
 func calledItself(set *v1alpha1.PeerSet, peer region.PeerName) error {
 	if name := set.Spec.Self.Peer; name != string(peer) {
-		return fmt.Errorf("%w: the cluster behind peer %s calls itself %s: correct the peer's credentials", ErrMembership, peer, name)
+		return fmt.Errorf("%w: the cluster behind peer %s calls itself %s: correct the peer's credentials", ErrWrongPeer, peer, name)
 	}
 	return nil
 }

@@ -27,7 +27,8 @@ const recoveries = 16
 // they stand then, oldest first; the error joins one for each that could not be
 // settled (an *InDoubtError while a peer does not answer, a *wal.CorruptError for
 // an entry that cannot be read). A removal that waits for somebody's finalizer
-// stays open, Committed. Recover blocks until all have been tried, is idempotent,
+// stays open, Committed. What came to nothing stays for Options.MaxInFlight if
+// something of it may yet appear, and is returned only once. Recover blocks until all have been tried, is idempotent,
 // and leaves alone what this Coordinator is working on.
 func (c *Coordinator) Recover(ctx context.Context) ([]*Operation, error) {
 	var (
@@ -53,6 +54,9 @@ func (c *Coordinator) recoverFirst(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, c.opts.Cleanup)
 	defer cancel()
 	due := func(e wal.Entry) bool {
+		if cameToNothing(e) && time.Since(e.Began) <= c.opts.MaxInFlight {
+			return false // it stays for what may yet appear, and is told already
+		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		return time.Now().After(c.rest[e.ID])
@@ -81,7 +85,8 @@ func (c *Coordinator) recoverOpen(ctx context.Context, due func(wal.Entry) bool,
 		case due(entry):
 			g.Go(func() error {
 				operation, err := c.settleEntry(ctx, entry)
-				if !errors.Is(err, errAtWork) && !errors.Is(err, errOver) {
+				again := cameToNothing(entry) && operation != nil && (operation.State == Aborted || operation.State == Ended)
+				if !again && !errors.Is(err, errAtWork) && !errors.Is(err, errOver) {
 					told(operation, err)
 				}
 				return nil
@@ -89,6 +94,12 @@ func (c *Coordinator) recoverOpen(ctx context.Context, due func(wal.Entry) bool,
 		}
 	}
 	_ = g.Wait()
+}
+
+// cameToNothing says that the log has the ending of an open entry: one without
+// effect, of which something may yet appear.
+func cameToNothing(e wal.Entry) bool {
+	return e.State == string(protocol.Aborted) || e.State == string(protocol.Ended)
 }
 
 // unsettled says whether err leaves an operation open, unlike one that tells how

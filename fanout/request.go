@@ -121,6 +121,9 @@ func (k Kind) checkOwner(name string) error {
 	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
 		return fmt.Errorf("%s: metadata.name %q must be the name of a namespace: %s", k.Kind, name, strings.Join(problems, "; "))
 	}
+	if name == "default" || strings.HasPrefix(name, "kube-") {
+		return fmt.Errorf("%s: metadata.name %q: the namespace of that name is Kubernetes' own in every peer, so no %s can own it: choose another name", k.Kind, name, k.Kind)
+	}
 	return nil
 }
 

@@ -3,6 +3,8 @@
 
 package protocol
 
+import "slices"
+
 // find looks for the primary that an update or a removal is about.
 func (m *Machine) find() {
 	m.enter(finding)
@@ -13,9 +15,19 @@ func (m *Machine) find() {
 
 func (m *Machine) stepFind(i int, r Reply) {
 	s := &m.Strands[i]
+	if s.Step == "confirm" && r.Code != NotFound {
+		delete(m.Sets, s.Peer)
+	}
 	switch {
-	case s.Step != "read":
+	case s.Step == "member":
+		if r.Code == OK {
+			m.Sets[s.Peer] = r.PeerSet
+		}
+		m.send(i, "confirm", Command{Verb: Read, Peer: s.Peer})
+	case s.Step != "read" && s.Step != "confirm":
 		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
+	case r.Code == NotFound && s.Step == "read" && m.onward():
+		m.send(i, "member", Command{Verb: ReadPeerSet, Peer: s.Peer})
 	case r.Code == NotFound:
 		m.finish(i)
 	case r.Code == Denied:
@@ -63,6 +75,9 @@ func (m *Machine) afterFinding() {
 	case m.Expired:
 		m.because(Late, "")
 		m.end(Aborted)
+	case len(m.Result.Peers) > 0 && m.unguarded():
+		m.because(Missing, m.Result.Peers[0])
+		m.end(Aborted)
 	case len(m.Result.Peers) > 0:
 		m.because(Unreachable, m.Result.Peers[0])
 		m.end(Aborted)
@@ -73,4 +88,23 @@ func (m *Machine) afterFinding() {
 		m.because(Missing, "")
 		m.end(Aborted)
 	}
+}
+
+// onward says that this is a removal that need not find the object in a peer
+// that does not answer, if another can say that it is not committed there.
+func (m *Machine) onward() bool {
+	return m.Phase == finding && m.Op.Action == Remove && m.Op.Mode == Once && m.Op.Patience == Onward
+}
+
+// unguarded says that what a silent peer may hold is not committed, or its
+// removal is: what is committed has a guard in every Active member, and one that
+// knows the silent peers, and was Active before it was read, has none.
+func (m *Machine) unguarded() bool {
+	for peer, set := range m.Sets {
+		if set.Self.Peer == peer && set.Self.State == "Active" &&
+			!slices.ContainsFunc(m.Result.Peers, func(silent string) bool { return !set.lists(silent) }) {
+			return m.onward()
+		}
+	}
+	return false
 }

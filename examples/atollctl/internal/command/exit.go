@@ -59,7 +59,7 @@ func (s *session) classify(ctx context.Context, err error) (code int, remedy str
 		return exitConflict, ""
 	}
 	remedy, input := s.input(err)
-	if !input || noSuchType(err) || is(err, fanout.ErrMembership) {
+	if !input || noSuchType(err) || is(err, fanout.ErrMembership) && !is(err, fanout.ErrWrongPeer) {
 		if lack, ok := s.lacking(ctx); ok { // which peer, and of what
 			return exitInput, lack
 		}
@@ -108,10 +108,12 @@ func (s *session) input(err error) (remedy string, ok bool) {
 	switch {
 	case is(err, fanout.ErrNoOwner), noSuchNamespace(err):
 		return fmt.Sprintf("add the Account first: %q", s.program+" account add -f FILE"), true
-	case is(err, fanout.ErrMembership):
-		return fmt.Sprintf("name all peers that the PeerSets list; in a new ring run %q once", s.program+" peer init"), true
 	case is(err, region.ErrSameCluster):
 		return "name each cluster once", true
+	case is(err, fanout.ErrWrongPeer):
+		return "correct the kubeconfig of that peer, or its name: each cluster is named once, as its PeerSet calls it", true
+	case is(err, fanout.ErrMembership):
+		return fmt.Sprintf("name all peers that the PeerSets list; in a new ring run %q once", s.program+" peer init"), true
 	case is(err, region.ErrUnknownPeer):
 		return "known peers: " + s.peers.names(), true
 	case is(err, syscall.ENOSPC), is(err, syscall.EDQUOT):

@@ -101,7 +101,7 @@ there is nothing to do: a warning says so, for the case that another one was mea
 					}
 				}
 				if len(ops) == 0 && s.output == formatTable {
-					fmt.Fprintln(s.errOut, "no open operations")
+					fmt.Fprintln(s.errOut, "no open operations to settle")
 				} else if err := s.print(l); err != nil {
 					return err
 				}
