@@ -22,7 +22,9 @@ import (
 type moment func(fanout.StepEvent) bool
 
 // beforeCommit is when the write that decides is about to be sent.
-func beforeCommit(e fanout.StepEvent) bool { return !e.Done && e.Verb == "put" && e.Stage == "Configured" }
+func beforeCommit(e fanout.StepEvent) bool {
+	return !e.Done && e.Verb == "put" && e.Stage == "Configured"
+}
 
 // beforeMembers is when a secondary's peer is asked for its members.
 func beforeMembers(e fanout.StepEvent) bool {
