@@ -34,12 +34,16 @@ func Run(t *testing.T, open func(t *testing.T) wal.Log) {
 		{"entries without a key are independent", beginWithoutKey},
 		{"begin checks its entry", beginInvalid},
 		{"advance replaces owner, state and data", advanceReplaces},
+		{"every advance has a version of its own", advanceVersions},
 		{"advance refuses a stale version", advanceStale},
 		{"advance refuses what ended or never was", advanceEnded},
 		{"one of many advances wins", advanceRace},
 		{"one of many begins of a key wins", beginRace},
+		{"operations do not disturb each other", independent},
 		{"end keeps the outcome", endKeeps},
 		{"end is idempotent", endTwice},
+		{"one of many ends gives the outcome", endRace},
+		{"what ended is found by its key however much follows", endedHistory},
 		{"end refuses a stale version", endStale},
 		{"end of the unknown is nothing", endUnknown},
 		{"open is in order of ID", openOrder},
@@ -167,6 +171,21 @@ func advanceReplaces(t *testing.T, l wal.Log) {
 	require.NoError(t, l.End(t.Context(), got, nil))
 }
 
+// An advance that changes nothing is a change: who wrote last holds the only version that is good.
+func advanceVersions(t *testing.T, l wal.Log) {
+	e := begin(t, l, sample(1))
+	versions := map[string]bool{e.Version: true}
+	for _, state := range []string{"begun", "begun", "going", "begun", "begun"} {
+		e.State = state
+		next, err := l.Advance(t.Context(), e)
+		require.NoError(t, err)
+		require.False(t, versions[next.Version], "version %q was there before", next.Version)
+		versions[next.Version] = true
+		e = next
+	}
+	require.Equal(t, []wal.Entry{e}, list(t, l))
+}
+
 func advanceStale(t *testing.T, l wal.Log) {
 	old := begin(t, l, sample(1))
 	now, err := l.Advance(t.Context(), old)
@@ -189,7 +208,8 @@ func advanceEnded(t *testing.T, l wal.Log) {
 	require.Empty(t, list(t, l))
 }
 
-// race runs fn in n goroutines at once and returns how many of them succeeded; all others must fail with want.
+// race runs fn in n goroutines at once and returns how many of them succeeded; all others must fail with want, and none
+// may fail if that is nil.
 func race(t *testing.T, n int, want error, fn func(n int) error) (won int) {
 	t.Helper()
 	errs := make([]error, n)
@@ -246,6 +266,67 @@ func endTwice(t *testing.T, l wal.Log) {
 	got, err := l.Find(t.Context(), e.Key)
 	require.NoError(t, err)
 	require.Equal(t, "first", string(got.Outcome))
+}
+
+func endRace(t *testing.T, l wal.Log) {
+	e := begin(t, l, sample(1))
+	const n = 8
+	require.Equal(t, n, race(t, n, nil, func(n int) error { return l.End(t.Context(), e, []byte{byte(n)}) }))
+	first, err := l.Find(t.Context(), e.Key)
+	require.NoError(t, err)
+	require.Len(t, first.Outcome, 1)
+	require.Less(t, first.Outcome[0], byte(n))
+	require.NoError(t, l.End(t.Context(), e, []byte("late")))
+	again, err := l.Find(t.Context(), e.Key)
+	require.NoError(t, err)
+	require.Equal(t, first, again)
+	require.Empty(t, list(t, l))
+}
+
+// The retention time is longer than any test: nothing that ended is forgotten by then.
+func endedHistory(t *testing.T, l wal.Log) {
+	const n = 60
+	for i := range n {
+		require.NoError(t, l.End(t.Context(), begin(t, l, sample(i)), []byte{byte(i)}))
+	}
+	require.Empty(t, list(t, l))
+	for i := range n {
+		want := sample(i)
+		found, err := l.Find(t.Context(), want.Key)
+		require.NoError(t, err)
+		want.Outcome = []byte{byte(i)}
+		same(t, want, found, "Ended")
+		again := sample(n + i)
+		again.Key = want.Key
+		stored, err := l.Begin(t.Context(), again)
+		require.ErrorIs(t, err, wal.ErrExists)
+		require.Equal(t, found, stored)
+		stored, err = l.Advance(t.Context(), found)
+		require.ErrorIs(t, err, wal.ErrStale)
+		require.Equal(t, found, stored)
+	}
+}
+
+func independent(t *testing.T, l wal.Log) {
+	const n = 16
+	require.Equal(t, n, race(t, n, nil, func(n int) error {
+		e, err := l.Begin(t.Context(), sample(n))
+		for i := 0; i < 3 && err == nil; i++ {
+			e.Data = []byte{byte(n), byte(i)}
+			e, err = l.Advance(t.Context(), e)
+		}
+		if err == nil && n%2 == 0 {
+			err = l.End(t.Context(), e, e.Data)
+		}
+		return err
+	}))
+	require.Len(t, list(t, l), n/2)
+	for i := range n {
+		e, err := l.Find(t.Context(), sample(i).Key)
+		require.NoError(t, err)
+		require.Equal(t, []byte{byte(i), 2}, e.Data)
+		require.Equal(t, i%2 == 0, !e.Ended.IsZero())
+	}
 }
 
 func endStale(t *testing.T, l wal.Log) {
