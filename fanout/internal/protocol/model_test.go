@@ -65,7 +65,7 @@ var small = []config{
 }
 
 func TestExplore(t *testing.T) {
-	for _, cfg := range small {
+	for _, cfg := range smallConfigs() {
 		t.Run(cfg.name, func(t *testing.T) { explore(t, cfg) })
 	}
 }
@@ -75,7 +75,7 @@ func TestExploreDeep(t *testing.T) {
 	if os.Getenv("ATOLL_EXPLORE") != "deep" {
 		t.Skip("ATOLL_EXPLORE is not deep: these configurations take minutes")
 	}
-	for _, cfg := range deep {
+	for _, cfg := range deepConfigs() {
 		t.Run(cfg.name, func(t *testing.T) { explore(t, cfg) })
 	}
 }

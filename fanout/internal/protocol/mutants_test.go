@@ -3,26 +3,13 @@
 
 package protocol
 
-import (
-	"strings"
-	"testing"
-
-	"github.com/stretchr/testify/require"
-)
-
-// mutants are the rules of the protocol, each with what the model finds when it
-// is broken. They show that the exploration would notice.
-var mutants = []struct {
-	rule string
-	cfg  config
-	want string
-	live bool // it breaks liveness only
-}{
-	{"the primary is created first", config{
+// mutants break the rules that operations on one name follow.
+var mutants = []broken{
+	{n: "N1", rule: "the primary is created first", cfg: config{
 		peers: 2, sweepers: 1, plans: []plan{add("x", "a", 1, "p"), add("y", "b", 2, "q")},
 		mutant: mutant{handled: allAtOnce, named: true},
-	}, "I2", false},
-	{"a pending primary is fenced before its secondaries go", config{
+	}, want: "I2"},
+	{n: "N3", rule: "a pending primary is fenced before its secondaries go", cfg: config{
 		peers: 2, sweepers: 1, plans: []plan{add("x", "a", 1, "p")},
 		mutant: mutant{reply: func(_ *world, p *proc, c Command, r Reply) Reply {
 			if s := p.strand(c); s.Job == jobJudge && s.Step == "primary" && r.Object.Pending() {
@@ -30,8 +17,8 @@ var mutants = []struct {
 			}
 			return r
 		}},
-	}, "I2", false},
-	{"the commit has preconditions", config{
+	}, want: "I2"},
+	{n: "N5", rule: "the commit has preconditions", cfg: config{
 		peers: 2, sweepers: 1, plans: []plan{add("x", "a", 1, "p"), add("y", "b", 2, "q")},
 		mutant: mutant{blind: true, command: func(_ *world, p *proc, c Command) Command {
 			if c.Verb == Put && p.strand(c).Job == jobCommit {
@@ -39,8 +26,8 @@ var mutants = []struct {
 			}
 			return c
 		}},
-	}, "the claim is immutable", false},
-	{"the primary's UID tells incarnations apart", config{
+	}, want: "the claim is immutable"},
+	{n: "N7", rule: "the primary's UID tells incarnations apart", cfg: config{
 		peers: 2, sweepers: 1, plans: []plan{add("x", "a", 1, "p"), add("y", "a", 2, "q")},
 		mutant: mutant{reply: func(_ *world, p *proc, c Command, r Reply) Reply {
 			if s := p.strand(c); s.Job == jobAcquire && s.Step == "read" && r.Object.Claim.Of.Peer == p.op.Target {
@@ -48,8 +35,8 @@ var mutants = []struct {
 			}
 			return r
 		}},
-	}, "I2", false},
-	{"what was read as absent may have been created", config{
+	}, want: "I2"},
+	{n: "N9", rule: "what was read as absent may have been created", cfg: config{
 		peers: 2, sweepers: 1, timeouts: 1, plans: []plan{add("x", "a", 1, "p")},
 		mutant: mutant{handled: func(p *proc, cmds []Command) []Command {
 			p.m.Adrift = false
@@ -59,8 +46,8 @@ var mutants = []struct {
 			}
 			return cmds
 		}},
-	}, "I8", false},
-	{"AlreadyExists may be one's own", config{
+	}, want: "I8"},
+	{n: "N10", rule: "AlreadyExists may be one's own", cfg: config{
 		peers: 2, lease: live, timeouts: 1, exactlyOne: true, plans: []plan{retrying(add("x", "a", 1, "p"))},
 		mutant: mutant{reply: func(_ *world, p *proc, c Command, r Reply) Reply {
 			if s := p.strand(c); s.Job == jobAcquire && s.Step == "read" && r.Object.Claim.Operation == p.op.ID {
@@ -68,8 +55,8 @@ var mutants = []struct {
 			}
 			return r
 		}},
-	}, "L1", true},
-	{"a commit of unknown result is in doubt", config{
+	}, want: "L1", live: true},
+	{n: "N11", rule: "a commit of unknown result is in doubt", cfg: config{
 		peers: 2, timeouts: 1, plans: []plan{add("x", "a", 1, "p")},
 		mutant: mutant{handled: func(p *proc, cmds []Command) []Command {
 			if p.m.Phase == committing && p.m.Unsure {
@@ -79,8 +66,8 @@ var mutants = []struct {
 			}
 			return cmds
 		}},
-	}, "I4", false},
-	{"a delete has preconditions", config{
+	}, want: "I4"},
+	{n: "N12", rule: "a delete has preconditions", cfg: config{
 		peers: 2, sweepers: 1, plans: []plan{add("x", "a", 1, "p"), add("y", "a", 2, "q")},
 		mutant: mutant{blind: true, command: func(_ *world, p *proc, c Command) Command {
 			if c.Verb == Delete && p.m.Phase == cleaning {
@@ -88,8 +75,8 @@ var mutants = []struct {
 			}
 			return c
 		}},
-	}, "I2", false},
-	{"the older of two goes first", config{
+	}, want: "I2"},
+	{n: "N13", rule: "the older of two goes first", cfg: config{
 		peers: 2, lease: live, exactlyOne: true,
 		plans: []plan{retrying(add("x", "a", 1, "p")), retrying(add("y", "b", 2, "q"))},
 		mutant: mutant{reply: func(_ *world, p *proc, _ Command, r Reply) Reply {
@@ -98,8 +85,8 @@ var mutants = []struct {
 			}
 			return r
 		}},
-	}, "L1", true},
-	{"the log comes first", config{
+	}, want: "L1", live: true},
+	{n: "N18", rule: "the log comes first", cfg: config{
 		peers: 2, plans: []plan{add("x", "a", 1, "p")},
 		mutant: mutant{command: func(_ *world, _ *proc, c Command) Command {
 			if c.Verb == Begin {
@@ -107,8 +94,8 @@ var mutants = []struct {
 			}
 			return c
 		}},
-	}, "I8", false},
-	{"the primary of a removal goes last", config{
+	}, want: "I8"},
+	{n: "N20", rule: "the primary of a removal goes last", cfg: config{
 		mode: Everywhere, peers: 2, committed: "p", plans: []plan{removal("r")},
 		mutant: mutant{handled: func(p *proc, cmds []Command) []Command {
 			if p.m.Phase == clearing {
@@ -117,11 +104,11 @@ var mutants = []struct {
 			}
 			return cmds
 		}},
-	}, "I7", false},
-	{"a sweep reads the secondary first", config{
+	}, want: "I7"},
+	{n: "N23", rule: "a sweep reads the secondary first", cfg: config{
 		peers: 2, sweepers: 1, plans: []plan{add("x", "a", 1, "p")}, mutant: mutant{stale: true},
-	}, "I2", false},
-	{"an activation reads the replica first", config{
+	}, want: "I2"},
+	{n: "N24", rule: "an activation reads the replica first", cfg: config{
 		mode: Everywhere, peers: 2, sweepers: 1, duplicates: 1, plans: []plan{add("x", "a", 1, "p"), removal("r")},
 		mutant: mutant{reply: func(_ *world, p *proc, c Command, r Reply) Reply {
 			if s := p.strand(c); p.sweep && s.Job == jobBring && s.Step == "primary" {
@@ -129,8 +116,8 @@ var mutants = []struct {
 			}
 			return r
 		}},
-	}, "I7", false},
-	{"a secondary is born Reserved", config{
+	}, want: "I7"},
+	{n: "N25", rule: "a secondary is born Reserved", cfg: config{
 		mode: Everywhere, peers: 2, committed: "p", sweepers: 1, deletes: 1, plans: []plan{removal("r")},
 		mutant: mutant{blind: true, command: func(_ *world, p *proc, c Command) Command {
 			if c.Verb == Create && p.m.Phase == bringing {
@@ -138,16 +125,16 @@ var mutants = []struct {
 			}
 			return c
 		}},
-	}, "I7", false},
-	{"ended is not aborted", config{
+	}, want: "I7"},
+	{n: "N26", rule: "ended is not aborted", cfg: config{
 		peers: 2, timeouts: 1, plans: []plan{add("x", "a", 1, "p"), removal("r")},
 		mutant: mutant{over: func(_ *world, p *proc) {
 			if p.m.Result.Ending == Ended {
 				p.m.Result.Ending = Aborted
 			}
 		}},
-	}, "I4", false},
-	{"a primary remembers its revisions", config{
+	}, want: "I4"},
+	{n: "N27", rule: "a primary remembers its revisions", cfg: config{
 		mode: Everywhere, peers: 2, committed: "p", timeouts: 1, plans: []plan{update("x", "q"), update("y", "s")},
 		mutant: mutant{
 			reply: func(_ *world, p *proc, c Command, r Reply) Reply {
@@ -162,8 +149,8 @@ var mutants = []struct {
 				}
 			},
 		},
-	}, "I4", false},
-	{"no commit on a terminating primary", config{
+	}, want: "I4"},
+	{n: "N28", rule: "no commit on a terminating primary", cfg: config{
 		peers: 2, sweepers: 1, foreign: 1, plans: []plan{add("x", "a", 1, "p")},
 		mutant: mutant{reply: func(_ *world, p *proc, c Command, r Reply) Reply {
 			if p.strand(c).Job == jobCommit {
@@ -171,8 +158,8 @@ var mutants = []struct {
 			}
 			return r
 		}},
-	}, "K7", false},
-	{"a fence has the resource version", config{
+	}, want: "K7"},
+	{n: "N29", rule: "a fence has the resource version", cfg: config{
 		peers: 2, sweepers: 1, plans: []plan{add("x", "a", 1, "p")},
 		mutant: mutant{blind: true, command: func(_ *world, p *proc, c Command) Command {
 			if c.Verb == Delete && p.strand(c).Step == "fence" {
@@ -180,8 +167,8 @@ var mutants = []struct {
 			}
 			return c
 		}},
-	}, "I3", false},
-	{"a removal skips no replica", config{
+	}, want: "I3"},
+	{n: "N30", rule: "a removal skips no replica", cfg: config{
 		mode: Everywhere, peers: 2, committed: "p", timeouts: 1, plans: []plan{removal("r")},
 		mutant: mutant{reply: func(_ *world, p *proc, c Command, r Reply) Reply {
 			if p.strand(c).Job == jobClear && c.Verb == Read && r.Code == Unavailable {
@@ -189,8 +176,8 @@ var mutants = []struct {
 			}
 			return r
 		}},
-	}, "I7", false},
-	{"an activation has the resource version", config{
+	}, want: "I7"},
+	{n: "N46", rule: "an activation has the resource version", cfg: config{
 		mode: Everywhere, peers: 2, committed: "p", sweepers: 1, plans: []plan{update("x", "q"), update("y", "s")},
 		mutant: mutant{blind: true, command: func(_ *world, p *proc, c Command) Command {
 			if c.Verb == Put && p.strand(c).Job == jobBring {
@@ -198,8 +185,8 @@ var mutants = []struct {
 			}
 			return c
 		}},
-	}, "I7: the revision falls", false},
-	{"a heartbeat has the resource version", config{
+	}, want: "I7: the revision falls"},
+	{n: "N47", rule: "a heartbeat has the resource version", cfg: config{
 		peers: 2, lease: 2, beats: 1, timeouts: 1, plans: []plan{add("x", "a", 1, "p")},
 		mutant: mutant{blind: true, command: func(_ *world, p *proc, c Command) Command {
 			if c.Verb == Put && p.strand(c).Job == jobBeat {
@@ -207,8 +194,8 @@ var mutants = []struct {
 			}
 			return c
 		}},
-	}, "stage Reserved after Configured", false},
-	{"guards go after the removal is committed", config{
+	}, want: "stage Reserved after Configured"},
+	{n: "N48", rule: "guards go after the removal is committed", cfg: config{
 		peers: 2, committed: "p", plans: []plan{removal("r")},
 		mutant: mutant{handled: func(p *proc, cmds []Command) []Command {
 			if p.m.Phase == committing && p.m.Op.Action == Remove {
@@ -217,19 +204,19 @@ var mutants = []struct {
 			}
 			return cmds
 		}},
-	}, "I2", false},
-	{"an update reads the members after its commit", config{
+	}, want: "I2"},
+	{n: "N33", rule: "an update reads the members after its commit", cfg: config{
 		mode: Everywhere, peers: 3, join: true, committed: "p", sweepers: 1, plans: []plan{update("x", "q")},
 		mutant: mutant{reply: earlyMembers(finding, jobLook)},
-	}, "STALE", false},
-	{"a removal reads the members after its commit", config{
+	}, want: "STALE"},
+	{n: "N34", rule: "a removal reads the members after its commit", cfg: config{
 		mode: Everywhere, peers: 3, join: true, committed: "p", sweepers: 1, plans: []plan{removal("r")},
 		mutant: mutant{reply: earlyMembers(finding, jobLook)},
-	}, "I7", false},
-	{"an add reads the members after its primary was created", config{
+	}, want: "I7"},
+	{n: "N15", rule: "an add reads the members after its primary was created", cfg: config{
 		peers: 3, join: true, plans: []plan{known(2, add("x", "b", 1, "p"))},
 		mutant: mutant{reply: earlyMembers(beginning, jobPeerSet)},
-	}, "I2", false},
+	}, want: "I2"},
 }
 
 // earlyMembers gives a job the membership as it was in an earlier phase.
@@ -260,21 +247,4 @@ func allAtOnce(p *proc, cmds []Command) []Command {
 		m.spawn(jobPeerSet, peer)
 	}
 	return m.take()
-}
-
-func TestMutants(t *testing.T) {
-	for _, mutant := range mutants {
-		t.Run(mutant.rule, func(t *testing.T) {
-			mutant.cfg.name = mutant.rule
-			e := exploration{cfg: mutant.cfg, limit: 300_000}
-			if mutant.live {
-				e.every = 1
-			}
-			trace := e.explore()
-			require.NotEmpty(t, trace, "the exploration of %d states did not notice", e.states)
-			first, _, _ := strings.Cut(trace, "\n")
-			require.Contains(t, first, mutant.want, trace)
-			t.Log(first)
-		})
-	}
 }
