@@ -8,9 +8,10 @@ SHELL := /usr/bin/env bash
 GOTEST ?= go test
 FUZZTIME ?= 20s
 BENCH ?= .
+RUNS ?= 1000000
 TOOL := go tool -modfile=tools/go.mod
 
-.PHONY: help build test e2e bench buildcost fuzz lint generate drift compat demo
+.PHONY: help build test e2e explore mutants simulate bench buildcost fuzz lint generate drift compat demo
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,6 +25,17 @@ test: ## all tests: race detector, nested modules, real API servers
 
 e2e: ## only the suites on real API servers (the first run builds them, minutes)
 	cd internal/e2e && $(GOTEST) -timeout 45m -p 1 ./...
+
+PROTOCOL := ATOLL_DOCS="$(CURDIR)/docs" $(GOTEST) -count=1 -timeout 120m -v ./fanout/internal/protocol
+
+explore: ## all interleavings of the protocol's large models, figures to docs/exploration.md (minutes, 4 GB)
+	ATOLL_EXPLORE=deep $(PROTOCOL) -run '^TestExploreDeep$$'
+
+mutants: ## break each rule of the protocol and see what notices, to docs/mutants.md
+	$(PROTOCOL) -run '^TestMutants$$'
+
+simulate: ## RUNS (1000000) random schedules of the protocol, figures to docs/exploration.md (minutes)
+	ATOLL_RUNS=$(RUNS) $(PROTOCOL) -run '^TestSimulate$$'
 
 bench: ## run the benchmarks and write docs/benchmarks.md
 	go run ./internal/benchdoc -bench '$(BENCH)' -o docs/benchmarks.md ./...

@@ -147,7 +147,7 @@ func (w *world) do(a action) {
 		if w.procs[m.proc].m != nil {
 			w.own(m.proc)
 		}
-		m.reply, m.applied = w.carry(*m), true
+		m.reply, m.applied = new(w.carry(*m)), true
 	case actTimeout:
 		w.timeouts--
 		m := w.net[i]

@@ -7,6 +7,12 @@ package protocol
 var deep = []config{
 	{name: "two adds, timeout, crash", peers: 2, timeouts: 1, crashes: 1,
 		plans: []plan{add("x", "a", 1, "p"), add("y", "b", 2, "q")}},
+	{name: "two adds, timeout, crash, sweep", peers: 2, sweepers: 1, timeouts: 1, crashes: 1,
+		plans: []plan{add("x", "a", 1, "p"), add("y", "b", 2, "q")}},
+	{name: "two adds, two timeouts, crash", peers: 2, timeouts: 2, crashes: 1,
+		plans: []plan{add("x", "a", 1, "p"), add("y", "b", 2, "q")}},
+	{name: "3 peers, two adds, timeout, crash", peers: 3, timeouts: 1, crashes: 1,
+		plans: []plan{add("x", "a", 1, "p"), add("y", "b", 2, "q")}},
 	{name: "two adds, one target, sweep, timeout", peers: 2, sweepers: 1, timeouts: 1,
 		plans: []plan{add("x", "a", 1, "p"), add("y", "a", 2, "q")}},
 	{name: "two adds, two timeouts, an expiry", peers: 2, timeouts: 2, expiries: 1,

@@ -20,45 +20,40 @@ type node struct {
 type exploration struct {
 	cfg   config
 	nodes []node
-	seen  map[uint64]struct{}
+	seen  map[uint64]int32
 	rests map[uint64]string // what settling came to, by what was settled
 	k     keyer
 	limit int
 	every int // of how many states one is let run on to its end; 0: none
+	graph *graph
 
 	states, transitions, quiet int
 	cut                        bool
 }
 
+// entry is a state that is to be looked at.
+type entry struct {
+	w  *world
+	at int32
+}
+
 // explore returns the trace of a shortest counterexample, or "".
 func (e *exploration) explore() string {
-	e.seen = map[uint64]struct{}{}
+	e.seen = map[uint64]int32{}
 	e.rests = map[uint64]string{}
 	if e.limit == 0 {
-		e.limit = 1_000_000
+		e.limit = 4_000_000
 	}
 	first := newWorld(&e.cfg)
 	e.nodes = append(e.nodes, node{parent: -1})
-	e.seen[first.key(&e.k)] = struct{}{}
-	type entry struct {
-		w  *world
-		at int32
-	}
+	e.seen[first.key(&e.k)] = 0
 	frontier := []entry{{first, 0}}
 	for len(frontier) > 0 {
 		var next []entry
 		for n, f := range frontier {
 			frontier[n].w = nil
-			e.states++
-			if f.w.rest() {
-				if s := e.settle(f.w); s != "" {
-					return e.trace(f.at, s)
-				}
-			}
-			if e.every > 0 && f.at%int32(e.every) == 0 {
-				if s := f.w.complete(); s != "" {
-					return e.trace(f.at, s)
-				}
+			if s := e.look(f); s != "" {
+				return e.trace(f.at, s)
 			}
 			for _, a := range f.w.enabled() {
 				e.transitions++
@@ -69,19 +64,38 @@ func (e *exploration) explore() string {
 					return e.trace(int32(len(e.nodes)-1), s)
 				}
 				h := w.key(&e.k)
-				if _, ok := e.seen[h]; ok {
-					continue
-				}
-				if len(e.nodes) >= e.limit {
+				to, ok := e.seen[h]
+				switch {
+				case ok:
+				case len(e.nodes) >= e.limit:
 					e.cut = true
 					continue
+				default:
+					to = int32(len(e.nodes))
+					e.seen[h] = to
+					e.nodes = append(e.nodes, node{f.at, a})
+					next = append(next, entry{w, to})
 				}
-				e.seen[h] = struct{}{}
-				e.nodes = append(e.nodes, node{f.at, a})
-				next = append(next, entry{w, int32(len(e.nodes) - 1)})
+				e.graph.edge(to)
 			}
 		}
 		frontier = next
+	}
+	return ""
+}
+
+// look tests a state and, if nothing goes on in it, what it comes to.
+func (e *exploration) look(f entry) string {
+	e.states++
+	resting := f.w.rest()
+	if resting {
+		if s := e.settle(f.w); s != "" {
+			return s
+		}
+	}
+	e.graph.node(f.at, resting && f.w.calm())
+	if e.every > 0 && f.at%int32(e.every) == 0 {
+		return f.w.complete()
 	}
 	return ""
 }
@@ -182,13 +196,13 @@ func (e *exploration) trace(n int32, what string) string {
 	fmt.Fprintf(&out, "%s, after %d steps of %q:\n", what, len(acts), e.cfg.name)
 	w := newWorld(&e.cfg)
 	w.key(&e.k)
-	fmt.Fprintf(&out, "   0%s\n", w.store)
+	fmt.Fprintf(&out, "   0 %-*s %s\n", traceWidth, "", w.store)
 	for i := len(acts) - 1; i >= 0; i-- {
 		said := w.describe(acts[i])
 		w = w.clone()
 		w.do(acts[i])
 		w.key(&e.k)
-		fmt.Fprintf(&out, "%4d %s\n        %s", len(acts)-i, said, w.store)
+		fmt.Fprintf(&out, "%4d %-*s %s", len(acts)-i, traceWidth, said, w.store)
 		for _, p := range w.procs {
 			if p.result.Ending != "" && p.m == nil {
 				fmt.Fprintf(&out, "  [%s %s %s]", p.op.ID, p.result.Ending, p.result.Reason)

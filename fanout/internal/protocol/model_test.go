@@ -3,14 +3,6 @@
 
 package protocol
 
-import (
-	"os"
-	"testing"
-	"time"
-
-	"github.com/stretchr/testify/require"
-)
-
 func add(id string, target string, start int64, payload string) plan {
 	return plan{op: Operation{ID: id, Action: Add, Target: target, Start: start, Payload: payload}}
 }
@@ -62,31 +54,4 @@ var small = []config{
 	{name: "join, an add", peers: 3, join: true, sweepers: 1, plans: []plan{known(2, add("x", "b", 1, "p"))}},
 	{name: "join, removal", mode: Everywhere, peers: 3, join: true, committed: "p", plans: []plan{removal("r")}},
 	{name: "two adds, 3 peers", peers: 3, plans: []plan{add("x", "a", 1, "p"), add("y", "b", 2, "q")}},
-}
-
-func TestExplore(t *testing.T) {
-	for _, cfg := range smallConfigs() {
-		t.Run(cfg.name, func(t *testing.T) { explore(t, cfg) })
-	}
-}
-
-// TestExploreDeep takes minutes and gigabytes; ATOLL_EXPLORE=deep runs it.
-func TestExploreDeep(t *testing.T) {
-	if os.Getenv("ATOLL_EXPLORE") != "deep" {
-		t.Skip("ATOLL_EXPLORE is not deep: these configurations take minutes")
-	}
-	for _, cfg := range deepConfigs() {
-		t.Run(cfg.name, func(t *testing.T) { explore(t, cfg) })
-	}
-}
-
-func explore(t *testing.T, cfg config) {
-	t.Helper()
-	e := exploration{cfg: cfg, every: 32}
-	begun := time.Now()
-	if trace := e.explore(); trace != "" {
-		t.Fatal(trace)
-	}
-	t.Logf("%-45s %8d states %9d transitions %6d at rest %v", cfg.name, e.states, e.transitions, e.quiet, time.Since(begun).Round(time.Millisecond))
-	require.False(t, e.cut, "the exploration was cut off at %d states", e.limit)
 }

@@ -15,15 +15,17 @@ type message struct {
 	orphan  bool // nobody waits for the answer
 	double  bool // the network made it
 	applied bool // the answer is on its way
-	reply   Reply
+	reply   *Reply
 }
 
 // deliver carries message k out and answers it.
 func (w *world) deliver(k int) {
 	m := w.net[k]
 	w.net = slices.Delete(w.net, k, k+1)
-	r := m.reply
-	if !m.applied {
+	var r Reply
+	if m.applied {
+		r = *m.reply
+	} else {
 		r = w.carry(m)
 	}
 	if m.orphan {

@@ -8,7 +8,11 @@ import (
 	"strconv"
 )
 
-// String describes what a is in w.
+// traceWidth is the width of what happens in a trace; beside it stands what the
+// peers have then.
+const traceWidth = 64
+
+// describe says what a is in w.
 func (w *world) describe(a action) string {
 	i := int(a.a)
 	name := func(i int) string {
@@ -105,6 +109,9 @@ func (s store) String() string {
 			out += fmt.Sprintf("%s primary of %s", o.Stage, o.Claim.Operation)
 		default:
 			out += fmt.Sprintf("%s of %s/%s", o.Stage, o.Claim.Of.Peer, o.Claim.Of.UID)
+		}
+		if o.Revision.Number > 1 {
+			out += fmt.Sprintf(" rev %d", o.Revision.Number)
 		}
 		if o.Terminating {
 			out += " terminating"

@@ -1,0 +1,115 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// graph is what an exploration has seen, backwards: whence a state is reached.
+// It tells the states from which the model cannot come to rest any more, which
+// no state by itself shows.
+type graph struct {
+	begin []int32 // of each state, in the order of their numbers: its first edge
+	edges []int32
+	calm  []int32 // the states in which all is done
+}
+
+// node begins the edges of the state with number n.
+func (g *graph) node(n int32, calm bool) {
+	if g == nil {
+		return
+	}
+	if int(n) != len(g.begin) {
+		panic("states are looked at in the order in which they are found")
+	}
+	g.begin = append(g.begin, int32(len(g.edges)))
+	if calm {
+		g.calm = append(g.calm, n)
+	}
+}
+
+func (g *graph) edge(to int32) {
+	if g != nil {
+		g.edges = append(g.edges, to)
+	}
+}
+
+// stuck returns how many states have no way to a calm one, and the first of
+// them.
+func (g *graph) stuck() (int, int32) {
+	states := len(g.begin)
+	whence := make([]int32, states+1) // of each state: its first edge in from
+	for _, to := range g.edges {
+		whence[to]++
+	}
+	sum := int32(0)
+	for i, n := range whence {
+		whence[i] = sum
+		sum += n
+	}
+	from := make([]int32, len(g.edges))
+	filled := make([]int32, states)
+	for i := range states {
+		end := len(g.edges)
+		if i+1 < states {
+			end = int(g.begin[i+1])
+		}
+		for _, to := range g.edges[g.begin[i]:end] {
+			from[whence[to]+filled[to]] = int32(i)
+			filled[to]++
+		}
+	}
+	reach := make([]bool, states)
+	queue := g.calm
+	for _, n := range queue {
+		reach[n] = true
+	}
+	for len(queue) > 0 {
+		n := queue[len(queue)-1]
+		queue = queue[:len(queue)-1]
+		for _, f := range from[whence[n]:whence[n+1]] {
+			if !reach[f] {
+				reach[f] = true
+				queue = append(queue, f)
+			}
+		}
+	}
+	n, first := 0, int32(-1)
+	for i, ok := range reach {
+		if !ok {
+			if n++; first < 0 {
+				first = int32(i)
+			}
+		}
+	}
+	return n, first
+}
+
+// calm says of a resting state that there is neither a message nor a
+// reservation nor a replica that lags behind. Where the configuration has no
+// sweeper, one that comes by is allowed for.
+func (w *world) calm() bool {
+	return len(w.net) == 0 && (w.cfg.sweepers == 0 || w.settled() == "")
+}
+
+// TestStuck lets an operation wait for nothing, which no state shows by itself.
+func TestStuck(t *testing.T) {
+	e := exploration{graph: &graph{}, cfg: config{
+		peers: 2, plans: []plan{add("x", "a", 1, "p"), add("y", "b", 2, "q")},
+		mutant: mutant{handled: func(p *proc, cmds []Command) []Command {
+			if p.m.Phase == cleaning {
+				return nil
+			}
+			return cmds
+		}},
+	}}
+	require.Empty(t, e.explore())
+	n, first := e.graph.stuck()
+	require.NotZero(t, n)
+	require.Less(t, n, e.states)
+	require.NotEmpty(t, e.trace(first, "no way to rest"))
+}
