@@ -166,9 +166,14 @@ func (r *runner) writeLog(ctx context.Context, verb protocol.Verb, write logWrit
 }
 
 func (r *runner) resource(conn *region.Conn) dynamic.ResourceInterface {
-	client := conn.Dynamic().Resource(r.kind.Resource)
-	if r.kind.Namespaced {
-		return client.Namespace(r.key.Namespace)
+	return r.kind.in(conn, r.key.Namespace)
+}
+
+// in is the kind's client in a peer.
+func (k Kind) in(conn *region.Conn, namespace string) dynamic.ResourceInterface {
+	client := conn.Dynamic().Resource(k.Resource)
+	if k.Namespaced {
+		return client.Namespace(namespace)
 	}
 	return client
 }

@@ -11,6 +11,10 @@ import (
 type State string
 
 const (
+	// Reserving: it holds the name in some peers and is not committed. Only
+	// what is found in the peers is in this state, no Operation that was
+	// returned.
+	Reserving State = "Reserving"
 	// Committed: it is in effect and cannot be undone, but not every peer has
 	// confirmed yet. It goes on by itself.
 	Committed State = "Committed"

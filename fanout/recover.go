@@ -153,6 +153,10 @@ func (c *Coordinator) settleEntry(ctx context.Context, entry wal.Entry) (*Operat
 		// Who the members are is read again; who is configured may have changed.
 		op.Peers = peers
 	}
+	if entry.State == string(protocol.Aborted) {
+		// That is proved: only what may yet appear is left to be seen to.
+		j.Record.Committing = false
+	}
 	r := c.runner(kind, j.key(), protocol.Recover(op, j.Record), j)
 	r.entry = entry
 	result, err := r.run(ctx)

@@ -41,9 +41,18 @@ type survey struct {
 
 // look surveys the kind in all peers of the directory.
 func (c *Coordinator) look(ctx context.Context, kind Kind, peers []string) survey {
+	return c.lookTwice(kind, peers, func(peer region.PeerName) ([]unstructured.Unstructured, protocol.PeerSet, error) {
+		return c.listPeer(ctx, kind, peer)
+	})
+}
+
+// fetch reads objects of one peer, and before them its PeerSet.
+type fetch func(region.PeerName) ([]unstructured.Unstructured, protocol.PeerSet, error)
+
+func (c *Coordinator) lookTwice(kind Kind, peers []string, read fetch) survey {
 	s := survey{kind: kind, unread: map[string]error{}, sets: map[string]protocol.PeerSet{}}
-	s.early = c.listAll(ctx, kind, peers, &s)
-	s.late = c.listAll(ctx, kind, peers, &s)
+	s.early = s.gather(peers, read)
+	s.late = s.gather(peers, read)
 	for _, p := range peers {
 		if s.unread[p] == nil {
 			s.peers = append(s.peers, p)
@@ -52,7 +61,8 @@ func (c *Coordinator) look(ctx context.Context, kind Kind, peers []string) surve
 	return s
 }
 
-func (c *Coordinator) listAll(ctx context.Context, kind Kind, peers []string, s *survey) map[types.NamespacedName]map[string]met {
+// gather has one look at every peer.
+func (s *survey) gather(peers []string, read fetch) map[types.NamespacedName]map[string]met {
 	var (
 		mu    sync.Mutex
 		wg    sync.WaitGroup
@@ -60,7 +70,7 @@ func (c *Coordinator) listAll(ctx context.Context, kind Kind, peers []string, s 
 	)
 	for _, peer := range peers {
 		wg.Go(func() {
-			list, set, err := c.listPeer(ctx, kind, region.PeerName(peer))
+			list, set, err := read(region.PeerName(peer))
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
@@ -73,7 +83,7 @@ func (c *Coordinator) listAll(ctx context.Context, kind Kind, peers []string, s 
 				if found[key] == nil {
 					found[key] = map[string]met{}
 				}
-				view, _, err := kind.view(&list[i])
+				view, _, err := s.kind.view(&list[i])
 				found[key][peer] = met{obj: &list[i], view: view, bad: err}
 			}
 		})

@@ -52,6 +52,18 @@ func (s *session) classify(ctx context.Context, err error) (code int, remedy str
 	if _, ok := find[*fanout.InDoubtError](err); ok {
 		return exitDoubt, fmt.Sprintf("do not start it anew: run %q with the same --wal once the peers answer", s.program+" wal recover")
 	}
+	if foreign, ok := find[*fanout.ForeignError](err); ok {
+		return exitConflict, fmt.Sprintf("if that coordinator is gone: %q", fmt.Sprintf("%s operation abort %s --others", s.program, foreign.Operation))
+	}
+	if is(err, fanout.ErrCommitted) {
+		return exitConflict, "remove the object if it is not wanted"
+	}
+	if is(err, fanout.ErrUnknownOperation) {
+		if is(err, region.ErrUnavailable) {
+			return exitDoubt, "ask again once the peers answer"
+		}
+		return exitFailed, fmt.Sprintf("see what is open: %q", s.program+" operation list --peers")
+	}
 	if is(err, fanout.ErrEnded) || is(err, fanout.ErrNotFound) {
 		return exitFailed, ""
 	}

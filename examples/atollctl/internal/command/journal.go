@@ -98,7 +98,7 @@ func (s *session) observe(ctx context.Context, f func(*fanout.Coordinator) error
 }
 
 func (s *session) with(log wal.Log, f func(*fanout.Coordinator) error) error {
-	opts := fanout.Options{Kinds: account.Kinds(), Cleanup: s.cleanup}
+	opts := fanout.Options{Kinds: account.Kinds(), Cleanup: s.cleanup, LeaseTimeout: s.lease}
 	if s.verbose {
 		opts.Observer = &fanout.Observer{Step: s.step}
 	}

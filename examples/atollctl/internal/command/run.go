@@ -58,6 +58,7 @@ type session struct {
 	getenv      func(string) string
 	now         func() time.Time
 	cleanup     time.Duration // of the Coordinator; zero: its own
+	lease       time.Duration // the same
 
 	kubeconfigs []string
 	config      string
@@ -111,7 +112,7 @@ finished by the next such run, or by "wal recover", with the same --wal.
 
 	root.AddCommand(
 		s.installCRDs(), s.rbac(), s.peersCommand(), s.peerCommand(), s.route(),
-		s.serviceCluster(), s.account(), s.walCommand(), s.audit(), s.version(),
+		s.serviceCluster(), s.account(), s.operationCommand(), s.walCommand(), s.audit(), s.version(),
 	)
 	for _, c := range root.Commands() {
 		refuseStray(c)

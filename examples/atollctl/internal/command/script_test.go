@@ -150,7 +150,7 @@ func runScript(ts *testscript.TestScript, want int, in string, args []string) {
 	var out, errOut bytes.Buffer
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	s := &session{in: strings.NewReader(in), out: &out, errOut: &errOut, getenv: ts.Getenv, now: time.Now, cleanup: time.Second}
+	s := &session{in: strings.NewReader(in), out: &out, errOut: &errOut, getenv: ts.Getenv, now: time.Now, cleanup: time.Second, lease: 2 * time.Second}
 	code := s.execute(ctx, append(line, args...))
 	for name, s := range ringOf(ts).servers {
 		for _, secret := range s.secrets {

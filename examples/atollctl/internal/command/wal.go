@@ -16,7 +16,7 @@ import (
 
 func (s *session) walCommand() *cobra.Command {
 	c := &cobra.Command{Use: "wal", Short: "Look at the log of operations and finish what it holds"}
-	c.AddCommand(s.walList(), s.walRecover(), s.walVerify())
+	c.AddCommand(s.walList(), s.walRecover(), s.walRescue(), s.walVerify())
 	return c
 }
 

@@ -1,0 +1,119 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fanout
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/fanout/internal/protocol"
+)
+
+// explain judges one name, for the operation of that ID or, if it is empty, for
+// whoever has the name. It is pure.
+func (s survey) explain(key types.NamespacedName, peers []string, operation string) *Explanation {
+	e := &Explanation{Operation: operation, Kind: s.kind.GroupKind(), Key: key}
+	for _, peer := range peers {
+		e.Peers = append(e.Peers, s.explainPeer(key, peer))
+	}
+	for _, peer := range slices.Sorted(maps.Keys(s.late[key])) {
+		m := s.late[key][peer]
+		if m.bad != nil || !m.view.Claimed || !m.view.Primary(protocol.Mode(s.kind.Mode)) {
+			continue
+		}
+		if operation == "" || m.names(operation) {
+			s.explainBy(e, key, peer, m)
+			return e
+		}
+	}
+	s.explainWithout(e, key)
+	return e
+}
+
+// explainBy says how an operation stands by primary m, which names it.
+func (s survey) explainBy(e *Explanation, key types.NamespacedName, peer string, m met) {
+	v := m.view
+	e.Action, e.Coordinator, e.Since = string(protocol.Add), v.Claim.Coordinator, time.UnixMicro(v.Claim.Start).UTC()
+	t, open := s.traceOf(key, peer, m)
+	behind := make([]string, len(t.Peers))
+	for i, p := range t.Peers {
+		behind[i] = string(p)
+	}
+	switch {
+	case v.Pending():
+		e.State = Reserving
+		e.Text = fmt.Sprintf("it holds the name with its reservation in %s, and is not committed", peer)
+		e.Next = "its coordinator commits it or takes it down; without a sign of life for one lease anybody may take it down (atollctl operation abort)"
+		return
+	case v.Stage == protocol.Reserved:
+		e.State = Aborted
+		e.Text = fmt.Sprintf("its reservation in %s was taken down before it was committed", peer)
+		e.Next = "what is left is swept once the finalizer of somebody else goes"
+		return
+	case v.Leaving() && (e.Operation == "" || v.Removal == e.Operation):
+		e.State, e.Action, e.Coordinator, e.Since = Committed, t.Action, t.Coordinator, t.Since
+		e.Text = fmt.Sprintf("the removal of the object in %s is committed; %s has yet to go", peer, strings.Join(behind, ", "))
+		e.Next = "it goes forward only: Recover or any sweep ends it (atollctl operation resume)"
+		return
+	case v.Leaving():
+		e.State = Done
+		e.Text = fmt.Sprintf("it was committed in %s, and is being removed by %s", peer, or(t.Operation, "a deletion by hand"))
+		e.Next = "nothing: the removal goes forward only"
+		return
+	}
+	e.State, e.Text = Done, fmt.Sprintf("it is committed in %s and confirmed by every peer that answers", peer)
+	e.Next = "an update or a removal"
+	if r := v.Revision; r.Number > 1 && (e.Operation == "" || e.Operation != v.Claim.Operation) {
+		e.Action, e.Coordinator, e.Since = string(protocol.Update), "", time.Time{}
+		if e.Operation != "" && r.Operation != e.Operation {
+			e.Text = fmt.Sprintf("it was committed in %s, and overtaken: the object is at revision %d by operation %s", peer, r.Number, r.Operation)
+			return
+		}
+	}
+	if open {
+		e.State, e.Text = Committed, fmt.Sprintf("it is committed in %s; %s has yet to follow", peer, strings.Join(behind, ", "))
+		e.Next = "it goes forward only: Recover or any sweep brings the rest along (atollctl operation resume)"
+	}
+}
+
+// explainWithout says how an operation stands that no primary names.
+func (s survey) explainWithout(e *Explanation, key types.NamespacedName) {
+	unread := slices.Sorted(maps.Keys(s.unread))
+	var left []string
+	for _, x := range s.secondaries(key) {
+		if e.Operation != "" && x.view.Claim.Operation != e.Operation {
+			continue
+		}
+		left = append(left, x.peer)
+		e.Action, e.Coordinator = string(protocol.Add), x.view.Claim.Coordinator
+		e.Since = time.UnixMicro(x.view.Claim.Start).UTC()
+	}
+	switch {
+	case len(unread) > 0:
+		e.State = InDoubt
+		e.Text = fmt.Sprintf("no peer that answers has its primary, and %s cannot be read", strings.Join(unread, ", "))
+		e.Next = fmt.Sprintf("that %s answers", strings.Join(unread, ", "))
+	case len(left) > 0:
+		e.State = Ended
+		e.Text = fmt.Sprintf("its primary is gone; what it left in %s is dead", strings.Join(left, ", "))
+		e.Next = "any sweep deletes it, or the next operation of the name"
+	case e.Operation == "":
+		e.Text, e.Next = "nobody has the name", "an add"
+	default:
+		e.Text, e.Next = "nothing of it is in any peer", "nothing"
+	}
+}
+
+// or returns s, or what stands for nothing.
+func or(s, nothing string) string {
+	if s == "" {
+		return nothing
+	}
+	return s
+}

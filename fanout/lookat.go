@@ -1,0 +1,50 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fanout
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/fanout/internal/protocol"
+	"github.com/atoll-dev/atoll/fanout/v1alpha1"
+	"github.com/atoll-dev/atoll/region"
+)
+
+// lookAt surveys one name.
+func (c *Coordinator) lookAt(ctx context.Context, kind Kind, key types.NamespacedName, peers []string) survey {
+	return c.lookTwice(kind, peers, func(peer region.PeerName) ([]unstructured.Unstructured, protocol.PeerSet, error) {
+		return c.readPeer(ctx, kind, key, peer)
+	})
+}
+
+// readPeer reads the object of that name in peer, if there is one, and before it
+// the peer's PeerSet, which must call it by its name.
+func (c *Coordinator) readPeer(ctx context.Context, kind Kind, key types.NamespacedName, peer region.PeerName) ([]unstructured.Unstructured, protocol.PeerSet, error) {
+	conn, err := c.directory.Conn(peer)
+	if err != nil {
+		return nil, protocol.PeerSet{}, explain(peer, "connect", err)
+	}
+	set, err := within(ctx, c.opts.CallTimeout, func(ctx context.Context) (*v1alpha1.PeerSet, error) { return getPeerSet(ctx, conn) })
+	if err == nil {
+		err = calledItself(set, peer)
+	}
+	if err != nil {
+		return nil, protocol.PeerSet{}, explain(peer, "read the PeerSet", err)
+	}
+	obj, err := within(ctx, c.opts.CallTimeout, func(ctx context.Context) (*unstructured.Unstructured, error) {
+		return kind.in(conn, key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+	})
+	switch {
+	case isAbsent(err):
+		return nil, viewPeerSet(set), nil
+	case err != nil:
+		return nil, protocol.PeerSet{}, explain(peer, operationName(protocol.Action(protocol.Read), kind, key), err)
+	default:
+		return []unstructured.Unstructured{*obj}, viewPeerSet(set), nil
+	}
+}

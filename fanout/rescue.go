@@ -1,0 +1,161 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fanout
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/region"
+)
+
+// RescueOptions tune one Rescue.
+type RescueOptions struct {
+	// Identity is whose operations are rescued, as claims name the coordinator.
+	// With a "*" at its end it stands for all that begin so. Zero means
+	// Options.Identity.
+	Identity string
+}
+
+// Rescued is one operation that a Rescue found.
+type Rescued struct {
+	Trace
+	// Did says what was done, for people.
+	Did string
+	// Left says that something of it is still there.
+	Left bool
+	// Err is why not all was done, if it was not.
+	Err error
+}
+
+// RescueReport says what a Rescue found and did, signed off by who did it.
+type RescueReport struct {
+	Identity string // whose operations were rescued
+	By       string // the Coordinator that did it
+	From, To time.Time
+	// Clusters are the peers that were read, each with the UID of its
+	// kube-system namespace.
+	Clusters map[region.PeerName]types.UID
+	// Operations are what was found, by kind and name.
+	Operations []Rescued
+	// Unread are the peers, with Err set for one that could not be read.
+	Unread region.Results[struct{}]
+}
+
+// Complete says that every peer was read and nothing of the operations that were
+// found is left.
+func (r *RescueReport) Complete() bool {
+	return r.Unread.Complete() && !slices.ContainsFunc(r.Operations, func(o Rescued) bool { return o.Left })
+}
+
+// Rescue rebuilds the open operations of a lost log from the claims in the
+// peers, and settles them as Recover would: a reservation that shows no sign of
+// life for one lease is taken down, with its secondaries; a removal is resumed; a
+// committed object is brought to every peer. What no claim tells the coordinator
+// of, such as an update, is brought along whoever began it. At the end it looks
+// again and tells what is left, such as a reservation that is alive. A peer that
+// cannot be read makes no error: the report names it. Rescue needs no log, blocks,
+// and is idempotent; it changes nothing that a sweep would not.
+func (c *Coordinator) Rescue(ctx context.Context, opts RescueOptions) (*RescueReport, error) {
+	report := &RescueReport{Identity: opts.Identity, By: c.opts.Identity, From: time.Now().UTC()}
+	if report.Identity == "" {
+		report.Identity = c.opts.Identity
+	}
+	found, unread, err := c.traces(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found = slices.DeleteFunc(found, func(t trace) bool { return !t.of(report.Identity) })
+	errs := make([]error, len(found))
+	var g errgroup.Group
+	g.SetLimit(sweepers)
+	for i, t := range found {
+		g.Go(func() error {
+			// One that is alive may take its time.
+			ctx, cancel := context.WithTimeout(ctx, 2*c.opts.LeaseTimeout+c.opts.CallTimeout)
+			defer cancel()
+			_, errs[i] = c.sweepTrace(ctx, t, lease)
+			return nil
+		})
+	}
+	_ = g.Wait()
+	after, unreadAfter, err := c.traces(ctx)
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(unread, unreadAfter)
+	for i, t := range found {
+		left := slices.ContainsFunc(after, t.same)
+		report.Operations = append(report.Operations, Rescued{Trace: t.Trace, Did: t.did(left), Left: left, Err: errs[i]})
+	}
+	report.Unread = c.unread(unread)
+	report.Clusters = c.clusters(ctx)
+	maps.DeleteFunc(report.Clusters, func(p region.PeerName, _ types.UID) bool { return unread[string(p)] != nil })
+	report.To = time.Now().UTC()
+	return report, nil
+}
+
+// of says whether the operation is of the coordinators of that identity, or may
+// be.
+func (t trace) of(identity string) bool {
+	if prefix, ok := strings.CutSuffix(identity, "*"); ok {
+		return t.Coordinator == "" || strings.HasPrefix(t.Coordinator, prefix)
+	}
+	return t.Coordinator == "" || t.Coordinator == identity
+}
+
+func (t trace) same(other trace) bool {
+	return t.Operation == other.Operation && t.Kind == other.Kind && t.Key == other.Key && t.Action == other.Action
+}
+
+func (t trace) did(left bool) string {
+	at := fmt.Sprintf(" in %s", t.Primary)
+	switch {
+	case t.State == InDoubt:
+		return "nothing: " + string(t.Primary) + " does not answer"
+	case t.State == Reserving && left:
+		return "left its reservation" + at + ": it is alive, or could not be taken down"
+	case t.State == Reserving:
+		return "took its reservation" + at + " down, and what it had in other peers"
+	case t.State == Ended:
+		return "deleted what it had left"
+	case t.Action == "remove" && left:
+		return "resumed the removal" + at + ": it goes on"
+	case t.Action == "remove":
+		return "ended the removal" + at
+	case left:
+		return "brought it to the peers that answer, from" + strings.TrimPrefix(at, " in")
+	default:
+		return "brought it to every peer, from" + strings.TrimPrefix(at, " in")
+	}
+}
+
+func (c *Coordinator) unread(errs map[string]error) region.Results[struct{}] {
+	var outcomes []region.Outcome[struct{}]
+	for p := range c.directory.Snapshot().Peers() {
+		outcomes = append(outcomes, region.Outcome[struct{}]{Peer: p.Name, Err: errs[string(p.Name)]})
+	}
+	return region.ResultsOf("read", outcomes...)
+}
+
+// clusters are the identities of the peers that answer.
+func (c *Coordinator) clusters(ctx context.Context) map[region.PeerName]types.UID {
+	uids, _ := region.Each(ctx, c.directory, "read identity", region.BestEffort(), func(ctx context.Context, conn *region.Conn) (types.UID, error) {
+		return within(ctx, c.opts.CallTimeout, conn.UID)
+	})
+	all := map[region.PeerName]types.UID{}
+	for o := range uids.All() {
+		if o.Err == nil {
+			all[o.Peer] = o.Value
+		}
+	}
+	return all
+}

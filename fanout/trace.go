@@ -1,0 +1,237 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fanout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/fanout/internal/protocol"
+	"github.com/atoll-dev/atoll/region"
+)
+
+// Trace is an operation that is not over, as the peers show it: also one of
+// another coordinator, or of a log that is lost.
+type Trace struct {
+	// Operation is its ID; empty for an object that somebody deleted by hand.
+	Operation string
+	// Action is "add", "update" or "remove".
+	Action string
+	// Coordinator is who began it; empty if no peer tells, as of an update.
+	Coordinator string
+	Kind        schema.GroupKind
+	Key         types.NamespacedName
+	// Primary is the peer in which the object that decides stands, or stood.
+	Primary region.PeerName
+	// State is Reserving, Committed, Ended for what is left of an operation
+	// whose primary is gone, or InDoubt if the primary's peer does not answer.
+	State State
+	// Since is when it began.
+	Since time.Time
+	// Peers are those in which something is left to do.
+	Peers []region.PeerName
+}
+
+// Traces lists the operations that are not over, as the peers show them, by kind
+// and name. What is alive and at work is among them. The error joins what could
+// not be read; the rest is returned with it. Traces writes nothing and blocks
+// until all peers have answered or were given up.
+func (c *Coordinator) Traces(ctx context.Context) ([]Trace, error) {
+	found, unread, err := c.traces(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []Trace
+	for _, t := range found {
+		all = append(all, t.Trace)
+	}
+	return all, errors.Join(slices.Collect(maps.Values(unread))...)
+}
+
+func (c *Coordinator) traces(ctx context.Context) (found []trace, unread map[string]error, err error) {
+	peers, err := c.peers(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	unread = map[string]error{}
+	for _, kind := range c.opts.Kinds {
+		s := c.look(ctx, kind, peers)
+		maps.Copy(unread, s.unread)
+		for _, key := range s.keys() {
+			found = append(found, s.trace(key)...)
+		}
+	}
+	return found, unread, nil
+}
+
+// trace is a Trace with the objects whose sweep ends it, the primary first.
+type trace struct {
+	Trace
+	kind  Kind
+	sweep []standing
+}
+
+// standing is an object in a peer.
+type standing struct {
+	peer string
+	met
+}
+
+// trace finds the operations of one name that are not over. It is pure.
+func (s survey) trace(key types.NamespacedName) []trace {
+	mode := protocol.Mode(s.kind.Mode)
+	var traces []trace
+	for _, peer := range slices.Sorted(maps.Keys(s.late[key])) {
+		m := s.late[key][peer]
+		if m.bad != nil || !m.view.Claimed || !m.view.Primary(mode) {
+			continue
+		}
+		if t, ok := s.traceOf(key, peer, m); ok {
+			traces = append(traces, t)
+		}
+	}
+	return append(traces, s.leftovers(key)...)
+}
+
+// traceOf is what primary m has open.
+func (s survey) traceOf(key types.NamespacedName, peer string, m met) (trace, bool) {
+	t := trace{kind: s.kind, sweep: []standing{{peer, m}}, Trace: Trace{
+		Operation:   m.view.Claim.Operation,
+		Action:      string(protocol.Add),
+		Coordinator: m.view.Claim.Coordinator,
+		Kind:        s.kind.GroupKind(),
+		Key:         key,
+		Primary:     region.PeerName(peer),
+		State:       Reserving,
+		Since:       time.UnixMicro(m.view.Claim.Start).UTC(),
+	}}
+	switch {
+	case m.view.Committed():
+		t.State = Committed
+		if r := m.view.Revision; r.Number > 1 {
+			t.Operation, t.Action, t.Coordinator = r.Operation, string(protocol.Update), ""
+		}
+		for _, f := range s.examineKey(key) {
+			if f.mendAt == peer && f.mend.obj != nil && f.mend.view.UID == m.view.UID {
+				t.Peers = append(t.Peers, f.Peer)
+			}
+		}
+		slices.Sort(t.Peers)
+		t.Peers = slices.Compact(t.Peers)
+		return t, len(t.Peers) > 0
+	case m.view.Leaving():
+		t.State, t.Action = Committed, string(protocol.Remove)
+		t.Operation, t.Coordinator, t.Since = "", "", m.deleted()
+		if state, err := s.kind.Claim.read(m.obj); err == nil && state.Removal != nil {
+			t.Operation, t.Coordinator = state.Removal.Operation, state.Removal.Coordinator
+			t.Since = state.Removal.Start.UTC()
+		}
+	}
+	t.Peers = append(t.Peers, region.PeerName(peer))
+	for _, x := range s.secondaries(key) {
+		if x.view.Of(protocol.Mode(s.kind.Mode)) == (protocol.Ref{Peer: peer, UID: m.view.UID}) {
+			t.Peers = append(t.Peers, region.PeerName(x.peer))
+			if t.State == Reserving {
+				t.sweep = append(t.sweep, x)
+			}
+		}
+	}
+	return t, true
+}
+
+// leftovers are operations of which only secondaries are to be seen.
+func (s survey) leftovers(key types.NamespacedName) []trace {
+	var traces []trace
+	for _, x := range s.secondaries(key) {
+		state := Ended
+		switch s.verdict(key, x) {
+		case protocol.VerdictDead:
+		case protocol.VerdictUndecidable:
+			state = InDoubt
+		default:
+			continue
+		}
+		claim := x.view.Claim
+		at := slices.IndexFunc(traces, func(t trace) bool { return t.Operation == claim.Operation && t.State == state })
+		if at < 0 {
+			at = len(traces)
+			traces = append(traces, trace{kind: s.kind, Trace: Trace{
+				Operation:   claim.Operation,
+				Action:      string(protocol.Add),
+				Coordinator: claim.Coordinator,
+				Kind:        s.kind.GroupKind(),
+				Key:         key,
+				Primary:     region.PeerName(x.view.Of(protocol.Mode(s.kind.Mode)).Peer),
+				State:       state,
+				Since:       time.UnixMicro(claim.Start).UTC(),
+			}})
+		}
+		traces[at].Peers = append(traces[at].Peers, region.PeerName(x.peer))
+		traces[at].sweep = append(traces[at].sweep, x)
+	}
+	return traces
+}
+
+// secondaries are the guards, replicas and reservations of a name as the early
+// look found them, by peer.
+func (s survey) secondaries(key types.NamespacedName) []standing {
+	var all []standing
+	for _, peer := range slices.Sorted(maps.Keys(s.early[key])) {
+		m := s.early[key][peer]
+		if m.bad == nil && m.view.Claimed && !m.view.Primary(protocol.Mode(s.kind.Mode)) {
+			all = append(all, standing{peer, m})
+		}
+	}
+	return all
+}
+
+// verdict judges a secondary of the early look by its primary in the late one,
+// as the machine does.
+func (s survey) verdict(key types.NamespacedName, x standing) protocol.Verdict {
+	mode := protocol.Mode(s.kind.Mode)
+	of := x.view.Of(mode).Peer
+	primary := protocol.Reply{Class: protocol.Applied, Code: protocol.NotFound}
+	switch y, ok := s.late[key][of]; {
+	case s.unread[of] != nil:
+		primary.Code = protocol.Unavailable
+	case !slices.Contains(s.peers, of):
+		primary.Code = protocol.NoSuchPeer
+	case ok && y.bad != nil:
+		primary.Code = protocol.Denied
+	case ok:
+		primary.Code, primary.Object = protocol.OK, y.view
+	}
+	set := protocol.Reply{Code: protocol.Unavailable}
+	if known, ok := s.sets[x.peer]; ok {
+		set.Code, set.PeerSet = protocol.OK, known
+	}
+	return protocol.Judge(mode, x.view, primary, set)
+}
+
+// deleted is when somebody asked for the object's deletion.
+func (m met) deleted() time.Time {
+	if at := m.obj.GetDeletionTimestamp(); at != nil {
+		return at.UTC()
+	}
+	return time.Time{}
+}
+
+// String says in a line what it is, for people.
+func (t Trace) String() string {
+	name := fmt.Sprintf("%s of %s %s", t.Action, t.Kind.Kind, keyString(t.Key))
+	if t.Operation != "" {
+		name = fmt.Sprintf("operation %s, %s", t.Operation, name)
+	}
+	if t.Coordinator != "" {
+		name += ", by " + t.Coordinator
+	}
+	return fmt.Sprintf("%s, is %s with its primary in %s", name, t.State, t.Primary)
+}
