@@ -176,12 +176,18 @@ func viewPeerSet(set *v1alpha1.PeerSet) protocol.PeerSet {
 	member := func(m v1alpha1.Member) protocol.Member {
 		return protocol.Member{Peer: m.Peer, UID: string(m.UID), State: string(m.State)}
 	}
-	out := protocol.PeerSet{Self: member(set.Spec.Self), Epoch: set.Spec.Epoch}
+	out := protocol.PeerSet{UID: string(set.UID), RV: set.ResourceVersion, Self: member(set.Spec.Self), Epoch: set.Spec.Epoch}
 	for _, m := range set.Spec.Members {
 		out.Members = append(out.Members, member(m))
 	}
 	for _, d := range set.Spec.Departed {
-		out.Departed = append(out.Departed, d.Peer)
+		out.Departed = append(out.Departed, protocol.Departure{Peer: d.Peer, How: d.How, By: d.By})
+	}
+	if c := set.Spec.Change; c != nil {
+		out.Change = protocol.Slot{
+			ID: c.ID, Kind: protocol.ChangeKind(c.Kind), Peer: c.Peer, UID: string(c.UID), Coordinator: c.Coordinator,
+			By: c.By, Anchor: c.Anchor, Heartbeat: c.Heartbeat, Over: c.Over,
+		}
 	}
 	return out
 }

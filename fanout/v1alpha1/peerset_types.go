@@ -144,11 +144,35 @@ type Change struct {
 	// +kubebuilder:validation:MaxLength=253
 	Peer string `json:"peer"`
 
+	// UID is that of the cluster of a peer that joins.
+	//
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=64
+	UID types.UID `json:"uid,omitempty"`
+
 	// Coordinator names the process at work, for people.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Coordinator string `json:"coordinator,omitempty"`
+
+	// By names who answers for the change.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	By string `json:"by,omitempty"`
+
+	// Anchor is the peer whose slot was taken first and is freed last.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Anchor string `json:"anchor,omitempty"`
+
+	// Over says that the change writes nothing more here but to free the slot.
+	//
+	// +optional
+	Over bool `json:"over,omitempty"`
 
 	// Heartbeat is raised by one with each sign of life.
 	//

@@ -29,7 +29,7 @@ const (
 	actApply
 	actLook
 	actMove
-	actJoin
+	actHelp
 )
 
 // action is one step of the scheduler: of process or message a, at peer b.
@@ -44,6 +44,25 @@ func (w *world) enabled() []action {
 	add := func(k kind, a, b int) { out = append(out, action{k, uint8(a), uint8(b)}) }
 	for i, p := range w.procs {
 		switch {
+		case p.change != nil:
+			switch {
+			case p.spawned:
+			case p.change.m != nil:
+				if w.crashes > 0 && !p.change.helper {
+					add(actCrash, i, 0)
+				}
+			case p.change.helper:
+				for j, c := range w.store.cells {
+					if c.set != nil && c.set.Change.ID != "" {
+						add(actHelp, i, j)
+					}
+				}
+			case p.state == idle:
+				add(actBegin, i, 0)
+			case p.state == crashed:
+				add(actRecover, i, 0)
+			}
+		case p.spawned:
 		case p.m != nil:
 			if !p.sweep && w.crashes > 0 {
 				add(actCrash, i, 0)
@@ -69,9 +88,6 @@ func (w *world) enabled() []action {
 			}
 		}
 	}
-	if w.cfg.join && !w.join.done && (w.join.at < w.newcomer() || w.brought()) {
-		add(actJoin, 0, 0)
-	}
 	if w.cfg.tenant > 0 && (w.tenant != outside || w.moves > 0) {
 		add(actMove, 0, 0)
 	}
@@ -83,7 +99,7 @@ func (w *world) enabled() []action {
 		if w.split && !m.applied && !m.orphan && m.cmd.Verb != Sleep {
 			add(actApply, k, 0)
 		}
-		if m.orphan || m.cmd.Verb == Sleep || m.cmd.remote() && w.procs[m.proc].sweep && !w.split {
+		if m.orphan || m.cmd.Verb == Sleep || (m.cmd.remote() || m.cmd.Verb == ReadPeerSet) && w.procs[m.proc].sweep && !w.split {
 			continue
 		}
 		if w.timeouts > 0 && m.cmd.Verb != Forget && m.cmd.Verb != Begin {
@@ -133,7 +149,15 @@ func (w *world) rivalPending(p *proc) bool {
 func (w *world) do(a action) {
 	i := int(a.a)
 	switch a.kind {
-	case actBegin:
+	case actBegin, actRecover:
+		if w.procs[i].change != nil {
+			w.beginChange(i)
+			break
+		}
+		if a.kind == actRecover {
+			w.recover(i)
+			break
+		}
 		p := w.own(i)
 		p.state, p.m = running, New(p.op)
 		w.run(i, p.m.Start())
@@ -144,32 +168,27 @@ func (w *world) do(a action) {
 		w.deliver(i)
 	case actApply:
 		m := &w.net[i]
-		if w.procs[m.proc].m != nil {
-			w.own(m.proc)
-		}
+		w.own(m.proc)
 		m.reply, m.applied = new(w.carry(*m)), true
 	case actTimeout:
 		w.timeouts--
 		m := w.net[i]
-		if m.applied || m.cmd.Verb == Read || m.cmd.Verb == ReadPeerSet {
+		if m.applied || m.cmd.Verb == Read || m.cmd.Verb == ReadPeerSet || m.cmd.Verb == Survey {
 			w.net = slices.Delete(w.net, i, i+1)
 		} else {
 			w.net[i].orphan = true
 		}
-		w.own(m.proc)
-		w.run(m.proc, w.handle(m.proc, m.cmd, Reply{Class: Unknown, Code: Unavailable}))
+		w.tellProc(m, Reply{Class: Unknown, Code: Unavailable})
 	case actUnsent:
 		w.unsent--
 		m := w.net[i]
 		w.net = slices.Delete(w.net, i, i+1)
-		w.own(m.proc)
-		w.run(m.proc, w.handle(m.proc, m.cmd, refused(Unavailable)))
+		w.tellProc(m, refused(Unavailable))
 	case actDeny:
 		w.denials--
 		m := w.net[i]
 		w.net = slices.Delete(w.net, i, i+1)
-		w.own(m.proc)
-		w.run(m.proc, w.handle(m.proc, m.cmd, refused(Denied)))
+		w.tellProc(m, refused(Denied))
 	case actDouble:
 		w.duplicates--
 		m := w.net[i]
@@ -177,9 +196,11 @@ func (w *world) do(a action) {
 		w.net = append(w.net, m)
 	case actCrash:
 		w.crashes--
-		w.crash(i)
-	case actRecover:
-		w.recover(i)
+		if w.procs[i].change != nil {
+			w.crashChange(i)
+		} else {
+			w.crash(i)
+		}
 	case actExpire:
 		w.expiries--
 		p := w.own(i)
@@ -190,8 +211,8 @@ func (w *world) do(a action) {
 		p.op.ID = w.cfg.plans[i].op.ID + strconv.Itoa(p.attempt)
 		p.state, p.m, p.begun, p.record = running, New(p.op), false, Record{}
 		w.run(i, p.m.Start())
-	case actJoin:
-		w.joinNext()
+	case actHelp:
+		w.help(i, int(a.b))
 	case actMove:
 		if w.tenant == outside {
 			w.moves--
@@ -218,6 +239,15 @@ func (w *world) do(a action) {
 		w.unhold(i)
 	}
 	w.prune()
+}
+
+// tellProc answers message m, which is not on its way any more.
+func (w *world) tellProc(m message, r Reply) {
+	if w.own(m.proc).change != nil {
+		w.runChange(m.proc, w.handleChange(m.proc, m.cmd, r))
+		return
+	}
+	w.run(m.proc, w.handle(m.proc, m.cmd, r))
 }
 
 func (w *world) personDeletes(i int) {
@@ -283,6 +313,9 @@ func (w *world) prune() {
 	w.net = slices.DeleteFunc(w.net, func(m message) bool {
 		if !m.orphan {
 			p := w.procs[m.proc]
+			if p.change != nil {
+				return !w.split && (m.cmd.Verb == Survey || m.cmd.Verb == ReadPeerSet) && p.change.m != nil && m.cmd.Strand < p.change.m.Earlier
+			}
 			return !w.split && (m.cmd.Verb == Read || m.cmd.Verb == Sleep) && p.m != nil && m.cmd.Strand < p.m.Earlier
 		}
 		if m.applied {
@@ -291,6 +324,9 @@ func (w *world) prune() {
 		switch m.cmd.Verb {
 		case Create:
 			return false
+		case PutPeerSet:
+			set := w.store.cells[w.store.index(m.cmd.Peer)].set
+			return set == nil && m.cmd.RV != "" || set != nil && set.RV != m.cmd.RV
 		case Put, Delete:
 			o := w.store.cells[w.store.index(m.cmd.Peer)].obj
 			return o == nil || !m.cmd.holds(o)

@@ -138,7 +138,7 @@ func (m *Machine) stepBring(i int, r Reply) {
 			m.send(i, "remove", Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
 			return
 		}
-		m.unconfirmed(i)
+		m.rivaled(i, r)
 	case "remove":
 		if !m.again(i, "again") {
 			m.unconfirmed(i)
@@ -206,8 +206,11 @@ func (m *Machine) replica(i int, r Reply) {
 		if !m.again(i, "again") {
 			m.unconfirmed(i)
 		}
+	case m.Op.Action == Cover && s.X.Primary(m.Op.Mode) && s.X.Pending():
+		// It cannot be committed in a peer that is no full member yet.
+		m.send(i, "remove", Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
 	case !s.X.Claimed, s.X.Primary(m.Op.Mode):
-		m.unconfirmed(i)
+		m.obstructed(i, s.X, s.Peer)
 	case s.X.Of(m.Op.Mode) == m.Record.Primary:
 		m.send(i, "primary", Command{Verb: Read, Peer: m.Record.Primary.Peer})
 	default:

@@ -38,6 +38,18 @@ const (
 	// Release tells the kind that Object is about to go from Peer.
 	Release Verb = "release"
 
+	// PutPeerSet replaces Peer's PeerSet by Set if its RV still holds; without
+	// one it creates it.
+	PutPeerSet Verb = "put-peerset"
+	// Survey lists all objects under the protocol in Peer, and those of a person
+	// that have such a name.
+	Survey Verb = "survey"
+	// Sub runs the operation Sub on the object that a survey found under Key to
+	// its end.
+	Sub Verb = "sub"
+	// Finish runs the change that holds Slot to its end.
+	Finish Verb = "finish"
+
 	// Sleep waits for one quantum, a fraction of the lease.
 	Sleep Verb = "sleep"
 )
@@ -50,6 +62,11 @@ type Command struct {
 	Peer        string
 	Object      Object
 	UID, RV     string
+
+	Set   *PeerSet   // of PutPeerSet
+	Key   string     // of Sub
+	Sub   *Operation // of Sub; what depends on the kind is left out but the mode
+	Other *Slot      // of Finish
 }
 
 // Class says what is known of an attempt.
@@ -91,10 +108,19 @@ type Reply struct {
 	Object      Object
 	PeerSet     PeerSet
 	Occupants   []Occupant
+	Found       []Found // of a Survey
+	Result      Result  // of a Sub
 }
 
 // Occupant is an object in the namespace that an object owns.
 type Occupant struct {
 	Peer, Resource, Namespace, Name string
 	Stage                           Stage
+}
+
+// Found is an object that a survey met.
+type Found struct {
+	Key    string // names the object in every peer
+	Mode   Mode
+	Object Object
 }

@@ -22,8 +22,11 @@ type config struct {
 
 	committed string // the payload of an object that is committed at peer a from the start
 	person    int    // 1 + the peer in which a person's object stands; 0: none
-	join      bool   // the last peer is joining
-	tenant    int    // 1 + the peer in which something is added to the namespace that the object owns
+	ring      int    // how many of the first peers are members from the start; 0: all
+	changes   []ChangeOperation
+	helpers   int  // how many processes go on with changes that they meet
+	reads     bool // a changer's reads of PeerSets may be late
+	tenant    int  // 1 + the peer in which something is added to the namespace that the object owns
 
 	// What may go wrong, and how often.
 	timeouts, unsent, denials, crashes, duplicates, expiries int
@@ -45,5 +48,7 @@ type mutant struct {
 	stale   bool                          // sweeps read the primary's peer before what they judge
 	answer  func(c Command) (Reply, bool) // instead of the peer
 	blind   bool                          // a violation is what it leads to, not the broken rule itself
-	named   bool                          // a primary's UID is known before it exists
+	change  func(w *world, p *proc, c Command) Command
+	told    func(w *world, p *proc, c Command, r Reply) Reply // what a changer is told
+	named   bool                                              // a primary's UID is known before it exists
 }

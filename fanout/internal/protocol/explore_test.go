@@ -106,9 +106,7 @@ func (e *exploration) settle(w *world) string {
 	e.quiet++
 	e.k.reset()
 	e.k.cells(w.store.cells)
-	e.k.n(w.join.at)
-	e.k.b(w.join.told, w.join.listed, w.join.done)
-	e.k.object(w.join.found)
+	w.keySets(&e.k)
 	for _, p := range w.procs {
 		e.k.n(int(p.state))
 		e.k.s(string(p.result.Ending))
@@ -150,6 +148,9 @@ func (w *world) complete() string {
 					if p.m != nil {
 						w.run(i, p.m.Expire())
 					}
+					if p.change != nil && p.change.m != nil {
+						w.runChange(i, p.change.m.Expire())
+					}
 				}
 			}
 			if m > 4000 {
@@ -168,6 +169,12 @@ func (w *world) complete() string {
 		}
 		for i, p := range w.procs {
 			switch {
+			case p.change != nil && p.change.m != nil:
+				return "L1: nothing is on its way and " + p.change.op.ID + " is not over"
+			case p.change != nil:
+				if !p.change.helper && (p.state == idle || p.state == crashed && !p.change.result.Keep) {
+					w.beginChange(i)
+				}
 			case p.m != nil:
 				return "L1: nothing is on its way and " + p.op.ID + " is not over"
 			case p.state == idle && !p.sweep:

@@ -80,7 +80,7 @@ func (w *world) judgeLeftovers(op string, e Ending) {
 		return
 	}
 	for i, c := range w.store.cells {
-		if w.cfg.join && i == w.newcomer() {
+		if slices.ContainsFunc(w.cfg.changes, func(op ChangeOperation) bool { return op.Peer == peerName(i) }) {
 			continue // another made it there
 		}
 		if o := c.obj; o != nil && o.Pending() && o.Claim.Operation == op {
@@ -105,7 +105,7 @@ func (w *world) check() string {
 	mode := w.cfg.mode
 	owner := -1
 	for i, c := range w.store.cells {
-		if c.obj == nil || !c.obj.Primary(mode) || c.obj.Stage == Reserved {
+		if c.obj == nil || !c.obj.Primary(mode) || c.obj.Stage == Reserved || !w.member(i) {
 			continue
 		}
 		if owner >= 0 {
@@ -128,16 +128,22 @@ func (w *world) check() string {
 	if mode == Everywhere {
 		return w.checkReplicas()
 	}
+	if len(w.cfg.changes) > 0 && !w.changing() {
+		return w.unlike()
+	}
 	return ""
 }
 
 func (w *world) checkReplicas() string {
 	for i, c := range w.store.cells {
 		x := c.obj
-		if x == nil || !x.Claimed || x.Primary(Everywhere) || x.Stage == Reserved {
+		if x == nil || !x.Claimed || x.Primary(Everywhere) || x.Stage == Reserved || !w.member(i) {
 			continue
 		}
 		of := x.Of(Everywhere)
+		if w.forced(w.store.index(of.Peer)) {
+			continue
+		}
 		y := w.store.cells[w.store.index(of.Peer)].obj
 		switch {
 		case y == nil || y.UID != of.UID || y.Stage == Reserved:

@@ -101,12 +101,12 @@ func (k *keyer) machine(m *Machine) {
 	k.record(m.Record)
 	k.object(&m.Primary)
 	if m.HaveSet {
-		k.n(len(m.Set.Members))
-		k.s(m.Set.Members[len(m.Set.Members)-1].State)
+		k.members(&m.Set)
 	}
 	for _, p := range slices.Sorted(maps.Keys(m.Sets)) {
 		k.s(p)
-		k.n(len(m.Sets[p].Members))
+		set := m.Sets[p]
+		k.members(&set)
 	}
 	k.b(m.HaveSet, m.Present, m.Unsure, m.Stopping, m.Expired, m.Resumed)
 	for _, p := range slices.Sorted(maps.Keys(m.Claims)) {
@@ -161,6 +161,9 @@ func (k *keyer) command(c *Command) {
 	if c.Verb == Create || c.Verb == Put {
 		k.object(&c.Object)
 	}
+	if c.Set != nil {
+		k.set(c.Set)
+	}
 }
 
 func (k *keyer) cells(cells []cell) {
@@ -173,16 +176,12 @@ func (k *keyer) cells(cells []cell) {
 func (w *world) key(k *keyer) uint64 {
 	k.reset()
 	k.cells(w.store.cells)
+	w.keySets(k)
 	for _, b := range []int{w.timeouts, w.unsent, w.denials, w.crashes, w.duplicates, w.expiries, w.bumps, w.deletes, w.foreign, w.beats, w.moves, int(w.tenant)} {
 		k.n(b)
 	}
 	for _, o := range w.committed {
 		k.s(o)
-	}
-	if w.cfg.join {
-		k.n(w.join.at)
-		k.b(w.join.told, w.join.listed, w.join.done)
-		k.object(w.join.found)
 	}
 	k.n(254)
 	for _, o := range w.denied {
@@ -191,6 +190,17 @@ func (w *world) key(k *keyer) uint64 {
 	for _, p := range w.procs {
 		k.n(int(p.state))
 		k.n(p.attempt)
+		if p.change != nil {
+			k.change(p.change)
+		}
+		k.n(p.asked.parent)
+		k.n(p.asked.cmd.Strand)
+		if p.spawned && p.m != nil {
+			k.s(string(p.op.Action))
+			for _, into := range p.op.Into {
+				k.s(into)
+			}
+		}
 		if p.sweep && p.m != nil {
 			k.s(p.op.Target)
 			k.object(&p.op.Met)

@@ -64,6 +64,10 @@ func (m *Machine) Start() []Command {
 		m.recover()
 	case m.Op.Action == Sweep:
 		m.sweep()
+	case m.Op.Action == Cover:
+		m.cover()
+	case m.Op.Action == Discard:
+		m.discard()
 	default:
 		m.spawn(jobBegin, "")
 	}

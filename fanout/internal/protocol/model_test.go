@@ -51,7 +51,7 @@ var small = []config{
 	{name: "update and remove", mode: Everywhere, peers: 2, committed: "p", sweepers: 1, plans: []plan{update("x", "q"), removal("r")}},
 	{name: "removal, a tenant at home", mode: Everywhere, peers: 2, committed: "p", tenant: 1, moves: 2, timeouts: 1, plans: []plan{removal("r")}},
 	{name: "removal, a tenant elsewhere", mode: Everywhere, peers: 2, committed: "p", tenant: 2, moves: 2, sweepers: 1, plans: []plan{removal("r")}},
-	{name: "join, an add", peers: 3, join: true, sweepers: 1, plans: []plan{known(2, add("x", "b", 1, "p"))}},
-	{name: "join, removal", mode: Everywhere, peers: 3, join: true, committed: "p", plans: []plan{removal("r")}},
+	{name: "join, an add", peers: 3, ring: 2, changes: []ChangeOperation{change("j", Join, "c")}, sweepers: 1, plans: []plan{known(2, add("x", "b", 1, "p"))}},
+	{name: "join, removal", mode: Everywhere, peers: 3, ring: 2, changes: []ChangeOperation{change("j", Join, "c")}, committed: "p", plans: []plan{removal("r")}},
 	{name: "two adds, 3 peers", peers: 3, plans: []plan{add("x", "a", 1, "p"), add("y", "b", 2, "q")}},
 }

@@ -206,15 +206,15 @@ var mutants = []broken{
 		}},
 	}, want: "I2"},
 	{n: "N33", rule: "an update reads the members after its commit", cfg: config{
-		mode: Everywhere, peers: 3, join: true, committed: "p", sweepers: 1, plans: []plan{update("x", "q")},
+		mode: Everywhere, peers: 3, ring: 2, changes: []ChangeOperation{change("j", Join, "c")}, committed: "p", sweepers: 1, plans: []plan{update("x", "q")},
 		mutant: mutant{reply: earlyMembers(finding, jobLook)},
 	}, want: "STALE"},
 	{n: "N34", rule: "a removal reads the members after its commit", cfg: config{
-		mode: Everywhere, peers: 3, join: true, committed: "p", sweepers: 1, plans: []plan{removal("r")},
+		mode: Everywhere, peers: 3, ring: 2, changes: []ChangeOperation{change("j", Join, "c")}, committed: "p", sweepers: 1, plans: []plan{removal("r")},
 		mutant: mutant{reply: earlyMembers(finding, jobLook)},
 	}, want: "I7"},
 	{n: "N15", rule: "an add reads the members after its primary was created", cfg: config{
-		peers: 3, join: true, plans: []plan{known(2, add("x", "b", 1, "p"))},
+		peers: 3, ring: 2, changes: []ChangeOperation{change("j", Join, "c")}, plans: []plan{known(2, add("x", "b", 1, "p"))},
 		mutant: mutant{reply: earlyMembers(beginning, jobPeerSet)},
 	}, want: "I2"},
 }
@@ -224,7 +224,9 @@ func earlyMembers(read Phase, used job) func(*world, *proc, Command, Reply) Repl
 	return func(w *world, p *proc, c Command, r Reply) Reply {
 		if p.m.Phase == read {
 			for i, at := range w.store.cells {
-				p.m.Sets["early "+peerName(i)] = *at.set
+				if at.set != nil {
+					p.m.Sets["early "+peerName(i)] = *at.set
+				}
 			}
 		}
 		if p.strand(c).Job == used && c.Verb == ReadPeerSet && !p.sweep {

@@ -32,6 +32,12 @@ func (w *world) deliver(k int) {
 		return
 	}
 	p := w.own(m.proc)
+	if p.change != nil {
+		if p.life == m.life && p.change.m != nil {
+			w.runChange(m.proc, w.handleChange(m.proc, m.cmd, r))
+		}
+		return
+	}
 	if p.life != m.life || p.m == nil {
 		return
 	}
@@ -40,6 +46,12 @@ func (w *world) deliver(k int) {
 
 // carry applies a message and takes note of what it committed.
 func (w *world) carry(m message) Reply {
+	if w.procs[m.proc].change != nil {
+		return w.carryChange(m)
+	}
+	if op := w.procs[m.proc].op; len(op.Peers) > 0 && m.cmd.Peer != "" && !slices.Contains(op.Peers, m.cmd.Peer) {
+		return refused(NoSuchPeer)
+	}
 	if w.cfg.mutant.answer != nil {
 		if r, ok := w.cfg.mutant.answer(m.cmd); ok {
 			return r

@@ -3,10 +3,7 @@
 
 package protocol
 
-import (
-	"cmp"
-	"slices"
-)
+import "cmp"
 
 // Mode says what the other peers hold once an object is committed.
 type Mode uint8
@@ -145,50 +142,3 @@ type rival struct {
 func (r rival) olderThan(other rival) bool {
 	return cmp.Or(cmp.Compare(r.start, other.start), cmp.Compare(r.operation, other.operation)) < 0
 }
-
-// Member is a peer as a PeerSet names it.
-type Member struct {
-	Peer, UID string
-	State     string // Joining, Active, Leaving, Quarantined, Out
-}
-
-// PeerSet is one peer's knowledge of the ring.
-type PeerSet struct {
-	Self     Member
-	Members  []Member
-	Departed []string
-	Epoch    int64
-}
-
-func (s PeerSet) lists(peer string) bool {
-	return slices.ContainsFunc(s.Members, func(m Member) bool { return m.Peer == peer })
-}
-
-// Gone says that peer has departed and is no member again: what names it is
-// dead.
-func (s PeerSet) Gone(peer string) bool {
-	return !s.lists(peer) && s.departed(peer)
-}
-
-func (s PeerSet) departed(peer string) bool {
-	return slices.Contains(s.Departed, peer)
-}
-
-// peers returns the members in one of the states.
-func (s PeerSet) peers(states ...string) []string {
-	var peers []string
-	for _, m := range s.Members {
-		if slices.Contains(states, m.State) {
-			peers = append(peers, m.Peer)
-		}
-	}
-	return peers
-}
-
-// held are the peers that an add must hold: those that have content or are
-// being given it.
-func (s PeerSet) held() []string { return s.peers("Active", "Joining") }
-
-// reached are the peers that a change of what exists must reach: a peer that is
-// about to leave is not gone yet.
-func (s PeerSet) reached() []string { return s.peers("Active", "Joining", "Leaving") }

@@ -12,6 +12,12 @@ const (
 	Remove Action = "remove"
 	// Sweep judges one object that was met and mends what it belongs to.
 	Sweep Action = "sweep"
+	// Cover sees to it that a primary that was met has its secondaries in the
+	// peers Into.
+	Cover Action = "cover"
+	// Discard deletes a secondary or a reservation that was met, in a peer that
+	// is no member.
+	Discard Action = "discard"
 )
 
 // Patience is what an operation does about a peer that does not answer.
@@ -37,9 +43,10 @@ type Operation struct {
 	Digest      string   // of the request
 	Payload     string   // stands for the content
 	Start       int64
-	UID         string // of a removal: the primary's, if only that one is meant
-	Base        int64  // of an update: the revision that it replaces; 0 takes the one that is there
-	Met         Object // of a sweep
+	UID         string   // of a removal: the primary's, if only that one is meant
+	Base        int64    // of an update: the revision that it replaces; 0 takes the one that is there
+	Met         Object   // of a sweep, cover or discard
+	Into        []string // of a cover
 
 	Agree    bool // any content that is committed will do
 	Inert    bool // reservations carry no payload; the commit brings it

@@ -24,6 +24,7 @@ const (
 	releasing  Phase = "releasing"
 	dropping   Phase = "dropping" // our finalizer
 	judging    Phase = "judging"
+	covering   Phase = "covering" // a primary, in peers that become members
 	recovering Phase = "recovering"
 	ending     Phase = "ending"
 	over       Phase = "over"
@@ -85,6 +86,8 @@ func (m *Machine) next() {
 		m.afterDropping()
 	case judging:
 		m.afterJudging()
+	case covering:
+		m.afterCovering()
 	case recovering:
 		m.afterRecovering()
 	case ending:

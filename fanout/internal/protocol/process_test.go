@@ -18,6 +18,9 @@ type proc struct {
 	sweep   bool
 	result  Result
 	life    int // messages of an earlier life are nobody's
+	change  *changer
+	spawned bool // it carries out what a changer asks for
+	asked   asked
 	// seen is what a stale sweep reads instead of the peers.
 	seen []cell
 }
@@ -63,7 +66,9 @@ func (w *world) local(p *proc, c Command) bool {
 	case List, Settle:
 		return w.cfg.tenant == 0
 	case ReadPeerSet:
-		return !w.cfg.join
+		// Another peer's PeerSet than the primary's is read to notice what is
+		// wrong early, not for safety.
+		return len(w.cfg.changes) == 0 || c.Peer != p.m.Record.Primary.Peer && !w.cfg.reads
 	case Sleep:
 		// A sleep that only delays the strand's next request adds nothing: that
 		// request may be late by itself. A heartbeat competes with the phase,
@@ -111,6 +116,12 @@ func (w *world) finish(i int) {
 		}
 	}
 	p.m, p.seen = nil, nil
+	if p.spawned {
+		a, r := p.asked, p.result
+		p.op, p.result, p.asked, p.state = Operation{}, Result{}, asked{}, idle
+		w.answer(a, Reply{Class: Applied, Code: OK, Result: r})
+		return
+	}
 	switch {
 	case p.sweep:
 		p.state = idle

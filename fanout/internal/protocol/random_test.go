@@ -23,7 +23,7 @@ func draw(r *rand.Rand) config {
 	if r.IntN(2) == 0 {
 		cfg.committed = "p"
 	}
-	cfg.join = cfg.peers > 2 && r.IntN(4) == 0
+	drawChanges(r, &cfg)
 	ids := "xyzw"
 	for i := range 2 + r.IntN(3) {
 		id, payload := ids[i:i+1], []string{"q", "s"}[r.IntN(2)]
@@ -37,13 +37,13 @@ func draw(r *rand.Rand) config {
 			p = retrying(add(id, peerName(r.IntN(cfg.peers)), int64(r.IntN(3)), payload))
 		}
 		p.op.Patience = Patience(r.IntN(3))
-		if cfg.join {
-			p.peers = cfg.peers - r.IntN(2)
+		if cfg.ring > 0 && r.IntN(2) == 0 {
+			p.peers = cfg.ring
 			p.op.Target = peerName(r.IntN(p.peers))
 		}
 		cfg.plans = append(cfg.plans, p)
 	}
-	if cfg.committed == "" && !cfg.join && r.IntN(6) == 0 {
+	if cfg.committed == "" && len(cfg.changes) == 0 && r.IntN(6) == 0 {
 		cfg.person = 1 + r.IntN(cfg.peers)
 	}
 	some := func(n int) int { return max(0, r.IntN(2*n+1)-n) }

@@ -14,6 +14,12 @@ func (w *world) rest() bool {
 		switch {
 		case p.m != nil:
 			return false
+		case p.change != nil && p.change.m != nil:
+			return false
+		case p.change != nil && !p.change.helper:
+			if p.state == idle || p.state == crashed && !p.change.result.Keep {
+				return false
+			}
 		case i >= len(w.cfg.plans):
 		case p.state == idle, p.state == waiting, p.state == crashed && (!p.result.Keep || p.result.Ending == InDoubt):
 			return false
@@ -36,24 +42,25 @@ func (w *world) settle() string {
 		w.unhold(i)
 	}
 	for i, p := range w.procs {
-		if p.state == crashed {
+		if p.state == crashed && p.change == nil {
 			w.recover(i)
 			if s := w.drain(); s != "" {
 				return "recovering " + p.op.ID + ": " + s
 			}
 		}
 	}
+	if s := w.settleChanges(); s != "" {
+		return s
+	}
+	if s := w.unlike(); s != "" {
+		return s
+	}
 	w.procs = append(w.procs, &proc{sweep: true})
 	last := len(w.procs) - 1
 	for round := 0; ; round++ {
 		before := w.store.rvs
-		for w.cfg.join && w.joinNext() && w.join.listed {
-			if s := w.check(); s != "" {
-				return "joining: " + s
-			}
-		}
 		for i := range w.store.cells {
-			if w.store.cells[i].obj == nil {
+			if w.store.cells[i].obj == nil || !w.member(i) {
 				continue
 			}
 			w.sweepAt(last, i, min(1, w.cfg.lease))
@@ -61,7 +68,7 @@ func (w *world) settle() string {
 				return "sweeping " + peerName(i) + ": " + s
 			}
 		}
-		if w.store.rvs == before && w.quiet() && (!w.cfg.join || w.join.done) {
+		if w.store.rvs == before && w.quiet() {
 			break
 		}
 		if round > 20 {
@@ -97,7 +104,7 @@ func (w *world) settled() string {
 	var owner *Object
 	at := ""
 	for i, c := range w.store.cells {
-		if c.obj != nil && c.obj.Primary(mode) {
+		if c.obj != nil && c.obj.Primary(mode) && w.member(i) {
 			owner, at = c.obj, peerName(i)
 			if !owner.Committed() {
 				return fmt.Sprintf("I6: %s %s in %s outlives its operation", owner.Stage, owner.Claim.Operation, at)
@@ -107,6 +114,7 @@ func (w *world) settled() string {
 	for i, c := range w.store.cells {
 		x := c.obj
 		switch {
+		case !w.member(i):
 		case x == nil && owner == nil, x != nil && !x.Claimed, x != nil && x.Primary(mode):
 		case x == nil:
 			return "I2: nothing in " + peerName(i) + " after the sweep"

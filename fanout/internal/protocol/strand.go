@@ -55,6 +55,7 @@ const (
 	jobGuard    job = "guard"
 	jobJudge    job = "judge"
 	jobLook     job = "look"
+	jobDiscard  job = "discard"
 )
 
 // send emits a command of strand i.
@@ -126,5 +127,7 @@ func (m *Machine) step(i int, r Reply) {
 		m.stepJudge(i, r)
 	case jobLook:
 		m.stepLook(i, r)
+	case jobDiscard:
+		m.stepDiscard(i, r)
 	}
 }

@@ -149,8 +149,11 @@ func (m *Machine) stepGuard(i int, r Reply) {
 			}
 		case s.X.Claimed && s.X.Of(m.Op.Mode) == m.Record.Primary:
 			m.finish(i)
+		case m.Op.Action == Cover && s.X.Primary(m.Op.Mode) && s.X.Pending():
+			// It cannot be committed in a peer that is no full member yet.
+			m.send(i, "remove", Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
 		case !s.X.Claimed, s.X.Primary(m.Op.Mode):
-			m.unconfirmed(i)
+			m.obstructed(i, s.X, s.Peer)
 		default:
 			m.send(i, "rival", Command{Verb: Read, Peer: s.X.Of(m.Op.Mode).Peer})
 		}
@@ -159,7 +162,7 @@ func (m *Machine) stepGuard(i int, r Reply) {
 			m.send(i, "remove", Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
 			return
 		}
-		m.unconfirmed(i)
+		m.rivaled(i, r)
 	case "create", "remove":
 		m.Result.Mended = m.Result.Mended || s.Step == "create" && r.Class == Applied
 		if s.Step == "create" && r.Class == Applied {

@@ -6,6 +6,7 @@ package protocol
 import (
 	"fmt"
 	"strconv"
+	"strings"
 )
 
 // traceWidth is the width of what happens in a trace; beside it stands what the
@@ -16,6 +17,9 @@ const traceWidth = 64
 func (w *world) describe(a action) string {
 	i := int(a.a)
 	name := func(i int) string {
+		if p := w.procs[i]; p.change != nil {
+			return "change " + p.change.op.ID + "/" + strconv.Itoa(i)
+		}
 		if w.procs[i].sweep {
 			return "sweep " + strconv.Itoa(i)
 		}
@@ -52,8 +56,8 @@ func (w *world) describe(a action) string {
 		return name(i) + " expires"
 	case actRetry:
 		return name(i) + " tries again"
-	case actJoin:
-		return fmt.Sprintf("the newcomer goes on: %+v", w.join)
+	case actHelp:
+		return fmt.Sprintf("%d helps the change in %s", i, peerName(int(a.b)))
 	case actMove:
 		return "the tenant goes on"
 	case actLook:
@@ -91,11 +95,32 @@ func (c Command) String() string {
 	return s
 }
 
+// membership shows a PeerSet in a trace.
+func (c cell) membership() string {
+	if c.set == nil {
+		return "{}"
+	}
+	s := "{" + c.set.Self.State[:1] + " "
+	for _, m := range c.set.Members {
+		s += m.Peer + strings.ToLower(m.State[:1])
+	}
+	for _, d := range c.set.Departed {
+		s += "-" + d.Peer
+	}
+	if c.set.Change.ID != "" {
+		s += " " + c.set.Change.ID
+	}
+	if c.set.Change.Over {
+		s += "!"
+	}
+	return s + "}"
+}
+
 // String shows the peers in a trace.
 func (s store) String() string {
 	out := ""
 	for i, c := range s.cells {
-		out += " " + peerName(i) + "="
+		out += " " + peerName(i) + c.membership() + "="
 		if c.obj == nil {
 			out += "-"
 			continue

@@ -23,7 +23,6 @@ type world struct {
 	committed []string // operations whose commit was applied
 	denied    []string // operations that were said to have been aborted
 	tenant    tenant
-	join      join
 	broken    string // the first violation
 	alone     bool   // it shares no process with another world
 	tell      func(what string, s store)
@@ -36,14 +35,14 @@ func newWorld(cfg *config) *world {
 		expiries: cfg.expiries, bumps: cfg.bumps, deletes: cfg.deletes, foreign: cfg.foreign, beats: cfg.beats, moves: cfg.moves,
 	}
 	var members []Member
-	for i := range cfg.peers {
+	for i := range cmp.Or(cfg.ring, cfg.peers) {
 		members = append(members, Member{Peer: peerName(i), UID: "k" + peerName(i), State: "Active"})
 	}
 	for i := range cfg.peers {
-		w.store.cells = append(w.store.cells, cell{set: &PeerSet{Self: members[i], Members: members, Epoch: 1}})
-	}
-	if cfg.join {
-		w.joining()
+		w.store.cells = append(w.store.cells, cell{})
+		if i < len(members) {
+			w.store.cells[i].set = &PeerSet{UID: "s" + peerName(i), RV: w.store.rv(), Self: members[i], Members: members, Epoch: 1}
+		}
 	}
 	if cfg.committed != "" {
 		w.seed(cfg.committed)
@@ -68,6 +67,7 @@ func newWorld(cfg *config) *world {
 	for range cfg.sweepers {
 		w.procs = append(w.procs, &proc{sweep: true})
 	}
+	w.changers()
 	return w
 }
 
@@ -109,6 +109,13 @@ func (w *world) own(i int) *proc {
 	p := *w.procs[i]
 	if p.m != nil {
 		p.m = cloneMachine(p.m)
+	}
+	if p.change != nil {
+		ch := *p.change
+		if ch.m != nil {
+			ch.m = cloneChange(ch.m)
+		}
+		p.change = &ch
 	}
 	w.procs[i] = &p
 	return &p

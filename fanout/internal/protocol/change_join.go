@@ -1,0 +1,129 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import "slices"
+
+// newcomer says that the peer concerned is to become a member.
+func (c *Change) newcomer() bool { return c.Op.Kind == Join || c.Op.Kind == Return }
+
+// quarantined is the newcomer's PeerSet as its slot is taken: whatever it was
+// before, no add commits there from now on, and its own list is the ring's.
+func (c *Change) quarantined(set PeerSet) PeerSet {
+	anchor := c.Sets[c.Record.Anchor]
+	set.Self.State = peerQuarantined
+	set.Members = slices.DeleteFunc(slices.Clone(anchor.Members), func(m Member) bool { return m.Peer == c.Op.Peer })
+	set.Departed = slices.DeleteFunc(slices.Clone(anchor.Departed), func(d Departure) bool { return d.Peer == c.Op.Peer })
+	return set
+}
+
+// join goes to work under the slots, or on from where another process has come.
+func (c *Change) join() {
+	set := c.Sets[c.Op.Peer]
+	switch {
+	case set.Change.Over && set.Self.State == peerActive:
+		c.over()
+	case set.Change.Over:
+		c.expel()
+	case set.Self.State == peerJoining:
+		c.tell()
+	default:
+		c.list(chSettling, c.Op.Peer)
+	}
+}
+
+func (c *Change) admit() {
+	c.enter(chAdmitting)
+	c.spawn(chWrite, c.Op.Peer)
+}
+
+// tell gives the next member the newcomer, and then lists that member's
+// primaries: what is created there later is not committed without the newcomer.
+func (c *Change) tell() {
+	if ring := c.ring(); c.At < len(ring) {
+		c.enter(chTelling)
+		c.spawn(chWrite, ring[c.At])
+		return
+	}
+	c.list(chPlacing, c.Op.Peer)
+}
+
+func (c *Change) joined() {
+	switch c.Phase {
+	case chAdmitting:
+		c.At = 0
+		c.tell()
+	case chTelling:
+		c.list(chCovering, c.ring()[c.At])
+	case chActivating:
+		c.over()
+	}
+}
+
+func (c *Change) activate() {
+	c.enter(chActivating)
+	c.spawn(chWrite, c.Op.Peer)
+}
+
+// expel ends a join that cannot be completed: the newcomer first, so that it is
+// certain that nobody activates it, then the members, the anchor last.
+func (c *Change) expel() {
+	c.At = len(c.Order) - 1
+	c.enter(chExpelling)
+	c.spawn(chWrite, c.Op.Peer)
+}
+
+func (c *Change) expelled() {
+	if c.At--; c.At >= 0 {
+		c.enter(chForgetting)
+		c.spawn(chWrite, c.ring()[c.At])
+		return
+	}
+	c.release()
+}
+
+func (c *Change) wantedByJoin(peer string, set PeerSet) (PeerSet, edited) {
+	if peer == c.Op.Peer {
+		return c.wantedOfNewcomer(set)
+	}
+	here := set.lists(c.Op.Peer)
+	switch {
+	case c.Phase == chForgetting && set.Change.Over:
+		return set, unchanged
+	case c.Phase == chForgetting:
+		// Written even where the newcomer is not listed: what another process has
+		// on its way to list it there is void by that.
+		set = set.without(Departure{Peer: c.Op.Peer, How: "Left", By: c.Op.By})
+		set.Change.Over = true
+		return set, changed
+	case set.Change.Over:
+		return set, elsewhere
+	case here:
+		return set, unchanged
+	default:
+		return set.with(Member{Peer: c.Op.Peer, UID: c.Sets[c.Op.Peer].Self.UID, State: peerJoining}), changed
+	}
+}
+
+func (c *Change) wantedOfNewcomer(set PeerSet) (PeerSet, edited) {
+	joined := set.Change.Over && set.Self.State == peerActive
+	switch {
+	case c.Phase == chActivating && joined, c.Phase == chExpelling && set.Change.Over && !joined:
+		return set, unchanged
+	case set.Change.Over:
+		return set, elsewhere
+	case c.Phase == chAdmitting && set.Self.State == peerJoining:
+		return set, unchanged
+	case c.Phase == chAdmitting:
+		set.Self.State = peerJoining
+	case c.Phase == chExpelling:
+		set.Self.State = peerOut
+		set.Change.Over = true
+	default:
+		set.Self.State = peerActive
+		set.Members = c.Sets[c.Record.Anchor].with(set.Self).Members
+		set.Change.Over = true
+	}
+	return set, changed
+}

@@ -1,0 +1,101 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+// leave goes to work under the slots, or on from where another process has come.
+// The first member decides: there the peer is dropped, or it is refused to
+// leave.
+func (c *Change) leave() {
+	set, ring := c.Sets[c.Op.Peer], c.ring()
+	switch {
+	case len(ring) == 0:
+		c.Result.Problem = "the last peer of a ring cannot leave it"
+		c.because(Membership, c.Op.Peer)
+		c.over()
+	case c.Sets[ring[0]].Change.Over:
+		c.over()
+	case set.Self.State == peerOut:
+		c.over()
+	default:
+		c.enter(chMarking)
+		c.spawn(chWrite, c.Op.Peer)
+	}
+}
+
+// drop takes the peer out of the next member's list. What is on its way to the
+// peer may yet arrive, so that it is emptied only when all have dropped it.
+func (c *Change) drop() {
+	if ring := c.ring(); c.At < len(ring) {
+		c.enter(chDropping)
+		c.spawn(chWrite, ring[c.At])
+		return
+	}
+	if c.Op.Kind == Force {
+		c.At = 0
+		c.rehome()
+		return
+	}
+	c.list(chEmptying, c.Op.Peer)
+}
+
+func (c *Change) left() {
+	switch c.Phase {
+	case chMarking:
+		c.At = 0
+		c.list(chDraining, c.Op.Peer)
+	case chDropping:
+		c.At++
+		c.drop()
+	default:
+		c.over()
+	}
+}
+
+// keep refuses the peer to leave.
+func (c *Change) keep() {
+	c.enter(chRefusing)
+	c.spawn(chWrite, c.ring()[0])
+}
+
+func (c *Change) wantedByLeave(peer string, set PeerSet) (PeerSet, edited) {
+	switch {
+	case c.Phase == chMarking && set.Self.State == peerActive && !set.Change.Over:
+		set.Self.State = peerLeaving
+	case c.Phase == chMarking:
+		return set, unchanged
+	case c.Phase == chClosing && set.Self.State == peerOut:
+		return set, unchanged
+	case c.Phase == chClosing:
+		set.Self.State = peerOut
+		set.Members = c.Sets[c.ring()[0]].Members
+		set = set.without(Departure{Peer: peer, How: "Left", By: c.Op.By})
+	case c.Phase == chRefusing && set.Change.Over:
+		return set, unchanged
+	case c.Phase == chRefusing && !set.lists(c.Op.Peer), c.Phase == chDropping && set.Change.Over:
+		return set, elsewhere
+	case c.Phase == chRefusing:
+		set.Change.Over = true
+	case !set.lists(c.Op.Peer):
+		return set, unchanged
+	default:
+		set = set.without(Departure{Peer: c.Op.Peer, How: "Left", By: c.Op.By})
+	}
+	return set, changed
+}
+
+func (c *Change) wantedByForce(set PeerSet) (PeerSet, edited) {
+	if set.Gone(c.Op.Peer) {
+		return set, unchanged
+	}
+	return set.without(Departure{Peer: c.Op.Peer, How: "Forced", By: c.Op.By}), changed
+}
+
+// rehome gives the Accounts whose home was lost another one.
+func (c *Change) rehome() {
+	if ring := c.ring(); c.At < len(ring) {
+		c.list(chRehoming, ring[c.At])
+		return
+	}
+	c.over()
+}

@@ -1,0 +1,157 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+// list lists what peer holds and works it off, as the phase p demands.
+func (c *Change) list(p changePhase, peer string) {
+	if p != c.Phase {
+		c.Rounds = 0
+	}
+	c.enter(p)
+	c.Worked, c.Stuck = false, false
+	c.Result.Blocking = nil
+	c.spawn(chSurvey, peer)
+	if c.Op.Lease > 1 {
+		c.spawn(chBeat, c.Record.Anchor)
+	}
+}
+
+func (c *Change) stepSurvey(i int, r Reply) {
+	s := &c.Strands[i]
+	switch {
+	case s.Step != "survey":
+		c.send(i, "survey", Command{Verb: Survey, Peer: s.Peer})
+	case r.Code != OK:
+		c.failed(i, r, "retry")
+	default:
+		c.finish(i)
+		peer := s.Peer
+		for _, f := range r.Found {
+			if op, ok := c.errand(peer, f); ok {
+				op.ID, op.Coordinator, op.Mode, op.Target, op.Met = c.id(), c.Op.Coordinator, f.Mode, peer, f.Object
+				c.Strands = append(c.Strands, changeStrand{Job: chSub, Peer: peer, Key: f.Key, Sub: op})
+				c.step(len(c.Strands)-1, Reply{})
+			}
+		}
+	}
+}
+
+// errand is what the phase does about an object that was found in peer.
+func (c *Change) errand(peer string, f Found) (Operation, bool) {
+	o := f.Object
+	primary := o.Primary(f.Mode)
+	switch c.Phase {
+	case chSettling:
+		switch {
+		case !o.Claimed, primary && o.Stage.committed():
+			return Operation{}, false
+		case primary && o.Stage == Reserved:
+			c.Worked = true
+			return Operation{Action: Discard}, true
+		default:
+			return Operation{Action: Sweep, Watch: true}, true
+		}
+	case chCovering, chCompleting:
+		return Operation{Action: Cover, Into: []string{c.Op.Peer}}, (primary || !o.Claimed) && !o.Leaving() && !o.Terminating
+	case chPlacing:
+		return Operation{Action: Cover, Into: c.ring()}, primary && o.Committed()
+	case chDraining:
+		return c.drainage(f)
+	case chEmptying:
+		c.Worked = c.Worked || o.Claimed && !primary
+		return Operation{Action: Discard}, o.Claimed && !primary
+	}
+	return Operation{}, false
+}
+
+// drainage is what is done about an object of a peer that wants to leave. It
+// notes what keeps the peer.
+func (c *Change) drainage(f Found) (Operation, bool) {
+	o := f.Object
+	switch {
+	case !o.Claimed:
+		c.Result.Left = append(c.Result.Left, f)
+	case !o.Primary(f.Mode):
+	case o.Committed():
+		c.Result.Blocking = append(c.Result.Blocking, f)
+	default:
+		c.Worked = true
+		return Operation{Action: Sweep, Watch: true}, true
+	}
+	return Operation{}, false
+}
+
+func (c *Change) stepSub(i int, r Reply) {
+	s := &c.Strands[i]
+	switch {
+	case s.Step != "sub":
+		sub := s.Sub
+		c.send(i, "sub", Command{Verb: Sub, Peer: s.Peer, Key: s.Key, Sub: &sub})
+	case r.Code != OK:
+		c.failed(i, r, "retry")
+	default:
+		c.subbed(s.Key, s.Sub, r.Result)
+		c.finish(i)
+	}
+}
+
+// subbed takes note of what a sub-operation came to.
+func (c *Change) subbed(key string, op Operation, r Result) {
+	switch {
+	case len(r.Pending) == 0:
+	case op.Action == Cover && r.HolderAt != "" && !op.Met.Claimed:
+		// Two objects that nobody has claimed stand side by side.
+	case op.Action == Cover && r.HolderAt != "" && c.Rounds > 0:
+		c.Result.Blocking = append(c.Result.Blocking, Found{Key: key, Mode: op.Mode, Object: r.Holder})
+	default:
+		c.Stuck = true
+	}
+}
+
+// afterList lists the peer again if there was something to do, or goes on.
+func (c *Change) afterList() {
+	peer := c.Strands[0].Peer
+	again := c.Worked || c.Stuck
+	if again && c.Stuck {
+		c.Rounds++
+	}
+	blocked := len(c.Result.Blocking) > 0
+	switch {
+	case again && (c.Expired || c.Op.Patience != Patient && c.Rounds > max(tries, c.Op.Lease)):
+		c.because(Contended, peer)
+		c.stop()
+	case again:
+		c.list(c.Phase, peer)
+	case blocked && c.Phase == chDraining:
+		c.because(Occupied, peer)
+		c.keep()
+	case blocked:
+		c.because(Occupied, peer)
+		c.expel()
+	default:
+		c.listed()
+	}
+}
+
+// listed goes on when a peer holds nothing any more that the phase is about.
+func (c *Change) listed() {
+	switch c.Phase {
+	case chSettling:
+		c.admit()
+	case chCovering:
+		c.At++
+		c.tell()
+	case chPlacing:
+		c.activate()
+	case chDraining:
+		c.At = 0
+		c.drop()
+	case chEmptying:
+		c.enter(chClosing)
+		c.spawn(chWrite, c.Op.Peer)
+	case chRehoming:
+		c.At++
+		c.rehome()
+	}
+}

@@ -1,0 +1,97 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+// next chooses the phase that follows once all strands have ended.
+func (c *Change) next() {
+	switch c.Phase {
+	case chBeginning:
+		if c.Stopping {
+			c.end(Aborted)
+			return
+		}
+		c.look()
+	case chLooking:
+		c.afterLooking()
+	case chAdvancing, chTaking:
+		if c.Phase == chAdvancing {
+			c.takeNext()
+			return
+		}
+		c.afterTaking()
+	case chSettling, chCovering, chPlacing, chCompleting, chDraining, chEmptying, chRehoming:
+		c.afterList()
+	case chAdmitting, chTelling, chActivating:
+		c.joined()
+	case chExpelling, chForgetting:
+		c.expelled()
+	case chMarking, chDropping, chRefusing, chClosing:
+		c.left()
+	case chFinishing:
+		c.release()
+	case chReleasing:
+		c.free()
+	case chFreeing:
+		c.conclude()
+	case chEnding:
+		c.Phase = chOver
+	}
+}
+
+// witness is the peer whose PeerSet is read between the read and the write of
+// another: the write is void unless the witness still vouched for it later.
+func (c *Change) witness(peer string) string {
+	if (c.Phase == chTelling || c.Phase == chDropping && c.Op.Kind == Leave) && peer != c.Op.Peer {
+		return c.Op.Peer
+	}
+	return ""
+}
+
+// vouches says whether the witness still agrees.
+func (c *Change) vouches(set PeerSet) bool {
+	want := peerJoining
+	if c.Phase == chDropping {
+		want = peerLeaving
+	}
+	return c.mine(set) && !set.Change.Over && set.Self.State == want
+}
+
+// wanted is what the phase makes of a PeerSet.
+func (c *Change) wanted(peer string, set PeerSet) (PeerSet, edited) {
+	if c.leaving() {
+		return c.freed(peer, set), changed
+	}
+	if c.Phase == chFinishing {
+		if set.Change.Over {
+			return set, unchanged
+		}
+		set.Change.Over = true
+		return set, changed
+	}
+	switch c.Op.Kind {
+	case Leave:
+		return c.wantedByLeave(peer, set)
+	case Force:
+		return c.wantedByForce(set)
+	default:
+		return c.wantedByJoin(peer, set)
+	}
+}
+
+// freed is a PeerSet without the slot, and with what the change came to.
+func (c *Change) freed(peer string, set PeerSet) PeerSet {
+	set.Change = Slot{}
+	switch {
+	case c.newcomer():
+		for _, m := range set.Members {
+			if m.Peer == c.Op.Peer && m.State == peerJoining {
+				set = set.with(Member{Peer: m.Peer, UID: m.UID, State: peerActive})
+			}
+		}
+	case c.Op.Kind == Leave && peer == c.Op.Peer && set.Self.State == peerLeaving:
+		// It was refused.
+		set.Self.State = peerActive
+	}
+	return set
+}

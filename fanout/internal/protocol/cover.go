@@ -1,0 +1,78 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+// cover sees to it that the primary that was met has its secondaries in peers
+// that are becoming members, or in all if its own peer is.
+func (m *Machine) cover() {
+	m.Primary = m.Op.Met
+	if !m.Primary.Claimed {
+		// A secondary of an object that nobody has claimed is right by itself.
+		m.Primary.Claim = Claim{Operation: m.Op.ID, Coordinator: m.Op.Coordinator, Target: m.Op.Target}
+	}
+	m.Record.Primary = Ref{Peer: m.Op.Target, UID: m.Op.Met.UID}
+	m.enter(covering)
+	for _, p := range m.Op.Into {
+		if m.Op.Mode == Everywhere && m.Op.Met.Committed() {
+			m.spawn(jobBring, p)
+		} else {
+			m.spawn(jobGuard, p)
+		}
+	}
+}
+
+// obstructed ends strand i because o in peer has the name that it is to guard. A
+// cover tells by whom, unless that one may yet go by itself.
+func (m *Machine) obstructed(i int, o Object, peer string) {
+	if m.Op.Action == Cover && m.Result.HolderAt == "" && o.UID != "" && (!o.Claimed || o.Primary(m.Op.Mode) && o.Committed()) {
+		m.Result.Holder, m.Result.HolderAt = o, peer
+	}
+	m.unconfirmed(i)
+}
+
+// rivaled ends strand i because a secondary of another primary has the name, as
+// y answers. A committed one will be found to be the only one.
+func (m *Machine) rivaled(i int, y Reply) {
+	if y.Code == OK && !y.Object.Claimed {
+		m.obstructed(i, y.Object, m.Strands[i].X.Of(m.Op.Mode).Peer)
+		return
+	}
+	m.unconfirmed(i)
+}
+
+// discard deletes what was met in a peer that is no member, as long as it is a
+// secondary or a reservation.
+func (m *Machine) discard() {
+	m.enter(covering)
+	m.spawn(jobDiscard, m.Op.Target)
+}
+
+func (m *Machine) stepDiscard(i int, r Reply) {
+	s := &m.Strands[i]
+	switch s.Step {
+	case "", "again":
+		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
+	case "read":
+		o := r.Object
+		switch {
+		case r.Code == NotFound, r.Code == OK && o.UID != m.Op.Met.UID:
+			m.finish(i)
+		case r.Code == OK && o.Primary(m.Op.Mode) && o.Stage != Reserved:
+			// It was committed meanwhile.
+			m.finish(i)
+		case r.Code == OK && !o.Terminating:
+			m.send(i, "delete", Command{Verb: Delete, Peer: s.Peer, UID: o.UID, RV: o.RV})
+		case !m.again(i, "again"):
+			m.unconfirmed(i)
+		}
+	case "delete":
+		m.Result.Removed = m.Result.Removed || r.Class == Applied
+		if r.Code == Denied || !m.again(i, "again") {
+			m.unconfirmed(i)
+		}
+	}
+}
+
+// afterCovering ends a cover or a discard.
+func (m *Machine) afterCovering() { m.end(Done) }

@@ -1,0 +1,122 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Member is a peer as a PeerSet names it.
+type Member struct {
+	Peer, UID string
+	State     string // Joining, Active, Leaving, Quarantined, Out
+}
+
+// The states of a peer.
+const (
+	peerJoining     = "Joining"
+	peerActive      = "Active"
+	peerLeaving     = "Leaving"
+	peerQuarantined = "Quarantined"
+	peerOut         = "Out"
+)
+
+// Departure is a peer that is no member any more.
+type Departure struct {
+	Peer string
+	How  string // Left, Forced
+	By   string
+}
+
+// Slot is the one change of the membership that a PeerSet is held for. The zero
+// value is a free one.
+type Slot struct {
+	ID          string
+	Kind        ChangeKind
+	Peer, UID   string // the peer concerned and its cluster
+	Coordinator string
+	By          string // who answers for it
+	Anchor      string // the peer whose slot was taken first and is freed last
+	Heartbeat   int64
+	Over        bool // the change writes nothing more here but to free the slot
+}
+
+// PeerSet is one peer's knowledge of the ring.
+type PeerSet struct {
+	UID, RV  string
+	Self     Member
+	Members  []Member
+	Departed []Departure
+	Change   Slot
+	Epoch    int64
+}
+
+func (s PeerSet) lists(peer string) bool {
+	return slices.ContainsFunc(s.Members, func(m Member) bool { return m.Peer == peer })
+}
+
+// Gone says that peer has departed and is no member again: what names it is
+// dead.
+func (s PeerSet) Gone(peer string) bool {
+	return !s.lists(peer) && s.departed(peer)
+}
+
+func (s PeerSet) departed(peer string) bool {
+	return slices.ContainsFunc(s.Departed, func(d Departure) bool { return d.Peer == peer })
+}
+
+// peers returns the members in one of the states.
+func (s PeerSet) peers(states ...string) []string {
+	var peers []string
+	for _, m := range s.Members {
+		if slices.Contains(states, m.State) {
+			peers = append(peers, m.Peer)
+		}
+	}
+	return peers
+}
+
+// held are the peers that an add must hold: those that have content or are
+// being given it.
+func (s PeerSet) held() []string { return s.peers(peerActive, peerJoining) }
+
+// reached are the peers that a change of what exists must reach: a peer that is
+// about to leave is not gone yet.
+func (s PeerSet) reached() []string { return s.peers(peerActive, peerJoining, peerLeaving) }
+
+// with returns s with m among its members, and no more among the departed.
+func (s PeerSet) with(m Member) PeerSet {
+	s.Departed = slices.DeleteFunc(slices.Clone(s.Departed), func(d Departure) bool { return d.Peer == m.Peer })
+	s.Members = slices.Clone(s.Members)
+	for i := range s.Members {
+		if s.Members[i].Peer == m.Peer {
+			s.Members[i] = m
+			return s
+		}
+	}
+	s.Members = append(s.Members, m)
+	slices.SortFunc(s.Members, func(a, b Member) int { return cmp.Compare(a.Peer, b.Peer) })
+	return s
+}
+
+// without returns s with peer among the departed.
+func (s PeerSet) without(d Departure) PeerSet {
+	s.Members = slices.DeleteFunc(slices.Clone(s.Members), func(m Member) bool { return m.Peer == d.Peer })
+	s.Departed = slices.DeleteFunc(slices.Clone(s.Departed), func(x Departure) bool { return x.Peer == d.Peer })
+	s.Departed = append(s.Departed, d)
+	return s
+}
+
+// names are the members but peer, in order.
+func (s PeerSet) names(but string) []string {
+	var names []string
+	for _, m := range s.Members {
+		if m.Peer != but {
+			names = append(names, m.Peer)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
