@@ -301,7 +301,9 @@ func (w *world) sweepAt(i, at, lease int) {
 		ID: "~", Action: Sweep, Mode: w.cfg.mode, Holds: w.cfg.tenant > 0, Target: peerName(at), Met: *w.store.cells[at].obj, Lease: lease, Watch: lease > 0,
 	}
 	for j := range w.store.cells {
-		op.Peers = append(op.Peers, peerName(j))
+		if !w.settling || !w.forced(j) {
+			op.Peers = append(op.Peers, peerName(j))
+		}
 	}
 	p := w.own(i)
 	p.op, p.m, p.state = op, New(op), running

@@ -37,7 +37,7 @@ func (w *world) settle() string {
 	for i := range w.procs {
 		w.own(i)
 	}
-	w.alone = true
+	w.alone, w.settling = true, true
 	for i := range w.store.cells {
 		w.unhold(i)
 	}

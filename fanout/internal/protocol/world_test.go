@@ -26,6 +26,7 @@ type world struct {
 	broken    string // the first violation
 	alone     bool   // it shares no process with another world
 	tell      func(what string, s store)
+	settling  bool // who is given up is not configured any more
 	split     bool // every command is a message, and every answer another
 }
 
