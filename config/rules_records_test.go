@@ -17,22 +17,39 @@ var peerSetCases = []ruleCase{
 	{name: "another cluster", old: "{self: {peer: a, uid: ua, state: Active}, " + members + ", epoch: 3}", spec: "{self: {peer: a, uid: ub, state: Active}, " + members + ", epoch: 4}", want: "self cannot become another peer"},
 }
 
-const record = `operation: op-1, kind: Account, began: "2026-01-02T03:04:05.000000Z"`
+const (
+	record  = `operation: op-1, kind: Account, began: "2026-01-02T03:04:05.000000001Z"`
+	pending = record + ", state: Pending"
+	settled = record + ", state: Committed, target: a, targetUID: u1"
+	ended   = `, state: Ended, ended: "2026-01-02T03:04:06Z"`
+)
 
 var operationCases = []ruleCase{
-	{name: "create", spec: "{" + record + ", key: k, payload: aGVsbG8=}"},
+	{name: "create", spec: "{" + pending + ", key: k, payload: aGVsbG8=}"},
 	{name: "an unknown state", spec: "{" + record + ", state: Done}", want: "Unsupported value"},
-	{name: "the commit", old: "{" + record + "}", spec: "{" + record + ", state: Committed, target: a, targetUID: u1}"},
-	{name: "the way back", old: "{" + record + ", state: Committed}", spec: "{" + record + ", state: Pending}", want: "a committed operation stays committed"},
-	{name: "the state dropped", old: "{" + record + ", state: Committed}", spec: "{" + record + "}", want: "a committed operation stays committed"},
-	{name: "another target", old: "{" + record + ", targetUID: u1}", spec: "{" + record + ", targetUID: u2}", want: "the target's UID cannot change"},
-	{name: "the target forgotten", old: "{" + record + ", targetUID: u1}", spec: "{" + record + "}", want: "the target's UID cannot change"},
-	{name: "another operation", old: "{" + record + "}", spec: `{operation: op-2, kind: Account, began: "2026-01-02T03:04:05.000000Z"}`, want: "begin another operation"},
-	{name: "another kind", old: "{" + record + "}", spec: `{operation: op-1, kind: Secret, began: "2026-01-02T03:04:05.000000Z"}`, want: "begin another operation"},
-	{name: "another beginning", old: "{" + record + "}", spec: `{operation: op-1, kind: Account, began: "2026-01-02T03:04:06.000000Z"}`, want: "begin another operation"},
-	{name: "a key added", old: "{" + record + "}", spec: "{" + record + ", key: k}", want: "begin another operation"},
-	{name: "a key changed", old: "{" + record + ", key: k}", spec: "{" + record + ", key: l}", want: "begin another operation"},
-	{name: "another holder", old: "{" + record + ", holder: h1}", spec: "{" + record + ", holder: h2, step: reserving}"},
+	{name: "no state", spec: "{" + record + "}", want: "state: Required value"},
+	{name: "no time", spec: "{operation: op-1, began: yesterday, state: Open}", want: "date-time"},
+	{name: "the commit", old: "{" + pending + "}", spec: "{" + settled + "}"},
+	{name: "a commit of nothing", old: "{" + pending + "}", spec: "{" + record + ", state: Committed}", want: "a decision names the target"},
+	{name: "the abort", old: "{" + pending + "}", spec: "{" + record + ended + "}"},
+	{name: "the end", old: "{" + settled + "}", spec: "{" + record + ", target: a, targetUID: u1" + ended + "}"},
+	{name: "an end without a time", old: "{" + settled + "}", spec: "{" + record + ", target: a, targetUID: u1, state: Ended}", want: "ended goes with state Ended"},
+	{name: "the way back", old: "{" + settled + "}", spec: "{" + pending + ", target: a, targetUID: u1}", want: "a decided operation stays decided"},
+	{name: "life after the end", old: "{" + record + ended + "}", spec: "{" + pending + "}", want: "an ended one stays ended"},
+	{name: "a decision after the end", old: "{" + record + ended + "}", spec: "{" + settled + "}", want: "an ended one stays ended"},
+	{name: "a decision of what is decided elsewhere", old: "{" + record + ", state: Open}", spec: "{" + settled + "}", want: "state cannot go from Open to Committed"},
+	{name: "the key is taken", old: "{" + record + ", state: Beginning}", spec: "{" + pending + "}"},
+	{name: "a decision without the key", old: "{" + record + ", state: Beginning}", spec: "{" + settled + "}", want: "state cannot go from Beginning to Committed"},
+	{name: "another target", old: "{" + settled + "}", spec: "{" + record + ", state: Committed, target: a, targetUID: u2}", want: "the target's UID cannot change"},
+	{name: "another operation", old: "{" + pending + "}", spec: `{operation: op-2, kind: Account, began: "2026-01-02T03:04:05.000000001Z", state: Pending}`, want: "begin another operation"},
+	{name: "another kind", old: "{" + pending + "}", spec: `{operation: op-1, kind: Secret, began: "2026-01-02T03:04:05.000000001Z", state: Pending}`, want: "begin another operation"},
+	{name: "another beginning", old: "{" + pending + "}", spec: `{operation: op-1, kind: Account, began: "2026-01-02T03:04:06Z", state: Pending}`, want: "begin another operation"},
+	{name: "a key added", old: "{" + pending + "}", spec: "{" + pending + ", key: k}", want: "begin another operation"},
+	{name: "a key changed", old: "{" + pending + ", key: k}", spec: "{" + pending + ", key: l}", want: "begin another operation"},
+	{name: "another holder", old: "{" + pending + ", holder: h1}", spec: "{" + pending + ", holder: h2, step: reserving}"},
+	{name: "a key", spec: "{" + record + ", state: Key, key: k, keyOf: {name: op-1, uid: u1}}"},
+	{name: "a key of another record", old: "{" + record + ", state: Key, key: k, keyOf: {name: op-1, uid: u1}}", spec: "{" + record + ", state: Key, key: k, keyOf: {name: op-2, uid: u2}}"},
+	{name: "a key of nothing", spec: "{" + record + ", state: Key, key: k}", want: "keyOf goes with state Key"},
 }
 
 var syncTargetCases = []ruleCase{

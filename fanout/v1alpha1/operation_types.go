@@ -8,29 +8,42 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// OperationState is what a central log's record decides.
+// OperationState is what a record of a central log is good for.
 //
-// +kubebuilder:validation:Enum=Pending;Committed
+// +kubebuilder:validation:Enum=Beginning;Open;Pending;Committed;Ended;Key
 type OperationState string
 
 const (
-	// OperationPending may be aborted by deleting the record, by anybody.
+	// OperationBeginning is a record that has yet to take its key. It counts
+	// for nothing, and anybody may delete it.
+	OperationBeginning OperationState = "Beginning"
+	// OperationOpen is an operation that is under way and decided elsewhere.
+	OperationOpen OperationState = "Open"
+	// OperationPending is an operation whose decision is this record, and that
+	// is not decided. Anybody may abort it.
 	OperationPending OperationState = "Pending"
-	// OperationCommitted is rolled forward by anybody, to its end.
+	// OperationCommitted is a decided one, rolled forward by anybody.
 	OperationCommitted OperationState = "Committed"
+	// OperationEnded is history: it decides nothing.
+	OperationEnded OperationState = "Ended"
+	// OperationKey is no operation: the object holds an idempotency key for one.
+	OperationKey OperationState = "Key"
 )
 
-// Operation is the record of one operation in a central log. Its change from
-// Pending to Committed is the operation's commit point; deleting it while it
-// is Pending is the abort. Nobody rolls a Pending one forward but its holder.
+// Operation is the record of one operation in a central log. Of an operation
+// that is decided here the change from Pending to Committed is the commit point,
+// and the change from Pending to Ended, or the record's deletion while it is
+// Pending, is the abort. Nobody rolls a Pending one forward but its holder.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,shortName=fop,categories=atoll
 // +kubebuilder:metadata:labels="atoll.dev/schema-version=1"
-// +kubebuilder:printcolumn:name="Kind",type=string,JSONPath=`.spec.kind`
+// +kubebuilder:printcolumn:name="Action",type=string,JSONPath=`.spec.action`
+// +kubebuilder:printcolumn:name="Object",type=string,JSONPath=`.spec.object`
 // +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.spec.state`
-// +kubebuilder:printcolumn:name="Target",type=string,JSONPath=`.spec.target`
-// +kubebuilder:printcolumn:name="Holder",type=string,JSONPath=`.spec.holder`,priority=1
+// +kubebuilder:printcolumn:name="Step",type=string,JSONPath=`.spec.step`
+// +kubebuilder:printcolumn:name="Holder",type=string,JSONPath=`.spec.holder`
+// +kubebuilder:printcolumn:name="Target",type=string,JSONPath=`.spec.target`,priority=1
 // +kubebuilder:printcolumn:name="Key",type=string,JSONPath=`.spec.key`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type Operation struct {
@@ -43,21 +56,39 @@ type Operation struct {
 
 // OperationSpec is the record of one operation.
 //
-// +kubebuilder:validation:XValidation:rule="self.operation == oldSelf.operation && self.kind == oldSelf.kind && self.began == oldSelf.began && has(self.key) == has(oldSelf.key) && (!has(self.key) || self.key == oldSelf.key)",message="operation, kind, key and began of a record cannot change: begin another operation"
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.state) || oldSelf.state != 'Committed' || (has(self.state) && self.state == 'Committed')",message="a committed operation stays committed: it is rolled forward, never back"
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.targetUID) || (has(self.targetUID) && self.targetUID == oldSelf.targetUID)",message="the target's UID cannot change once it is recorded"
+// +kubebuilder:validation:XValidation:rule="self.operation == oldSelf.operation && has(self.kind) == has(oldSelf.kind) && (!has(self.kind) || self.kind == oldSelf.kind) && self.began == oldSelf.began && has(self.key) == has(oldSelf.key) && (!has(self.key) || self.key == oldSelf.key)",message="operation, kind, key and began of a record cannot change: begin another operation"
+// +kubebuilder:validation:XValidation:rule="self.state == oldSelf.state || (oldSelf.state == 'Beginning' && self.state in ['Open', 'Pending']) || (oldSelf.state == 'Pending' && self.state == 'Committed') || (oldSelf.state in ['Open', 'Pending', 'Committed'] && self.state == 'Ended')",message="state goes forward only: a decided operation stays decided, an ended one stays ended",messageExpression="'state cannot go from ' + oldSelf.state + ' to ' + self.state + ': a decided operation stays decided, an ended one stays ended'"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.targetUID) || (has(self.targetUID) && self.targetUID == oldSelf.targetUID && has(self.target) && self.target == oldSelf.target)",message="the target's UID cannot change once it is recorded"
+// +kubebuilder:validation:XValidation:rule="self.state != 'Committed' || (has(self.target) && has(self.targetUID))",message="a decision names the target and the UID of the object there"
+// +kubebuilder:validation:XValidation:rule="(self.state == 'Ended') == has(self.ended)",message="ended goes with state Ended"
+// +kubebuilder:validation:XValidation:rule="(self.state == 'Key') == has(self.keyOf)",message="keyOf goes with state Key"
 type OperationSpec struct {
-	// Operation is the operation's ID, ordered by time.
-	//
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=64
-	Operation string `json:"operation"`
-
-	// Kind says which code can read the payload.
+	// Operation is the operation's ID, ordered by time. It is the record's name.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	Kind string `json:"kind"`
+	Operation string `json:"operation"`
+
+	// State is what the record is good for.
+	State OperationState `json:"state"`
+
+	// Kind says which code can read the payload.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	Kind string `json:"kind,omitempty"`
+
+	// Action is what the operation does, for people.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Action string `json:"action,omitempty"`
+
+	// Object is what it does it to, for people.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Object string `json:"object,omitempty"`
 
 	// Key is the idempotency key that the caller gave, if any.
 	//
@@ -65,25 +96,25 @@ type OperationSpec struct {
 	// +kubebuilder:validation:MaxLength=1024
 	Key string `json:"key,omitempty"`
 
+	// KeyOf is the record for which this object holds Key.
+	//
+	// +optional
+	KeyOf *RecordRef `json:"keyOf,omitempty"`
+
 	// Holder names the process that works on the operation. It decides nothing.
 	//
 	// +optional
-	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:MaxLength=256
 	Holder string `json:"holder,omitempty"`
-
-	// State is Pending until the commit.
-	//
-	// +optional
-	// +kubebuilder:default=Pending
-	State OperationState `json:"state,omitempty"`
 
 	// Step is how far the holder has come, in its own short word.
 	//
 	// +optional
-	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:MaxLength=256
 	Step string `json:"step,omitempty"`
 
-	// Target is the peer in which the object comes into being.
+	// Target is the peer in which the object comes into being, set with the
+	// commit.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
@@ -97,12 +128,6 @@ type OperationSpec struct {
 	// +kubebuilder:validation:MaxLength=64
 	TargetUID types.UID `json:"targetUID,omitempty"`
 
-	// Digest is the SHA-256 of the requested content, in hexadecimal.
-	//
-	// +optional
-	// +kubebuilder:validation:MaxLength=64
-	Digest string `json:"digest,omitempty"`
-
 	// Payload is what the holder needs to finish the operation after a crash,
 	// at most 1 MiB before base64.
 	//
@@ -110,19 +135,48 @@ type OperationSpec struct {
 	// +kubebuilder:validation:MaxLength=1398104
 	Payload []byte `json:"payload,omitempty"`
 
-	// Outcome is what the operation came to, kept under Key for retries.
+	// Outcome is what the operation came to, kept under Key for retries; at
+	// most 64 KiB before base64.
 	//
 	// +optional
-	// +kubebuilder:validation:MaxLength=1398104
+	// +kubebuilder:validation:MaxLength=87384
 	Outcome []byte `json:"outcome,omitempty"`
+
+	// Began is when the operation began, for people.
+	//
+	// +kubebuilder:validation:Format=date-time
+	// +kubebuilder:validation:MaxLength=64
+	Began string `json:"began"`
 
 	// Ended is when it came to its end, from which its retention counts.
 	//
 	// +optional
-	Ended *metav1.MicroTime `json:"ended,omitempty"`
+	// +kubebuilder:validation:Format=date-time
+	// +kubebuilder:validation:MaxLength=64
+	Ended string `json:"ended,omitempty"`
 
-	// Began is when the operation began, for people.
-	Began metav1.MicroTime `json:"began"`
+	// Write names the last write, so that a writer whose answer was lost can
+	// tell whether it was its own.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Write string `json:"write,omitempty"`
+}
+
+// RecordRef names one incarnation of a record.
+type RecordRef struct {
+	// Name is the record's name, the ID of its operation.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+
+	// UID is the record's metadata.uid.
+	//
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	UID types.UID `json:"uid"`
 }
 
 // OperationList is a list of Operations.

@@ -1,0 +1,91 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubelog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/atoll-dev/atoll/fanout/v1alpha1"
+	"github.com/atoll-dev/atoll/wal"
+)
+
+// Advance implements [wal.Log].
+func (l *Log) Advance(ctx context.Context, e wal.Entry) (wal.Entry, error) {
+	ctx, cancel, err := l.taken(ctx)
+	if err != nil {
+		return wal.Entry{}, err
+	}
+	defer cancel()
+	if err := validate(e); err != nil {
+		return wal.Entry{}, err
+	}
+	fields := l.present(e)
+	o, err := l.patch(ctx, "advance", e.ID, e.Version, "", fields)
+	if o != nil && err == nil && !live(o) {
+		return wal.Entry{}, fmt.Errorf("central log: advance %q: a record in state %s was changed", e.ID, o.Spec.State)
+	}
+	return counted(o, err)
+}
+
+// present are the fields that Advance replaces.
+func (l *Log) present(e wal.Entry) map[string]any {
+	fields := map[string]any{"holder": e.Owner, "step": e.State, "payload": e.Data}
+	if l.opts.Describe != nil {
+		d := l.opts.Describe(e)
+		fields["action"], fields["object"] = cut(d.Action, 64), cut(d.Object, 1024)
+	}
+	return fields
+}
+
+// live says that o is an entry that has not ended.
+func live(o *v1alpha1.Operation) bool {
+	switch o.Spec.State {
+	case v1alpha1.OperationOpen, v1alpha1.OperationPending, v1alpha1.OperationCommitted:
+		return true
+	}
+	return false
+}
+
+// counted is stored for records that count: what is only beginning, or holds a key, is no entry.
+func counted(o *v1alpha1.Operation, err error) (wal.Entry, error) {
+	if o != nil && !live(o) && o.Spec.State != v1alpha1.OperationEnded {
+		if errors.Is(err, wal.ErrStale) {
+			err = wal.ErrNotFound
+		}
+		o = nil
+	}
+	return stored(o, err)
+}
+
+// End implements [wal.Log]. It also forgets what ended longer than Options.Retention ago, some at a time.
+func (l *Log) End(ctx context.Context, e wal.Entry, outcome []byte) error {
+	ctx, cancel, err := l.taken(ctx)
+	if err != nil {
+		return err
+	}
+	defer cancel()
+	if len(outcome) > wal.MaxOutcome {
+		return &wal.FieldError{Field: "outcome", Reason: fmt.Sprintf("is %d bytes long, at most %d are taken", len(outcome), wal.MaxOutcome)}
+	}
+	err = l.end(ctx, "end", e.ID, e.Version, outcome)
+	if err == nil {
+		l.prune(ctx)
+	}
+	return err
+}
+
+// end makes a live record history. What has ended, or is unknown, stays as it is.
+func (l *Log) end(ctx context.Context, op, id, v string, outcome []byte) error {
+	o, err := l.patch(ctx, op, id, v, v1alpha1.OperationEnded, map[string]any{"outcome": outcome, "ended": stamp(time.Now())})
+	_, doubt := errors.AsType[*InDoubtError](err)
+	switch {
+	case errors.Is(err, wal.ErrNotFound) && !doubt, o != nil && o.Spec.State == v1alpha1.OperationEnded:
+		return nil
+	default:
+		return err
+	}
+}

@@ -1,0 +1,156 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubelog
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/atoll-dev/atoll/fanout/v1alpha1"
+	"github.com/atoll-dev/atoll/wal"
+)
+
+// Begin implements [wal.Log].
+func (l *Log) Begin(ctx context.Context, e wal.Entry) (wal.Entry, error) {
+	o, err := l.begin(ctx, e, v1alpha1.OperationOpen)
+	return stored(o, err)
+}
+
+// stored is the entry that a call returns together with err.
+func stored(o *v1alpha1.Operation, err error) (wal.Entry, error) {
+	if o == nil {
+		return wal.Entry{}, err
+	}
+	e, damaged := entry(o)
+	return e, errors.Join(damaged, err)
+}
+
+// begin stores e as a record in the given state, once it has its key.
+func (l *Log) begin(ctx context.Context, e wal.Entry, state v1alpha1.OperationState) (*v1alpha1.Operation, error) {
+	ctx, cancel, err := l.taken(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer cancel()
+	if err := validate(e); err != nil {
+		return nil, err
+	}
+	if e.Began.IsZero() {
+		e.Began = time.Now()
+	}
+	if e.Key == "" || keyName(e.Key) == e.ID {
+		return l.beginAlone(ctx, l.record(e, state))
+	}
+	for {
+		mine, err := l.beginAlone(ctx, l.record(e, v1alpha1.OperationBeginning))
+		if err != nil {
+			return mine, err
+		}
+		// The record counts from the last of three writes on: it is there, it has its key, it is begun. Who finds it
+		// in between may delete it, which that write notices.
+		if other, err := l.hold(ctx, mine); other != nil || err != nil {
+			_ = l.remove(ctx, mine) // pruned otherwise
+			if other != nil && err == nil {
+				err = wal.ErrExists
+			}
+			return other, err
+		}
+		begun, err := l.patch(ctx, "begin", mine.Name, version(mine), state, map[string]any{})
+		if err == nil || !errors.Is(err, wal.ErrNotFound) && !errors.Is(err, wal.ErrStale) {
+			return begun, err
+		}
+		if _, doubt := errors.AsType[*InDoubtError](err); doubt {
+			return begun, err
+		}
+	}
+}
+
+// beginAlone creates a record, or returns the one that has its ID with wal.ErrExists.
+func (l *Log) beginAlone(ctx context.Context, o *v1alpha1.Operation) (*v1alpha1.Operation, error) {
+	for {
+		mine, other, err := l.create(ctx, "begin", o)
+		if err != nil || mine != nil {
+			return mine, err
+		}
+		if other, err = l.holder(ctx, other); err != nil {
+			return nil, err
+		} else if other != nil {
+			return other, wal.ErrExists
+		}
+	}
+}
+
+// keyName is the name of the object that holds key. A key that is made of an ID is held by that ID's own record, which
+// saves two writes.
+func keyName(key string) string {
+	if id, ok := strings.CutPrefix(key, "operation/"); ok && len(validation.IsDNS1123Subdomain(id)) == 0 && !strings.HasPrefix(id, "key.") {
+		return id
+	}
+	sum := sha256.Sum256([]byte(key))
+	return "key." + hex.EncodeToString(sum[:])
+}
+
+// hold takes mine's key for it. It returns the record that has it otherwise.
+func (l *Log) hold(ctx context.Context, mine *v1alpha1.Operation) (*v1alpha1.Operation, error) {
+	key := l.record(wal.Entry{ID: keyName(mine.Spec.Key), Key: mine.Spec.Key, Owner: mine.Spec.Holder}, v1alpha1.OperationKey)
+	key.Spec.Began, key.Spec.Action, key.Spec.Object = mine.Spec.Began, "", ""
+	key.Spec.KeyOf = &v1alpha1.RecordRef{Name: mine.Name, UID: mine.UID}
+	for {
+		held, there, err := l.create(ctx, "begin", key)
+		if err != nil || held != nil {
+			return nil, err
+		}
+		other, err := l.holder(ctx, there)
+		if other != nil || err != nil {
+			return other, err
+		}
+		if there.Spec.State != v1alpha1.OperationKey {
+			continue
+		}
+		// It is held for a record that is gone, and with its UID gone for ever.
+		_, err = l.patch(ctx, "begin", there.Name, version(there), "", map[string]any{"keyOf": key.Spec.KeyOf, "holder": mine.Spec.Holder})
+		if err == nil || !errors.Is(err, wal.ErrStale) && !errors.Is(err, wal.ErrNotFound) {
+			return nil, err
+		}
+	}
+}
+
+// holder returns the record that counts of o, which may be one or hold a key for one; nil if there is none. A record that
+// is only beginning is waited for, and deleted when it stands still.
+func (l *Log) holder(ctx context.Context, o *v1alpha1.Operation) (*v1alpha1.Operation, error) {
+	since, seen := time.Now(), ""
+	name, ref := o.Name, o.Spec.KeyOf
+	if ref != nil {
+		name = ref.Name
+	}
+	for {
+		record, err := l.find(ctx, name)
+		switch {
+		case err != nil:
+			return nil, err
+		case record == nil, ref != nil && record.UID != ref.UID:
+			return nil, nil
+		case record.Spec.State == v1alpha1.OperationKey:
+			return l.holder(ctx, record)
+		case record.Spec.State != v1alpha1.OperationBeginning:
+			return record, nil
+		}
+		if v := version(record); v != seen {
+			since, seen = time.Now(), v
+		}
+		if time.Since(since) >= l.opts.Grace {
+			// Whatever comes of it, the next look tells.
+			_ = l.remove(ctx, record)
+		}
+		if !rest(ctx, pause) {
+			return nil, context.Cause(ctx)
+		}
+	}
+}

@@ -1,0 +1,210 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubelog_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/atoll-dev/atoll/region/regiontest"
+	"github.com/atoll-dev/atoll/wal"
+	"github.com/atoll-dev/atoll/wal/kubelog"
+)
+
+var operations = schema.GroupResource{Group: "fanout.atoll.dev", Resource: "operations"}
+
+// misfortunes are what may happen to one request. After each of them the call gives the answer that it gives without.
+var misfortunes = []regiontest.Action{
+	regiontest.DropRequest(),
+	regiontest.DropReply(),
+	regiontest.ApplyLate(60 * time.Millisecond),
+	regiontest.Refuse(503),
+	regiontest.Refuse(429),
+}
+
+// TestLostAnswers lets one misfortune befall each request of each call in turn.
+func TestLostAnswers(t *testing.T) {
+	t.Parallel()
+	for _, action := range misfortunes {
+		t.Run(action.String(), func(t *testing.T) {
+			t.Parallel()
+			s := newServer(t)
+			l := open(t, s, kubelog.Options{})
+			for at := 0; ; at++ {
+				before := len(s.Requests())
+				s.Inject(regiontest.Fault{Resource: operations, Skip: at, Do: action})
+				id, key := fmt.Sprintf("op-%02d", at), fmt.Sprintf("key-%d", at)
+				e, d, err := l.Propose(t.Context(), wal.Entry{ID: id, Key: key, State: "begun", Data: []byte("x")})
+				require.NoError(t, err)
+				require.False(t, d.Decided)
+				e.State = "going"
+				e, err = l.Advance(t.Context(), e)
+				require.NoError(t, err)
+				e, d, err = l.Decide(t.Context(), e, "eu", "u1")
+				require.NoError(t, err)
+				require.True(t, d.Decided)
+				require.Equal(t, "u1", d.TargetUID)
+				require.NoError(t, l.End(t.Context(), e, []byte("done")))
+				got, err := l.Find(t.Context(), key)
+				require.NoError(t, err)
+				require.Equal(t, id, got.ID)
+				require.Equal(t, "done", string(got.Outcome))
+				for e, err := range l.Open(t.Context()) {
+					require.NoError(t, err)
+					t.Fatalf("%s is open", e.ID)
+				}
+				if len(s.Requests())-before < at {
+					require.Greater(t, at, 6)
+					return
+				}
+			}
+		})
+	}
+}
+
+// TestDoubt: while nothing answers it is not known what became of a write, and the log can be asked again afterwards.
+func TestDoubt(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	l := open(t, s, kubelog.Options{Timeout: 200 * time.Millisecond})
+	s.Inject(regiontest.Fault{Verb: "create", Do: regiontest.CrashAfter(func() { s.Partition(true) })})
+	_, err := l.Begin(t.Context(), wal.Entry{ID: "a"})
+	doubt, ok := errors.AsType[*kubelog.InDoubtError](err)
+	require.True(t, ok, "%v", err)
+	require.Equal(t, "a", doubt.ID)
+	require.NotErrorIs(t, err, wal.ErrClosed)
+	s.Partition(false)
+	n := 0
+	for e, err := range l.Open(t.Context()) {
+		require.NoError(t, err)
+		require.Equal(t, "a", e.ID)
+		n++
+	}
+	require.Equal(t, 1, n)
+
+	s.Partition(true)
+	_, err = l.Begin(t.Context(), wal.Entry{ID: "b"})
+	require.Error(t, err)
+	_, err = l.Find(t.Context(), "operation/a")
+	require.Error(t, err)
+	require.NotErrorIs(t, err, wal.ErrNotFound, "what cannot be read is not absent")
+	s.Partition(false)
+}
+
+// TestBeginThatDied: what a program left that died between the writes of a begin is nobody's entry and in nobody's way.
+func TestBeginThatDied(t *testing.T) {
+	t.Parallel()
+	for at := range 3 {
+		s := newServer(t)
+		died := open(t, s, kubelog.Options{Timeout: time.Second})
+		s.Inject(regiontest.Fault{Resource: operations, Skip: at, Do: regiontest.Crash(func() { s.Partition(true) })})
+		_, err := died.Begin(t.Context(), wal.Entry{ID: "a", Key: "k", Data: []byte("a")})
+		require.Error(t, err)
+		s.Partition(false)
+		l := open(t, s, kubelog.Options{Grace: 20 * time.Millisecond})
+		for e, err := range l.Open(t.Context()) {
+			t.Fatalf("%d: it was never begun: %v %v", at, e, err)
+		}
+		_, err = l.Find(t.Context(), "k")
+		require.ErrorIs(t, err, wal.ErrNotFound)
+		e, err := l.Begin(t.Context(), wal.Entry{ID: "b", Key: "k", Data: []byte("b")})
+		require.NoError(t, err)
+		got, err := l.Find(t.Context(), "k")
+		require.NoError(t, err)
+		require.Equal(t, e, got)
+		_, err = l.Begin(t.Context(), wal.Entry{ID: "a", Key: "other"})
+		require.NoError(t, err)
+	}
+}
+
+func TestDecisions(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	mine, theirs := open(t, s, kubelog.Options{}), open(t, s, kubelog.Options{})
+	e, d, err := mine.Propose(t.Context(), wal.Entry{ID: "a", Owner: "me"})
+	require.NoError(t, err)
+	seen, err := theirs.Decision(t.Context(), "a")
+	require.NoError(t, err)
+	require.Equal(t, d, seen)
+
+	require.NoError(t, theirs.Withdraw(t.Context(), seen, []byte("aborted")))
+	_, err = theirs.Decision(t.Context(), "a")
+	require.ErrorIs(t, err, wal.ErrNotFound, "history decides nothing")
+	stored, _, err := mine.Decide(t.Context(), e, "eu", "u1")
+	require.ErrorIs(t, err, wal.ErrStale)
+	require.Equal(t, "aborted", string(stored.Outcome))
+	_, _, err = theirs.Propose(t.Context(), wal.Entry{ID: "a"})
+	require.ErrorIs(t, err, wal.ErrExists, "a late request does not begin it again")
+
+	e, d, err = mine.Propose(t.Context(), wal.Entry{ID: "b"})
+	require.NoError(t, err)
+	_, _, err = mine.Decide(t.Context(), e, "eu", "u1")
+	require.NoError(t, err)
+	require.ErrorIs(t, theirs.Withdraw(t.Context(), d, nil), wal.ErrStale)
+	d, err = theirs.Decision(t.Context(), "b")
+	require.NoError(t, err)
+	require.True(t, d.Decided)
+	require.ErrorIs(t, theirs.Withdraw(t.Context(), d, nil), wal.ErrStale)
+
+	open, err := mine.Begin(t.Context(), wal.Entry{ID: "c"})
+	require.NoError(t, err)
+	_, _, err = mine.Decide(t.Context(), open, "eu", "u1")
+	require.ErrorContains(t, err, "state cannot go from Open to Committed")
+}
+
+// TestHistoryIsForgotten: what ended is forgotten after the retention time, with its key, and nothing else is.
+func TestHistoryIsForgotten(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	l := open(t, s, kubelog.Options{Retention: time.Millisecond})
+	kept, err := l.Begin(t.Context(), wal.Entry{ID: "kept", Key: "kept"})
+	require.NoError(t, err)
+	for n := range 40 {
+		e, err := l.Begin(t.Context(), wal.Entry{ID: fmt.Sprintf("op-%d", n), Key: fmt.Sprintf("key-%d", n)})
+		require.NoError(t, err)
+		require.NoError(t, l.End(t.Context(), e, nil))
+	}
+	time.Sleep(2 * time.Millisecond)
+	forgotten := func() bool {
+		require.NoError(t, l.End(t.Context(), wal.Entry{ID: "unknown"}, nil))
+		for n := range 40 {
+			if _, err := l.Find(t.Context(), fmt.Sprintf("key-%d", n)); !errors.Is(err, wal.ErrNotFound) {
+				return false
+			}
+		}
+		return true
+	}
+	require.Eventually(t, forgotten, 10*time.Second, time.Millisecond)
+	got, err := l.Find(t.Context(), "kept")
+	require.NoError(t, err)
+	require.Equal(t, kept, got)
+	again, err := l.Begin(t.Context(), wal.Entry{ID: "again", Key: "key-1"})
+	require.NoError(t, err)
+	require.Equal(t, "key-1", again.Key)
+}
+
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	l := open(t, s, kubelog.Options{Timeout: time.Minute})
+	e, err := l.Begin(t.Context(), wal.Entry{ID: "a", Key: "k", Data: make([]byte, wal.MaxData)})
+	require.NoError(t, err)
+	require.NoError(t, l.End(t.Context(), e, make([]byte, wal.MaxOutcome)))
+	e, err = l.Find(t.Context(), "k")
+	require.NoError(t, err)
+	require.Len(t, e.Data, wal.MaxData)
+	require.Len(t, e.Outcome, wal.MaxOutcome)
+	for _, e := range []wal.Entry{{ID: "A"}, {ID: "a b"}, {ID: "b", Data: make([]byte, wal.MaxData+1)}} {
+		_, err := l.Begin(t.Context(), e)
+		_, ok := errors.AsType[*wal.FieldError](err)
+		require.True(t, ok, "%v", err)
+	}
+	_, err = kubelog.New(nil, kubelog.Options{})
+	require.ErrorContains(t, err, "api is nil")
+}

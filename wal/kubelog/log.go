@@ -1,0 +1,91 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubelog
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/client-go/dynamic"
+
+	"github.com/atoll-dev/atoll/fanout/v1alpha1"
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/wal"
+)
+
+var operations = v1alpha1.GroupVersion.WithResource("operations")
+
+// Options configure a Log. The zero value works.
+type Options struct {
+	// Retention is how long an ended entry can still be found by its ID and Key. Zero: 24 hours.
+	Retention time.Duration
+
+	// Timeout bounds each call, whatever the API server does. Zero: 10 seconds.
+	Timeout time.Duration
+
+	// Grace is how long a begin that holds a key and makes no progress is waited for, on this program's clock, before it
+	// is taken down. Zero: 2 seconds. Safety does not depend on it.
+	Grace time.Duration
+
+	// Describe says what an entry is about, for the columns of kubectl get. Nil leaves them empty.
+	Describe func(wal.Entry) Description
+}
+
+// Description is an entry for people.
+type Description struct {
+	Action string // such as "add"
+	Object string // such as "Account acme"
+}
+
+// Log is a wal.Log in an API server. It is safe for concurrent use, in any number of programs. Make one with [New].
+type Log struct {
+	client dynamic.ResourceInterface
+	opts   Options
+	pruned pruning
+}
+
+var _ wal.Decider = (*Log)(nil)
+
+// New returns a Log on the Operations that api serves; the type must be installed there (config.InstallCRDs). It does no
+// I/O. A Log need not be closed. api's clients are used with region.WithAttempt, which switches client-go's hidden
+// retries off where the transport is a region.Conn's.
+func New(api region.API, opts Options) (*Log, error) {
+	if api == nil {
+		return nil, errors.New("kubelog: api is nil: pass what region.APIFor returns for the central plane")
+	}
+	for _, d := range []struct {
+		field *time.Duration
+		name  string
+		zero  time.Duration
+	}{
+		{&opts.Retention, "Retention", 24 * time.Hour},
+		{&opts.Timeout, "Timeout", 10 * time.Second},
+		{&opts.Grace, "Grace", 2 * time.Second},
+	} {
+		switch {
+		case *d.field < 0:
+			return nil, &wal.FieldError{Field: d.name, Reason: fmt.Sprintf("is %s, must not be negative", *d.field)}
+		case *d.field == 0:
+			*d.field = d.zero
+		}
+	}
+	return &Log{client: api.Dynamic().Resource(operations), opts: opts}, nil
+}
+
+// InDoubtError says that it is not known whether a change was stored, or may be yet. The Log can be used on: reading the
+// entry shows what became of it.
+type InDoubtError struct {
+	Op  string // of the Log: "begin", "advance", ...
+	ID  string // of the entry
+	Err error  // what the API server said last; wal.ErrStale if another's change came after
+}
+
+// Error names the entry and the remedy.
+func (e *InDoubtError) Error() string {
+	return fmt.Sprintf("central log: %s %q is in doubt, look the entry up to see whether it was written: %v", e.Op, e.ID, e.Err)
+}
+
+// Unwrap gives the cause.
+func (e *InDoubtError) Unwrap() error { return e.Err }

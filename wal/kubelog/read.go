@@ -1,0 +1,116 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubelog
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/atoll-dev/atoll/fanout/v1alpha1"
+	"github.com/atoll-dev/atoll/wal"
+)
+
+// pageSize bounds one answer; an entry may be a megabyte.
+const pageSize = 100
+
+const openSelector = stateLabel + " in (Open,Pending,Committed)"
+
+// Open implements [wal.Log]. Each page is bounded by Options.Timeout.
+func (l *Log) Open(ctx context.Context) iter.Seq2[wal.Entry, error] {
+	return func(yield func(wal.Entry, error) bool) {
+		opts := metav1.ListOptions{LabelSelector: openSelector, Limit: pageSize}
+		last := ""
+		for {
+			page, err := l.page(ctx, opts)
+			if err != nil && opts.Continue != "" && apierrors.IsResourceExpired(err) {
+				// The caller took longer than the API server remembers: from the beginning, without what it had.
+				opts.Continue = ""
+				continue
+			}
+			if err != nil {
+				yield(wal.Entry{}, err)
+				return
+			}
+			for i := range page.Items {
+				if page.Items[i].GetName() <= last {
+					continue
+				}
+				last = page.Items[i].GetName()
+				o, err := decode(&page.Items[i])
+				if err != nil {
+					if !yield(wal.Entry{ID: last}, err) {
+						return
+					}
+					continue
+				}
+				if live(o) && !yield(stored(o, nil)) {
+					return
+				}
+			}
+			if opts.Continue = page.GetContinue(); opts.Continue == "" {
+				return
+			}
+		}
+	}
+}
+
+func (l *Log) page(ctx context.Context, opts metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+	ctx, cancel, err := l.bounded(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer cancel()
+	for {
+		page, err := l.client.List(ctx, opts)
+		switch {
+		case err == nil:
+			return page, nil
+		case refused(err) || !rest(ctx, pause):
+			return nil, fmt.Errorf("central log: list operations: %w", explain(err))
+		}
+	}
+}
+
+// bounded is the context of a read, which ends with the caller's.
+func (l *Log) bounded(ctx context.Context) (context.Context, context.CancelFunc, error) {
+	if ctx.Err() != nil {
+		return nil, nil, context.Cause(ctx)
+	}
+	ctx, cancel := context.WithTimeout(ctx, l.opts.Timeout)
+	return ctx, cancel, nil
+}
+
+// Find implements [wal.Log].
+func (l *Log) Find(ctx context.Context, key string) (wal.Entry, error) {
+	ctx, cancel, err := l.bounded(ctx)
+	if err != nil {
+		return wal.Entry{}, err
+	}
+	defer cancel()
+	if key == "" {
+		return wal.Entry{}, wal.ErrNotFound
+	}
+	o, err := l.find(ctx, keyName(key))
+	if err != nil {
+		return wal.Entry{}, err
+	}
+	if o != nil && o.Spec.KeyOf != nil {
+		ref := o.Spec.KeyOf
+		if o, err = l.find(ctx, ref.Name); err != nil {
+			return wal.Entry{}, err
+		}
+		if o != nil && o.UID != ref.UID {
+			o = nil
+		}
+	}
+	if o == nil || o.Spec.Key != key || !live(o) && o.Spec.State != v1alpha1.OperationEnded {
+		return wal.Entry{}, wal.ErrNotFound
+	}
+	return stored(o, nil)
+}
