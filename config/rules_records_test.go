@@ -37,6 +37,7 @@ var operationCases = []ruleCase{
 	{name: "the way back", old: "{" + settled + "}", spec: "{" + pending + ", target: a, targetUID: u1}", want: "a decided operation stays decided"},
 	{name: "life after the end", old: "{" + record + ended + "}", spec: "{" + pending + "}", want: "an ended one stays ended"},
 	{name: "a decision after the end", old: "{" + record + ended + "}", spec: "{" + settled + "}", want: "an ended one stays ended"},
+	{name: "a write after the end", old: "{" + record + ended + ", write: a}", spec: "{" + record + ended + ", write: b}", want: "what has ended is history"},
 	{name: "a decision of what is decided elsewhere", old: "{" + record + ", state: Open}", spec: "{" + settled + "}", want: "state cannot go from Open to Committed"},
 	{name: "the key is taken", old: "{" + record + ", state: Beginning}", spec: "{" + pending + "}"},
 	{name: "a decision without the key", old: "{" + record + ", state: Beginning}", spec: "{" + settled + "}", want: "state cannot go from Beginning to Committed"},

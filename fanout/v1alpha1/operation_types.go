@@ -60,6 +60,7 @@ type Operation struct {
 // +kubebuilder:validation:XValidation:rule="self.state == oldSelf.state || (oldSelf.state == 'Beginning' && self.state in ['Open', 'Pending']) || (oldSelf.state == 'Pending' && self.state == 'Committed') || (oldSelf.state in ['Open', 'Pending', 'Committed'] && self.state == 'Ended')",message="state goes forward only: a decided operation stays decided, an ended one stays ended",messageExpression="'state cannot go from ' + oldSelf.state + ' to ' + self.state + ': a decided operation stays decided, an ended one stays ended'"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.targetUID) || (has(self.targetUID) && self.targetUID == oldSelf.targetUID && has(self.target) && self.target == oldSelf.target)",message="the target's UID cannot change once it is recorded"
 // +kubebuilder:validation:XValidation:rule="self.state != 'Committed' || (has(self.target) && has(self.targetUID))",message="a decision names the target and the UID of the object there"
+// +kubebuilder:validation:XValidation:rule="oldSelf.state != 'Ended' || (self.ended == oldSelf.ended && has(self.write) == has(oldSelf.write) && (!has(self.write) || self.write == oldSelf.write))",message="what has ended is history: begin another operation"
 // +kubebuilder:validation:XValidation:rule="(self.state == 'Ended') == has(self.ended)",message="ended goes with state Ended"
 // +kubebuilder:validation:XValidation:rule="(self.state == 'Key') == has(self.keyOf)",message="keyOf goes with state Key"
 type OperationSpec struct {

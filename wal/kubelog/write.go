@@ -176,6 +176,12 @@ func (l *Log) patch(ctx context.Context, op, id, v string, state v1alpha1.Operat
 		}
 		switch {
 		case apierrors.IsConflict(err), absent(err):
+		case apierrors.IsInvalid(err) && !unsure:
+			// A rule of the schema; history is stale at any version.
+			if there, _ := l.find(ctx, id); there != nil && there.Spec.State == v1alpha1.OperationEnded {
+				return there, wal.ErrStale
+			}
+			return nil, fmt.Errorf("central log: %s %q: %w", op, id, err)
 		case refused(err) && !unsure:
 			return nil, fmt.Errorf("central log: %s %q: %w", op, id, explain(err))
 		default:
