@@ -26,6 +26,10 @@ func classify(attempt *region.Attempt, err error) (protocol.Class, protocol.Code
 	}
 	code := statusCode(err)
 	switch {
+	case attempt.Repeated():
+		// What was answered is the repetition; what was repeated may have had
+		// its effect.
+		return protocol.Unknown, protocol.Unavailable
 	case code == 0 && attempt.Sent():
 		return protocol.Unknown, protocol.Unavailable
 	case code == 0:

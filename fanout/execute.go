@@ -61,7 +61,7 @@ func (r *runner) execute(ctx context.Context, command protocol.Command, write lo
 		err = explain(event.Peer, fmt.Sprintf("%s %s %s", command.Verb, r.kind.Kind, keyString(r.key)), err)
 		r.failed(event.Peer, err)
 	}
-	event.Done, event.Code, event.Err = true, string(reply.Code), err
+	event.Done, event.Code, event.Class, event.Err = true, string(reply.Code), reply.Class.String(), err
 	observer.step(ctx, event)
 	return reply
 }

@@ -33,6 +33,7 @@ type StepEvent struct {
 	Role      string          // of the object that is written, if one is
 	Done      bool            // false before the command, true after it
 	Code      string          // how it was answered, once done
+	Class     string          // what is known of its effect, once done: "NotApplied", "Applied" or "Unknown"
 	Err       error           // why it failed, once done
 }
 

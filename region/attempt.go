@@ -21,13 +21,15 @@ type Attempt struct {
 	traced     atomic.Bool // the transport reports what it does
 	passed     atomic.Bool // given to the transport
 	sent       atomic.Bool // the transport wrote to the wire, or an answer came
+	writes     atomic.Int32
+	repeated   atomic.Bool // the transport wrote more than once by itself
 	status     atomic.Int32
 	retryAfter atomic.Int64
 }
 
 // WithAttempt returns a context whose requests to peers are recorded in a. Retry-After is taken out of their responses
 // (see RetryAfter), so that client-go does not repeat them: each call of a client is at most one request, apart from
-// one that was answered 401 and sent again with newer credentials.
+// one that was answered 401 and sent again with newer credentials, and from what the transport repeats (see Repeated).
 func WithAttempt(ctx context.Context, a *Attempt) context.Context {
 	return context.WithValue(ctx, attemptKey{}, a)
 }
@@ -43,8 +45,13 @@ func attemptOf(ctx context.Context) *Attempt {
 // the transport, or the transport says that it wrote nothing. A transport that does not call net/http/httptrace's hooks
 // is taken to have sent what it was given, unless the connection was refused.
 func (a *Attempt) Sent() bool {
-	return a.sent.Load() || a.passed.Load() && !a.traced.Load()
+	return a.sent.Load() || a.repeated.Load() || a.passed.Load() && !a.traced.Load()
 }
+
+// Repeated says whether the transport sent the request more than once by itself, as that of HTTP/2 does after GOAWAY,
+// REFUSED_STREAM and PROTOCOL_ERROR. The last of these does not say that the request had no effect, so an answer other
+// than success tells of the repetition alone: that an object exists already, or is gone, may be the request's own doing.
+func (a *Attempt) Repeated() bool { return a.repeated.Load() }
 
 // Status is the last HTTP status code that was received, 0 if none was.
 func (a *Attempt) Status() int { return int(a.status.Load()) }
@@ -57,7 +64,12 @@ func (a *Attempt) trace(ctx context.Context) context.Context {
 	a.passed.Store(true)
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GetConn:      func(string) { a.traced.Store(true) },
-		WroteHeaders: func() { a.sent.Store(true) },
+		WroteHeaders: func() {
+			a.sent.Store(true)
+			if a.writes.Add(1) > 1 {
+				a.repeated.Store(true)
+			}
+		},
 		WroteRequest: func(info httptrace.WroteRequestInfo) {
 			if info.Err == nil {
 				a.sent.Store(true)
@@ -78,6 +90,7 @@ func (a *Attempt) again() {
 	a.traced.Store(false)
 	a.passed.Store(false)
 	a.sent.Store(false)
+	a.writes.Store(0)
 	a.status.Store(0)
 	a.retryAfter.Store(0)
 }

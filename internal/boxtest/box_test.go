@@ -1,0 +1,164 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package boxtest_test
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/atoll-dev/atoll/internal/boxtest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// What a client of HTTP/2 in Go makes of each fault, and what reaches the server.
+func TestFaults(t *testing.T) {
+	for _, tc := range []struct {
+		fault   boxtest.Fault
+		status  int // zero: an error
+		applied int // when the client has its answer
+		late    int // after Release
+		arrived int // how often the client sent it
+	}{
+		{fault: boxtest.DropRequest(), arrived: 1},
+		{fault: boxtest.DropReply(), applied: 1, arrived: 1},
+		{fault: boxtest.Cut(), arrived: 1},
+		{fault: boxtest.CutReply(), applied: 1, arrived: 1},
+		{fault: boxtest.Timeout(), status: 504, arrived: 1},
+		{fault: boxtest.TimeoutLate(), status: 504, late: 1, arrived: 1},
+		{fault: boxtest.GatewayTimeout(), status: 504, applied: 1, arrived: 1},
+		{fault: boxtest.ErrorAfter(), status: 500, applied: 1, arrived: 1},
+		{fault: boxtest.TooMany(), status: 429, arrived: 1},
+		{fault: boxtest.GoAway(), status: 200, applied: 1, arrived: 1},
+		{fault: boxtest.GoAwayLost(), applied: 1, arrived: 1},
+		// The client was told that the server has not looked at it.
+		{fault: boxtest.GoAwayBefore(), status: 200, applied: 1, arrived: 2},
+		{fault: boxtest.Refuse(), status: 200, applied: 1, arrived: 2},
+		// The client was not, and sends it again all the same.
+		{fault: boxtest.ProtocolError(), status: 200, applied: 2, arrived: 2},
+	} {
+		t.Run(tc.fault.String(), func(t *testing.T) {
+			var applied atomic.Int32
+			box, client := through(t, func(w http.ResponseWriter, r *http.Request) {
+				body, err := io.ReadAll(r.Body)
+				require.NoError(t, err)
+				if r.Method == http.MethodPut {
+					applied.Add(1)
+				}
+				_, _ = w.Write(append([]byte("you said "), body...))
+			})
+			status, _, err := client.send(t, http.MethodGet, "")
+			require.NoError(t, err)
+			require.Equal(t, http.StatusOK, status)
+
+			box.Arm(func(r boxtest.Request) bool { return r.Method == http.MethodPut }, 0, tc.fault)
+			status, text, err := client.send(t, http.MethodPut, "hello")
+			require.Equal(t, tc.status == 0, err != nil, "%d %v", status, err)
+			if err == nil {
+				require.Equal(t, tc.status, status)
+			}
+			if status == http.StatusOK && err == nil {
+				require.Equal(t, "you said hello", text)
+			}
+			require.EqualValues(t, tc.applied, applied.Load())
+			requests := box.Requests()
+			require.Len(t, requests, tc.arrived)
+			require.Equal(t, tc.fault.String(), requests[0].Fault)
+			box.Release()
+			require.EqualValues(t, tc.applied+tc.late, applied.Load())
+
+			status, _, err = client.send(t, http.MethodGet, "")
+			require.NoError(t, err, "the box works on")
+			require.Equal(t, http.StatusOK, status)
+		})
+	}
+}
+
+// A request that is to be alone waits until the others on its connection have
+// their answers.
+func TestAlone(t *testing.T) {
+	waiting, goOn := make(chan struct{}), make(chan struct{})
+	box, client := through(t, func(_ http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			close(waiting)
+			<-goOn
+		}
+	})
+	box.Arm(func(r boxtest.Request) bool { return r.Method == http.MethodPut }, 0, boxtest.GoAwayBefore())
+	errs := make(chan error, 2)
+	go func() {
+		_, _, err := client.send(t, http.MethodGet, "")
+		errs <- err
+	}()
+	<-waiting
+	go func() {
+		_, _, err := client.send(t, http.MethodPut, "hello")
+		errs <- err
+	}()
+	require.Eventually(t, func() bool { return len(box.Requests()) == 2 }, 10*time.Second, time.Millisecond)
+	close(goOn)
+	require.NoError(t, <-errs)
+	require.NoError(t, <-errs)
+	passed := 0
+	for _, r := range box.Requests() {
+		passed += r.Passed
+	}
+	require.Equal(t, 2, passed)
+}
+
+// through makes a server, a box before it and a client of the box.
+func through(t *testing.T, handler http.HandlerFunc) (*boxtest.Box, *caller) {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	config := clientcmdapi.NewConfig()
+	config.Clusters["x"] = &clientcmdapi.Cluster{Server: server.URL}
+	config.AuthInfos["x"] = &clientcmdapi.AuthInfo{}
+	config.Contexts["x"] = &clientcmdapi.Context{Cluster: "x", AuthInfo: "x"}
+	config.CurrentContext = "x"
+	kubeconfig, err := clientcmd.Write(*config)
+	require.NoError(t, err)
+	box, err := boxtest.New(kubeconfig)
+	require.NoError(t, err)
+	t.Cleanup(box.Close)
+	toBox, err := clientcmd.RESTConfigFromKubeConfig(box.Kubeconfig())
+	require.NoError(t, err)
+	client, err := rest.HTTPClientFor(toBox)
+	require.NoError(t, err)
+	client.Timeout = 10 * time.Second
+	t.Cleanup(client.CloseIdleConnections)
+	return box, &caller{client, toBox.Host}
+}
+
+// caller sends requests to one host.
+type caller struct {
+	*http.Client
+	host string
+}
+
+func (c *caller) send(t *testing.T, method, body string) (int, string, error) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, c.host+"/thing", strings.NewReader(body))
+	if err != nil {
+		return 0, "", err
+	}
+	response, err := c.Do(request)
+	if err != nil {
+		return 0, "", err
+	}
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
+	return response.StatusCode, string(text), err
+}

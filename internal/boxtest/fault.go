@@ -1,0 +1,185 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package boxtest
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Fault is what befalls a request.
+type Fault struct {
+	name  string
+	alone bool // it waits until its connection carries nothing else
+	do    func(*exchange)
+}
+
+// String names the fault.
+func (f Fault) String() string { return f.name }
+
+// DropRequest resets the stream; the API server does not get the request.
+func DropRequest() Fault {
+	return Fault{name: "request dropped", do: func(*exchange) { panic(http.ErrAbortHandler) }}
+}
+
+// DropReply resets the stream after the API server has answered.
+func DropReply() Fault {
+	return Fault{name: "reply dropped", do: func(x *exchange) {
+		x.pass()
+		panic(http.ErrAbortHandler)
+	}}
+}
+
+// Cut resets the connection, and the API server does not get the request.
+func Cut() Fault {
+	return Fault{name: "connection reset before", do: func(x *exchange) { x.cut() }}
+}
+
+// CutReply resets the connection after half of the answer.
+func CutReply() Fault {
+	return Fault{name: "connection reset mid-reply", do: func(x *exchange) {
+		a := x.pass()
+		if a.err != nil || len(a.body) < 2 {
+			x.cut()
+		}
+		x.w.Header().Set("Content-Type", a.header.Get("Content-Type"))
+		x.w.Header().Set("Content-Length", fmt.Sprint(len(a.body)))
+		x.w.WriteHeader(a.status)
+		_, _ = x.w.Write(a.body[:len(a.body)/2])
+		_ = http.NewResponseController(x.w).Flush()
+		x.cut()
+	}}
+}
+
+// Timeout answers 504 as an API server does; it does not get the request.
+func Timeout() Fault {
+	return Fault{name: "504, not applied", do: func(x *exchange) { x.timeout() }}
+}
+
+// TimeoutThen answers 504 and passes the request on after some time.
+func TimeoutThen(after time.Duration) Fault {
+	return Fault{name: "504, applied soon", do: func(x *exchange) {
+		x.box.running.Go(func() {
+			time.Sleep(after) // nothing tells how long a server takes
+			x.pass()
+		})
+		x.timeout()
+	}}
+}
+
+// TimeoutLate answers 504 and passes the request on when Release is called.
+func TimeoutLate() Fault {
+	return Fault{name: "504, applied later", do: func(x *exchange) {
+		x.box.mu.Lock()
+		x.box.late = append(x.box.late, func() { x.pass() })
+		x.box.mu.Unlock()
+		x.timeout()
+	}}
+}
+
+// GatewayTimeout passes the request on and answers 504 in HTML, as the load
+// balancer before an API server does.
+func GatewayTimeout() Fault {
+	return Fault{name: "504 of a load balancer, applied", do: func(x *exchange) {
+		x.pass()
+		x.w.Header().Set("Content-Type", "text/html")
+		x.w.WriteHeader(http.StatusGatewayTimeout)
+		_, _ = x.w.Write([]byte("<html><body><h1>504 Gateway Time-out</h1></body></html>"))
+	}}
+}
+
+// ErrorAfter passes the request on and answers 500 with Retry-After.
+func ErrorAfter() Fault {
+	return Fault{name: "500 with Retry-After, applied", do: func(x *exchange) {
+		x.pass()
+		x.w.Header().Set("Retry-After", "1")
+		x.status(http.StatusInternalServerError, metav1.StatusReasonInternalError, "etcdserver: request timed out")
+	}}
+}
+
+// TooMany answers 429 with Retry-After; the API server does not get the request.
+func TooMany() Fault {
+	return Fault{name: "429 with Retry-After", do: func(x *exchange) {
+		x.w.Header().Set("Retry-After", "1")
+		x.status(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, "too many requests, please try again later")
+	}}
+}
+
+// GoAway answers and then sends GOAWAY, as kube-apiserver does with
+// --goaway-chance.
+func GoAway() Fault {
+	return Fault{name: "GOAWAY after the reply", do: func(x *exchange) {
+		a := x.pass()
+		x.w.Header().Set("Connection", "close")
+		x.answer(a)
+	}}
+}
+
+// GoAwayLost passes the request on, sends a GOAWAY that does not exclude it, and
+// closes the connection without an answer.
+func GoAwayLost() Fault {
+	return Fault{name: "GOAWAY instead of the reply", do: func(x *exchange) {
+		x.pass()
+		x.conn.goAway(1<<31 - 1)
+		_ = x.conn.Close()
+		panic(http.ErrAbortHandler)
+	}}
+}
+
+// GoAwayBefore sends a GOAWAY that says that the request was not looked at, as
+// is true; clients of HTTP/2 send such a request again by themselves.
+func GoAwayBefore() Fault {
+	return Fault{name: "GOAWAY before", alone: true, do: func(x *exchange) {
+		x.conn.goAwayUnseen(x.r.Context())
+		panic(http.ErrAbortHandler)
+	}}
+}
+
+// Refuse resets the stream with REFUSED_STREAM, which says that the request was
+// not looked at, as is true; clients of HTTP/2 send it again by themselves.
+func Refuse() Fault {
+	return Fault{name: "REFUSED_STREAM", do: func(x *exchange) {
+		x.conn.reset(refusedStream)
+		panic(http.ErrAbortHandler)
+	}}
+}
+
+// ProtocolError passes the request on and resets the stream with PROTOCOL_ERROR.
+// Clients of HTTP/2 in Go send such a request again by themselves, although it
+// may have been carried out.
+func ProtocolError() Fault {
+	return Fault{name: "PROTOCOL_ERROR, applied", do: func(x *exchange) {
+		x.pass()
+		x.conn.reset(protocolError)
+		panic(http.ErrAbortHandler)
+	}}
+}
+
+func (x *exchange) timeout() {
+	x.status(http.StatusGatewayTimeout, metav1.StatusReasonTimeout, "Timeout: request did not complete within the allotted timeout")
+}
+
+// status answers in the way of an API server that could not do what was asked.
+func (x *exchange) status(code int32, reason metav1.StatusReason, message string) {
+	body, err := json.Marshal(metav1.Status{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
+		Status:   metav1.StatusFailure, Code: code, Reason: reason, Message: message,
+	})
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	x.w.Header().Set("Content-Type", "application/json")
+	x.w.WriteHeader(int(code))
+	_, _ = x.w.Write(body)
+}
+
+// cut resets the connection under the request, and under all others on it.
+func (x *exchange) cut() {
+	x.conn.abort()
+	panic(http.ErrAbortHandler)
+}

@@ -1,0 +1,58 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package region_test
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/atoll-dev/atoll/internal/boxtest"
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/region/regiontest"
+)
+
+// The transport of HTTP/2 sends some requests again by itself. What such a
+// request is answered with tells nothing of the first time.
+func TestRepeatedByTheTransport(t *testing.T) {
+	server := regiontest.NewServer(regiontest.Options{})
+	t.Cleanup(server.Close)
+	kubeconfig, err := server.Listen(t.Context())
+	require.NoError(t, err)
+	box, err := boxtest.New(kubeconfig)
+	require.NoError(t, err)
+	t.Cleanup(box.Close)
+	credentials, err := region.ParseKubeconfig(box.Kubeconfig(), region.Trust{})
+	require.NoError(t, err)
+	conn, err := region.NewConn(region.Peer{Name: "eu", Credentials: credentials}, region.ConnOptions{})
+	require.NoError(t, err)
+	namespaces := conn.Dynamic().Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"})
+
+	for i, tc := range []struct {
+		fault    boxtest.Fault
+		repeated bool
+		exists   bool
+	}{
+		{boxtest.GoAway(), false, false},
+		{boxtest.GoAwayBefore(), true, false},
+		{boxtest.Refuse(), true, false},
+		{boxtest.ProtocolError(), true, true},
+	} {
+		box.Arm(func(r boxtest.Request) bool { return r.Method == http.MethodPost }, 0, tc.fault)
+		object := &unstructured.Unstructured{}
+		object.SetAPIVersion("v1")
+		object.SetKind("Namespace")
+		object.SetName(fmt.Sprintf("n-%d", i))
+		var attempt region.Attempt
+		_, err := namespaces.Create(region.WithAttempt(t.Context(), &attempt), object, metav1.CreateOptions{})
+		require.Equal(t, tc.exists, err != nil, "%s: %v", tc.fault, err)
+		require.Equal(t, tc.repeated, attempt.Repeated(), tc.fault.String())
+		require.True(t, attempt.Sent())
+	}
+}
