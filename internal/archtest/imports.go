@@ -46,6 +46,7 @@ var mayImport = map[string][]string{
 	"fanout/internal":          {"fanout/internal"},
 	"fanout/v1alpha1":          nil,
 	"account/v1alpha1":         {"fanout/v1alpha1"},
+	"internal/ambiguitytest":   {"internal", "account", "fanout", "region", "wal", "wal/waltest"},
 	"internal/rights":          {"account", "fanout", "region", "router", "splitter", "syncer"},
 }
 

@@ -1,0 +1,121 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ambiguitytest
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/atoll-dev/atoll/account"
+	"github.com/atoll-dev/atoll/fanout"
+	"github.com/atoll-dev/atoll/internal/boxtest"
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/wal"
+	"github.com/atoll-dev/atoll/wal/waltest"
+)
+
+// Target has the primaries of all operations, and Other is a peer that has
+// secondaries. A bench has both, and more if it likes.
+const (
+	Target region.PeerName = "us-east"
+	Other  region.PeerName = "eu-west"
+)
+
+// Bench is a ring to which there are two ways: through a box before each peer,
+// and past them.
+type Bench struct {
+	boxes   map[region.PeerName]*boxtest.Box
+	through region.Directory
+	past    region.Directory
+	lease   time.Duration
+	acme    string // the Account that ServiceClusters live in
+	names   atomic.Int64
+}
+
+// NewBench puts a box before each peer, by its kubeconfig. The peers have the
+// CRDs and PeerSets. Coordinators take lease for their LeaseTimeout, whose
+// twelfth part they wait between attempts.
+func NewBench(t *testing.T, kubeconfigs map[region.PeerName][]byte, lease time.Duration) *Bench {
+	t.Helper()
+	b := &Bench{boxes: map[region.PeerName]*boxtest.Box{}, lease: lease}
+	var through, past []*region.Conn
+	for name, kubeconfig := range kubeconfigs {
+		box, err := boxtest.New(kubeconfig)
+		require.NoError(t, err)
+		t.Cleanup(box.Close)
+		b.boxes[name] = box
+		through, past = append(through, connect(t, name, box.Kubeconfig())), append(past, connect(t, name, kubeconfig))
+	}
+	b.through, b.past = region.Fixed(through...), region.Fixed(past...)
+	b.acme = b.unique("acme")
+	_, err := b.coordinator(t, b.past, waltest.NewMemory(), nil).Add(t.Context(), newAccount(b.acme, "Tenant"), fanout.AddOptions{Target: Target})
+	require.NoError(t, err)
+	return b
+}
+
+func connect(t *testing.T, name region.PeerName, kubeconfig []byte) *region.Conn {
+	t.Helper()
+	credentials, err := region.ParseKubeconfig(kubeconfig, region.Trust{})
+	require.NoError(t, err)
+	conn, err := region.NewConn(region.Peer{Name: name, Credentials: credentials}, region.ConnOptions{})
+	require.NoError(t, err)
+	return conn
+}
+
+func (b *Bench) coordinator(t *testing.T, d region.Directory, log wal.Log, observer *fanout.Observer) *fanout.Coordinator {
+	t.Helper()
+	c, err := fanout.New(d, log, fanout.Options{
+		Kinds: account.Kinds(), LeaseTimeout: b.lease, CallTimeout: 5 * time.Second, MaxInFlight: time.Nanosecond, Observer: observer,
+	})
+	require.NoError(t, err)
+	return c
+}
+
+// unique makes a name that no other bench uses.
+func (b *Bench) unique(prefix string) string {
+	return fmt.Sprintf("%s-%x-%d", prefix, time.Now().UnixNano(), b.names.Add(1))
+}
+
+// journal notes the steps of one coordinator.
+type journal struct {
+	mu    sync.Mutex
+	begun int // writes
+	ended []fanout.StepEvent
+}
+
+func (j *journal) step(_ context.Context, e fanout.StepEvent) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	switch {
+	case e.Done:
+		j.ended = append(j.ended, e)
+	case e.Verb == "create" || e.Verb == "put" || e.Verb == "delete":
+		j.begun++
+	}
+}
+
+func newAccount(name, role string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "catalog.kubecarrier.io/v1alpha1",
+		"kind":       "Account",
+		"metadata":   map[string]any{"name": name},
+		"spec":       map[string]any{"roles": []any{role}},
+	}}
+}
+
+func newServiceCluster(namespace, name string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "kubecarrier.io/v1alpha1",
+		"kind":       "ServiceCluster",
+		"metadata":   map[string]any{"namespace": namespace, "name": name},
+		"spec":       map[string]any{"kubeconfigSecret": map[string]any{"name": name}},
+	}}
+}

@@ -1,0 +1,105 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ambiguitytest
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/atoll-dev/atoll/fanout/v1alpha1"
+	"github.com/atoll-dev/atoll/internal/boxtest"
+	"github.com/atoll-dev/atoll/region"
+)
+
+// call is one request of an operation.
+type call struct {
+	name  string
+	peer  region.PeerName
+	match func(boxtest.Request) bool
+	verb  string // of the step that makes a write
+	nth   int    // of the steps of that verb in that peer; zero is the first
+}
+
+// script is an operation with its calls: the writes, by what they mean, and the
+// reads on which a decision rests.
+type script struct {
+	name string
+	operation
+	calls []call
+}
+
+var scripts = []script{
+	{"add ServiceCluster", addServiceCluster, []call{
+		{"create primary", Target, is(http.MethodPost, ""), "create", 0},
+		{"create secondary", Other, is(http.MethodPost, ""), "create", 0},
+		{"read PeerSet", Target, reads("peersets"), "", 0},
+		{"read owner", Target, reads("accounts"), "", 0},
+		{"commit", Target, is(http.MethodPut, "Configured"), "put", 0},
+	}},
+	{"add Account", addAccount, []call{
+		{"create primary", Target, is(http.MethodPost, ""), "create", 0},
+		{"create replica", Other, is(http.MethodPost, ""), "create", 0},
+		{"commit", Target, is(http.MethodPut, "Active"), "put", 0},
+		{"activate", Other, is(http.MethodPut, "Active"), "put", 0},
+	}},
+	{"update Account", updateAccount, []call{
+		{"read primary", Target, reads("accounts"), "", 0},
+		{"commit", Target, is(http.MethodPut, "Active"), "put", 0},
+		{"put revision", Other, is(http.MethodPut, "Active"), "put", 0},
+	}},
+	{"remove ServiceCluster", removeServiceCluster, []call{
+		{"commit", Target, is(http.MethodPut, "Removing"), "put", 0},
+		{"delete primary", Target, is(http.MethodDelete, ""), "delete", 0},
+		{"delete guard", Other, is(http.MethodDelete, ""), "delete", 0},
+		{"put finalizer away", Target, withoutFinalizer, "put", 1},
+	}},
+	{"remove Account", removeAccount, []call{
+		{"commit", Target, is(http.MethodPut, "Removing"), "put", 0},
+		{"delete replica", Other, is(http.MethodDelete, ""), "delete", 0},
+		{"delete primary", Target, is(http.MethodDelete, ""), "delete", 0},
+		{"put finalizer away", Target, withoutFinalizer, "put", 1},
+	}},
+}
+
+// is matches a write of an object under the protocol. An empty stage is any.
+func is(method, stage string) func(boxtest.Request) bool {
+	return func(r boxtest.Request) bool {
+		return r.Method == method && claimed(r) && (stage == "" || stageOf(r) == stage)
+	}
+}
+
+func reads(resource string) func(boxtest.Request) bool {
+	return func(r boxtest.Request) bool {
+		return r.Method == http.MethodGet && strings.Contains(r.Path, "/"+resource+"/")
+	}
+}
+
+func withoutFinalizer(r boxtest.Request) bool {
+	return is(http.MethodPut, "Removing")(r) && !slices.Contains(bodyOf(r).Metadata.Finalizers, v1alpha1.PrimaryFinalizer)
+}
+
+// claimed says that a request is about an Account or a ServiceCluster itself.
+func claimed(r boxtest.Request) bool {
+	parts := strings.Split(strings.Trim(r.Path, "/"), "/")
+	at := slices.IndexFunc(parts, func(p string) bool { return p == "serviceclusters" || p == "accounts" })
+	return at >= 0 && len(parts)-at <= 2 // no subresource
+}
+
+func stageOf(r boxtest.Request) string { return bodyOf(r).Spec.Fanout.Stage }
+
+// body is what of an object is looked at.
+type body struct {
+	Metadata struct {
+		Name       string
+		Finalizers []string
+	}
+	Spec struct{ Fanout struct{ Stage string } }
+}
+
+func bodyOf(r boxtest.Request) (b body) {
+	_ = json.Unmarshal(r.Body, &b) // what is no object has no stage
+	return b
+}

@@ -1,0 +1,27 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fanout_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/atoll-dev/atoll/internal/ambiguitytest"
+	"github.com/atoll-dev/atoll/internal/e2e/planetest"
+	"github.com/atoll-dev/atoll/region"
+)
+
+// TestAmbiguity lets each call of each operation meet each ambiguity, through a
+// box before each API server.
+func TestAmbiguity(t *testing.T) {
+	ambiguitytest.Run(t, false, func(t *testing.T) *ambiguitytest.Bench {
+		t.Helper()
+		r := newRing(t, planetest.Shared(t, 3))
+		kubeconfigs := map[region.PeerName][]byte{}
+		for name, kubeconfig := range r.kubeconfigs {
+			kubeconfigs[region.PeerName(name)] = kubeconfig
+		}
+		return ambiguitytest.NewBench(t, kubeconfigs, 200*time.Millisecond)
+	})
+}
