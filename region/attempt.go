@@ -63,7 +63,7 @@ func (a *Attempt) RetryAfter() time.Duration { return time.Duration(a.retryAfter
 func (a *Attempt) trace(ctx context.Context) context.Context {
 	a.passed.Store(true)
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GetConn:      func(string) { a.traced.Store(true) },
+		GetConn: func(string) { a.traced.Store(true) },
 		WroteHeaders: func() {
 			a.sent.Store(true)
 			if a.writes.Add(1) > 1 {

@@ -53,7 +53,9 @@ func TestFaults(t *testing.T) {
 			var applied atomic.Int32
 			box, client := through(t, func(w http.ResponseWriter, r *http.Request) {
 				body, err := io.ReadAll(r.Body)
-				require.NoError(t, err)
+				if err != nil {
+					panic(http.ErrAbortHandler)
+				}
 				if r.Method == http.MethodPut {
 					applied.Add(1)
 				}

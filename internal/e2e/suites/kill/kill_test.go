@@ -5,197 +5,130 @@
 package kill_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/yaml"
 
-	"github.com/atoll-dev/atoll/internal/e2e/plane"
+	"github.com/atoll-dev/atoll/internal/e2e/ctltest"
 	"github.com/atoll-dev/atoll/internal/e2e/planetest"
-	"github.com/atoll-dev/atoll/internal/rights"
 )
 
 func TestMain(m *testing.M) { os.Exit(planetest.Run(m)) }
 
-const kills = 50
-
-var (
-	serviceClusters = schema.GroupVersionResource{Group: "kubecarrier.io", Version: "v1alpha1", Resource: "serviceclusters"}
-	accounts        = schema.GroupVersionResource{Group: "catalog.kubecarrier.io", Version: "v1alpha1", Resource: "accounts"}
-)
-
-// TestKill kills the command at random moments of its operations. After each
-// kill the next process recovers from the log, an audit finds every invariant
-// in force, and what was acknowledged before is still there.
+// TestKill kills the command at random moments of its operations, and at times
+// the recovery from that, and at times leaves the recovery to the next operation.
+// After each recovery an audit finds every invariant in force, and the planes
+// agree, read without any code of the library: what an exit code acknowledged is
+// so, what it denied is not, what a kill left open is one of both and nothing
+// else has changed. ATOLL_KILLS says how many processes are killed.
 func TestKill(t *testing.T) {
-	s := newShell(t, planetest.Shared(t, 3))
+	kills := ctltest.Count(t, "ATOLL_KILLS", 200)
+	ring := ctltest.New(t, planetest.Shared(t, 3), 3)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 
-	acme := fmt.Sprintf("acme-%x", seed)
-	s.succeed("account", "add", "-f", s.account(acme, "Tenant"))
-	usual := s.timed("servicecluster", "add", "warm-up", "-n", acme, "--target", "us-east", "-f", s.cluster(acme, "warm-up"))
-	s.succeed("servicecluster", "remove", "warm-up", "-n", acme)
+	k := &killer{t: t, ring: ring, shell: ring.Shell("operations"), random: random, acme: fmt.Sprintf("acme-%x", seed), known: map[subject]state{}, became: map[bool]int{}}
+	k.shell.Succeed(t, "account", "add", "-f", k.account(k.acme, "Tenant"))
+	usual := k.shell.Succeed(t, "servicecluster", "add", "warm-up", "-n", k.acme, "--target", "us-east", "-f", k.cluster("warm-up"))
+	k.shell.Succeed(t, "servicecluster", "remove", "warm-up", "-n", k.acme)
+	k.limit = 2 * usual
+	k.known = k.look()
 
-	killed, acknowledged := 0, map[string]bool{} // by name: whether it is known to be there
-	for i := 0; killed < kills; i++ {
-		require.Less(t, i, 20*kills, "too few operations could be killed")
-		name := fmt.Sprintf("db-%d", random.IntN(4))
-		args, object := s.operation(random, acme, name)
-		ended, code := s.kill(time.Duration(random.Int64N(int64(usual*5/4))), args...)
-		if !ended {
-			killed++
-			delete(acknowledged, object)
-		} else if code == 0 {
-			acknowledged[object] = args[1] != "remove"
-		}
-		s.succeed("wal", "recover")
-		s.succeed("audit")
-		for object, there := range acknowledged {
-			s.requireEverywhere(acme, object, there)
-		}
-	}
-	t.Logf("%d kills", killed)
-}
-
-// shell runs atollctl against planes with the least rights.
-type shell struct {
-	t      *testing.T
-	binary string
-	flags  []string
-	planes []*plane.Plane
-	dir    string
-}
-
-func newShell(t *testing.T, planes []*plane.Plane) *shell {
-	t.Helper()
-	s := &shell{t: t, planes: planes, dir: t.TempDir(), binary: filepath.Join(t.TempDir(), "atollctl")}
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", s.binary, ".")
-	build.Dir = filepath.Join("..", "..", "..", "..", "examples", "atollctl")
-	out, err := build.CombinedOutput()
-	require.NoError(t, err, "%s", out)
-
-	role, err := yaml.Marshal(rights.Coordinate())
-	require.NoError(t, err)
-	admin := &shell{t: t, planes: planes, dir: s.dir, binary: s.binary}
-	for _, p := range planes {
-		admin.flags = append(admin.flags, "--kubeconfig", p.Name()+"="+planetest.WriteKubeconfig(t, p.Name()+"-admin", p.Kubeconfig()))
-	}
-	admin.succeed("install-crds")
-	for _, p := range planes {
-		kubeconfig, err := p.RunAs(t.Context(), role)
-		require.NoError(t, err)
-		s.flags = append(s.flags, "--kubeconfig", p.Name()+"="+planetest.WriteKubeconfig(t, p.Name(), kubeconfig))
-	}
-	s.flags = append(s.flags, "--wal", filepath.Join(s.dir, "operations.db"), "--timeout", "60s")
-	s.succeed("peer", "init")
-	return s
-}
-
-func (s *shell) command(ctx context.Context, args ...string) *exec.Cmd {
-	return exec.CommandContext(ctx, s.binary, append(args, s.flags...)...)
-}
-
-func (s *shell) succeed(args ...string) {
-	s.t.Helper()
-	out, err := s.command(s.t.Context(), args...).CombinedOutput()
-	require.NoError(s.t, err, "atollctl %s: %s", strings.Join(args, " "), out)
-}
-
-// timed runs a command and says how long it took.
-func (s *shell) timed(args ...string) time.Duration {
-	s.t.Helper()
 	start := time.Now()
-	s.succeed(args...)
-	return time.Since(start)
-}
-
-// kill runs a command and kills it after some time. It says whether the command
-// had ended before, and how.
-func (s *shell) kill(after time.Duration, args ...string) (ended bool, code int) {
-	s.t.Helper()
-	cmd := s.command(s.t.Context(), args...)
-	require.NoError(s.t, cmd.Start())
-	timer := time.AfterFunc(after, func() { _ = cmd.Process.Kill() })
-	defer timer.Stop()
-	err := cmd.Wait()
-	if err == nil {
-		return true, 0
+	for n := 0; k.killed < kills; n++ {
+		require.Less(t, n, 20*kills, "too few processes could be killed")
+		k.step()
 	}
-	exit, ok := errors.AsType[*exec.ExitError](err)
-	require.True(s.t, ok, "%v", err)
-	return exit.Exited(), exit.ExitCode()
+	t.Logf("%d operations, %d processes killed, of them %d in recovery, %d operations left to the next, in %s; ended by exit code: %v",
+		k.operations, k.killed, k.killedInRecovery, k.left, time.Since(start).Round(time.Second), k.codes)
+	t.Logf("of the operations whose process was killed %d were in effect after recovery and %d were not", k.became[true], k.became[false])
 }
 
-// operation chooses an operation and says on which object. An object is written
-// as its kind and name.
-func (s *shell) operation(random *rand.Rand, acme, name string) (args []string, object string) {
-	tenant := acme + "-" + name
-	switch random.IntN(5) {
-	case 0, 1:
-		target := s.planes[random.IntN(len(s.planes))].Name()
-		return []string{"servicecluster", "add", name, "-n", acme, "--target", target, "-f", s.cluster(acme, name)}, "servicecluster " + name
-	case 2:
-		return []string{"servicecluster", "remove", name, "-n", acme}, "servicecluster " + name
-	case 3:
-		return []string{"account", "add", "-f", s.account(tenant, "Tenant")}, "account " + tenant
-	default:
-		roles := []string{"Tenant", "Provider"}
-		return []string{"account", "update", "-f", s.account(tenant, roles[random.IntN(2)])}, "account " + tenant
+type killer struct {
+	t      *testing.T
+	ring   *ctltest.Ring
+	shell  *ctltest.Shell
+	random *rand.Rand
+	acme   string
+	limit  time.Duration     // before which a process is killed
+	known  map[subject]state // what there is, by the last look
+	tenant int               // the number of the latest tenant
+
+	operations, killed, killedInRecovery, left int
+	codes                                      [6]int
+	became                                     map[bool]int
+}
+
+// kill runs a command and kills it at some moment before a limit, which is such
+// that about one command in three ends before.
+func (k *killer) kill(args ...string) ctltest.Result {
+	k.t.Helper()
+	result, err := k.shell.Run(k.t.Context(), 1+time.Duration(k.random.Int64N(int64(k.limit))), args...)
+	require.NoError(k.t, err)
+	if result.Code == ctltest.Killed {
+		k.killed++
+		k.limit += k.limit / 20
+	} else {
+		k.limit -= k.limit / 8
 	}
+	return result
 }
 
-func (s *shell) account(name, role string) string {
-	return s.file(fmt.Sprintf("apiVersion: catalog.kubecarrier.io/v1alpha1\nkind: Account\nmetadata:\n  name: %s\nspec:\n  roles: [%s]\n", name, role))
-}
-
-func (s *shell) cluster(namespace, name string) string {
-	return s.file(fmt.Sprintf("apiVersion: kubecarrier.io/v1alpha1\nkind: ServiceCluster\nmetadata:\n  namespace: %s\n  name: %s\nspec:\n  kubeconfigSecret:\n    name: %s\n", namespace, name, name))
-}
-
-func (s *shell) file(text string) string {
-	f, err := os.CreateTemp(s.dir, "*.yaml")
-	require.NoError(s.t, err)
-	_, err = f.WriteString(text)
-	require.NoError(s.t, err)
-	require.NoError(s.t, f.Close())
-	return f.Name()
-}
-
-// requireEverywhere reads every plane as the administrator.
-func (s *shell) requireEverywhere(acme, object string, there bool) {
-	s.t.Helper()
-	kind, name, _ := strings.Cut(object, " ")
-	for _, p := range s.planes {
-		client := planetest.Dynamic(s.t, p.Config())
-		var (
-			obj *unstructured.Unstructured
-			err error
-		)
-		if kind == "account" {
-			obj, err = client.Resource(accounts).Get(s.t.Context(), name, metav1.GetOptions{})
-		} else {
-			obj, err = client.Resource(serviceClusters).Namespace(acme).Get(s.t.Context(), name, metav1.GetOptions{})
+// step carries one operation out and looks what became of it.
+func (k *killer) step() {
+	k.t.Helper()
+	op := k.operation()
+	k.operations++
+	wanted, code := op.on(k.known[op.subject])
+	result := k.kill(op.args...)
+	if result.Code == ctltest.Killed && k.random.IntN(8) == 0 {
+		k.left++
+		// Another operation finds what this one left. It is about something else,
+		// so that what it is told does not depend on how this one ends.
+		other := k.operation()
+		for other.subject == op.subject {
+			other = k.operation()
 		}
-		if there {
-			require.NoError(s.t, err, "%s was acknowledged and is not in %s", object, p.Name())
-			require.NotNil(s.t, obj)
-		} else {
-			require.True(s.t, apierrors.IsNotFound(err), "%s was removed and is in %s", object, p.Name())
+		k.operations++
+		next, code := other.on(k.known[other.subject])
+		then := k.shell.End(k.t, other.args...)
+		require.Equal(k.t, code, then.Code, "%v was %v, %s after %s", other.subject, k.known[other.subject], then, result)
+		k.known[other.subject] = next
+		if next == (state{}) {
+			delete(k.known, other.subject)
 		}
 	}
+	for result.Code == ctltest.Killed && k.random.IntN(4) == 0 {
+		if k.kill("wal", "recover").Code != ctltest.Killed {
+			break
+		}
+		k.killedInRecovery++
+	}
+	k.shell.Succeed(k.t, "wal", "recover")
+	k.shell.Succeed(k.t, "audit")
+
+	before, now := k.known, k.look()
+	changed := maps.Clone(now)
+	changed[op.subject] = before[op.subject]
+	if changed[op.subject] == (state{}) {
+		delete(changed, op.subject)
+	}
+	require.Equal(k.t, before, changed, "something changed that nobody asked for; %s", result)
+	if result.Code == ctltest.Killed {
+		require.Contains(k.t, []state{before[op.subject], wanted}, now[op.subject], "%v; %s", op.subject, result)
+		if wanted != before[op.subject] {
+			k.became[now[op.subject] == wanted]++
+		}
+	} else {
+		k.codes[result.Code]++
+		require.Equal(k.t, code, result.Code, "%v was %v; %s", op.subject, before[op.subject], result)
+		require.Equal(k.t, wanted, now[op.subject], "%v; %s", op.subject, result)
+	}
+	k.known = now
 }

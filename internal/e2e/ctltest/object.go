@@ -1,0 +1,71 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ctltest
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// What the suites add and remove.
+var (
+	ServiceClusters = schema.GroupVersionResource{Group: "kubecarrier.io", Version: "v1alpha1", Resource: "serviceclusters"}
+	Accounts        = schema.GroupVersionResource{Group: "catalog.kubecarrier.io", Version: "v1alpha1", Resource: "accounts"}
+)
+
+// Object is what one plane holds under a name.
+type Object struct {
+	Plane     string
+	Name      string
+	UID       string
+	Role      string // Primary, Secondary, or none
+	Stage     string
+	Target    string
+	Operation string
+	Of        string // of a secondary: the UID of its primary
+	Raw       *unstructured.Unstructured
+}
+
+func (o Object) String() string {
+	return fmt.Sprintf("%s in %s: %s %s of %s, UID %s, target %s", o.Name, o.Plane, o.Stage, o.Role, o.Operation, o.UID, o.Target)
+}
+
+// Owner says whether o owns its name: it is what was committed.
+func (o Object) Owner() bool {
+	return o.Role == "Primary" && o.Stage != "Reserved"
+}
+
+// Field is a text in the object, such as spec.kubeconfigSecret.name.
+func (o Object) Field(path ...string) string {
+	text, _, _ := unstructured.NestedString(o.Raw.Object, path...)
+	return text
+}
+
+func objectOf(plane string, raw *unstructured.Unstructured) Object {
+	o := Object{Plane: plane, Name: raw.GetName(), UID: string(raw.GetUID()), Raw: raw}
+	o.Stage = o.Field("spec", "fanout", "stage")
+	o.Role = o.Field("spec", "fanout", "claim", "role")
+	o.Target = o.Field("spec", "fanout", "claim", "target")
+	o.Operation = o.Field("spec", "fanout", "claim", "operation")
+	o.Of = o.Field("spec", "fanout", "claim", "primary", "uid")
+	return o
+}
+
+// Objects reads what one plane holds of a resource, newest state, by name.
+func (r *Ring) Objects(ctx context.Context, plane string, resource schema.GroupVersionResource, namespace string) (map[string]Object, error) {
+	list, err := r.clients[plane].Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", plane, err)
+	}
+	objects := map[string]Object{}
+	for i := range list.Items {
+		o := objectOf(plane, &list.Items[i])
+		objects[o.Name] = o
+	}
+	return objects, nil
+}

@@ -1,0 +1,102 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ctltest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The exit codes of atollctl.
+const (
+	Done     = 0
+	Failed   = 1
+	Input    = 2
+	Conflict = 3
+	Doubt    = 4
+	// Killed is no exit code: the process was killed.
+	Killed = -1
+)
+
+// Shell runs atollctl with one log. Its methods are safe for concurrent use, but
+// a log belongs to one process at a time.
+type Shell struct {
+	binary string
+	flags  []string
+}
+
+// With is the same shell with more flags.
+func (s *Shell) With(flags ...string) *Shell {
+	return &Shell{binary: s.binary, flags: slices.Concat(s.flags, flags)}
+}
+
+// Result is how one run ended.
+type Result struct {
+	Args   []string
+	Code   int
+	Output string
+	Took   time.Duration
+}
+
+func (r Result) String() string {
+	end := fmt.Sprintf("exit code %d", r.Code)
+	if r.Code == Killed {
+		end = "killed"
+	}
+	return fmt.Sprintf("atollctl %s: %s after %s\n%s", strings.Join(r.Args, " "), end, r.Took.Round(time.Millisecond), r.Output)
+}
+
+// Never is a time after which nothing is killed.
+const Never = time.Duration(0)
+
+// Run runs the program, and kills it after that time unless it has ended. It
+// fails only if the program cannot be started.
+func (s *Shell) Run(ctx context.Context, kill time.Duration, args ...string) (Result, error) {
+	cmd := exec.CommandContext(ctx, s.binary, append(args, s.flags...)...)
+	var output bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &output, &output
+	start := time.Now()
+	if err := cmd.Start(); err != nil {
+		return Result{}, err
+	}
+	if kill != Never {
+		timer := time.AfterFunc(kill, func() { _ = cmd.Process.Kill() })
+		defer timer.Stop()
+	}
+	err := cmd.Wait()
+	result := Result{Args: args, Output: output.String(), Took: time.Since(start)}
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		result.Code = Killed
+		if exit.Exited() {
+			result.Code = exit.ExitCode()
+		}
+		err = nil
+	}
+	return result, err
+}
+
+// End runs the program to its end.
+func (s *Shell) End(t *testing.T, args ...string) Result {
+	t.Helper()
+	result, err := s.Run(t.Context(), Never, args...)
+	require.NoError(t, err)
+	return result
+}
+
+// Succeed runs the program, which must exit with 0, and says how long it took.
+func (s *Shell) Succeed(t *testing.T, args ...string) time.Duration {
+	t.Helper()
+	result := s.End(t, args...)
+	require.Equal(t, Done, result.Code, "%s", result)
+	return result.Took
+}

@@ -1,0 +1,166 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ctltest
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// Witness reads the ServiceClusters of one namespace in all planes, again and
+// again, and watches them as well. It uses nothing of the library.
+type Witness struct {
+	ring      *Ring
+	namespace string
+	cancel    context.CancelFunc
+	running   sync.WaitGroup
+
+	mu     sync.Mutex
+	owners map[string]map[string]Object // by name, by UID: every owner that was ever seen
+	twice  []string                     // proofs that a name had two owners at once
+	rounds int
+	events int
+}
+
+// Witness starts a witness. Stop ends it.
+func (r *Ring) Witness(ctx context.Context, namespace string) *Witness {
+	ctx, cancel := context.WithCancel(ctx)
+	w := &Witness{ring: r, namespace: namespace, cancel: cancel, owners: map[string]map[string]Object{}}
+	w.running.Go(func() { w.read(ctx) })
+	for _, p := range r.Planes {
+		w.running.Go(func() { w.watch(ctx, p.Name()) })
+	}
+	return w
+}
+
+// Stop ends the witness and waits for it.
+func (w *Witness) Stop() {
+	w.cancel()
+	w.running.Wait()
+}
+
+// Twice returns a proof for each name that had two owners at one moment.
+func (w *Witness) Twice() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]string(nil), w.twice...)
+}
+
+// Owners returns every owner that a name ever had.
+func (w *Witness) Owners(name string) []Object {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var all []Object
+	for _, o := range w.owners[name] {
+		all = append(all, o)
+	}
+	return all
+}
+
+// Seen tells how often all planes were read and how many events were watched.
+func (w *Witness) Seen() (rounds, events int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.rounds, w.events
+}
+
+// read lists all planes in turn. An owner that one list of a plane and the next
+// one both show was there all the time between: a UID comes once and a commit is
+// not taken back. An owner of the same name that another plane shows meanwhile
+// is a second one.
+func (w *Witness) read(ctx context.Context) {
+	latest := map[string]map[string]Object{} // by plane: what its latest list showed
+	for ctx.Err() == nil {
+		for _, p := range w.ring.Planes {
+			attempt, cancel := context.WithTimeout(ctx, time.Second)
+			objects, err := w.ring.Objects(attempt, p.Name(), ServiceClusters, w.namespace)
+			cancel()
+			if err != nil { // down or frozen: there is no next list to compare with
+				delete(latest, p.Name())
+				continue
+			}
+			w.compare(p.Name(), latest[p.Name()], objects, latest)
+			latest[p.Name()] = objects
+		}
+		w.mu.Lock()
+		w.rounds++
+		w.mu.Unlock()
+		pause(ctx)
+	}
+}
+
+// pause leaves the processors to those who are watched.
+func pause(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(5 * time.Millisecond):
+	}
+}
+
+func (w *Witness) compare(plane string, before, now map[string]Object, latest map[string]map[string]Object) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for name, o := range now {
+		if !o.Owner() {
+			continue
+		}
+		w.note(o)
+		if was := before[name]; was.UID != o.UID || !was.Owner() {
+			continue
+		}
+		for other, objects := range latest {
+			if rival := objects[name]; other != plane && rival.Owner() {
+				w.twice = append(w.twice, fmt.Sprintf("%s and %s", o, rival))
+			}
+		}
+	}
+}
+
+func (w *Witness) note(o Object) {
+	if w.owners[o.Name] == nil {
+		w.owners[o.Name] = map[string]Object{}
+	}
+	w.owners[o.Name][o.UID] = o
+}
+
+// watch sees every state of a plane, also one that no list has shown.
+func (w *Witness) watch(ctx context.Context, plane string) {
+	client := w.ring.clients[plane].Resource(ServiceClusters).Namespace(w.namespace)
+	version := ""
+	for ; ctx.Err() == nil; pause(ctx) {
+		if version == "" {
+			list, err := client.List(ctx, metav1.ListOptions{})
+			if err != nil {
+				continue
+			}
+			version = list.GetResourceVersion()
+		}
+		stream, err := client.Watch(ctx, metav1.ListOptions{ResourceVersion: version})
+		if err != nil {
+			version = ""
+			continue
+		}
+		for event := range stream.ResultChan() {
+			raw, ok := event.Object.(*unstructured.Unstructured)
+			if !ok || event.Type == watch.Error {
+				version = ""
+				break
+			}
+			version = raw.GetResourceVersion()
+			w.mu.Lock()
+			w.events++
+			if o := objectOf(plane, raw); o.Owner() {
+				w.note(o)
+			}
+			w.mu.Unlock()
+		}
+		stream.Stop()
+	}
+}
