@@ -25,7 +25,7 @@ type Carrier struct {
 func InSpec(field string) Carrier { return Carrier{field: field} }
 
 // InAnnotation keeps the state as JSON in an annotation, for kinds whose schema
-// one cannot change.
+// one cannot change. AdmissionPolicy guards it there.
 func InAnnotation(key string) Carrier { return Carrier{annotation: key} }
 
 func (c Carrier) path() string {

@@ -1,0 +1,144 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fanout_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/atoll-dev/atoll/fanout"
+	"github.com/atoll-dev/atoll/internal/e2e/planetest"
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/wal/waltest"
+)
+
+const claimKey = "policy.example.com/claim"
+
+// secrets are Secrets that are the same everywhere, with their claims in an
+// annotation.
+func secrets() fanout.Kind {
+	return fanout.Kind{
+		Resource:   schema.GroupVersionResource{Version: "v1", Resource: "secrets"},
+		Kind:       "Secret",
+		Namespaced: true,
+		Mode:       fanout.Everywhere,
+		Claim:      fanout.InAnnotation(claimKey),
+		Inert: func(obj *unstructured.Unstructured) error {
+			delete(obj.Object, "data")
+			delete(obj.Object, "stringData")
+			return nil
+		},
+	}
+}
+
+func secret(name, password string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Secret", "type": "Opaque",
+		"metadata": map[string]any{"namespace": "default", "name": name},
+		"data":     map[string]any{"password": password},
+	}}
+}
+
+// TestAdmissionPolicy puts the policy in force on real API servers: the protocol
+// passes, and whoever breaks its rules is refused, administrators too.
+func TestAdmissionPolicy(t *testing.T) {
+	planes := planetest.Shared(t, 3)
+	newRing(t, planes) // writes the PeerSets
+	var conns []*region.Conn
+	for _, p := range planes {
+		conn, err := region.NewConn(planetest.Peer(t, p), region.ConnOptions{})
+		require.NoError(t, err)
+		conns = append(conns, conn)
+	}
+	kind := secrets()
+	for _, conn := range conns {
+		for _, obj := range fanout.AdmissionPolicy(kind) {
+			client := admission(conn, obj.GetKind())
+			_, err := client.Create(t.Context(), obj, metav1.CreateOptions{})
+			require.NoError(t, err)
+			t.Cleanup(func() { _ = client.Delete(context.WithoutCancel(t.Context()), obj.GetName(), metav1.DeleteOptions{}) })
+		}
+	}
+	// A policy is in force some time after it was created.
+	for _, conn := range conns {
+		require.Eventually(t, func() bool {
+			probe := secret(unique("probe"), "")
+			probe.SetAnnotations(map[string]string{claimKey: "mine"})
+			_, err := conn.Dynamic().Resource(kind.Resource).Namespace("default").Create(t.Context(), probe, metav1.CreateOptions{DryRun: []string{"All"}})
+			return err != nil && strings.Contains(err.Error(), "is not a claim as a coordinator writes it")
+		}, time.Minute, 100*time.Millisecond)
+	}
+	c, err := fanout.New(region.Fixed(conns...), waltest.NewMemory(), fanout.Options{Kinds: []fanout.Kind{kind}, Observer: trace(t)})
+	require.NoError(t, err)
+	ctx := within(t, time.Minute)
+	name := unique("ca")
+	plan, err := c.Plan(ctx, secret(name, "Zmlyc3Q="), fanout.AddOptions{})
+	require.NoError(t, err)
+	require.Equal(t, fanout.Done, plan.State)
+	op, err := c.Add(ctx, secret(name, "Zmlyc3Q="), fanout.AddOptions{})
+	require.NoError(t, err)
+	require.Equal(t, fanout.Done, op.State, "%v", op.Peers.Err())
+	op, err = c.Update(ctx, secret(name, "c2Vjb25k"), fanout.AddOptions{})
+	require.NoError(t, err)
+	require.Equal(t, fanout.Done, op.State, "%v", op.Peers.Err())
+
+	client := conns[0].Dynamic().Resource(kind.Resource).Namespace("default")
+	for _, tc := range []struct {
+		name, refused string
+		edit          func(claim string) string
+	}{
+		{"dropped", "claim cannot be removed: keep annotation " + claimKey, func(string) string { return "" }},
+		{"changed", "claim cannot be changed: remove the object from all peers and create it again: the name is held for \"target\":", func(claim string) string {
+			return strings.Replace(claim, `"operation":"`, `"operation":"x`, 1)
+		}},
+		{"back to Reserved", "stage cannot go back", func(claim string) string {
+			return strings.Replace(claim, `"stage":"Active"`, `"stage":"Reserved"`, 1)
+		}},
+		{"another form", "is not a claim as a coordinator writes it", func(claim string) string { return claim + " " }},
+		{"the revision falls", "revision.number cannot fall", func(claim string) string {
+			return strings.Replace(claim, `"revision":{"number":2`, `"revision":{"number":1`, 1)
+		}},
+	} {
+		obj, err := client.Get(ctx, name, metav1.GetOptions{})
+		require.NoError(t, err)
+		claim := tc.edit(obj.GetAnnotations()[claimKey])
+		obj.SetAnnotations(map[string]string{claimKey: claim})
+		if claim == "" {
+			obj.SetAnnotations(nil)
+		}
+		_, err = client.Update(ctx, obj, metav1.UpdateOptions{})
+		require.Error(t, err, tc.name)
+		require.True(t, apierrors.IsInvalid(err), "%s: %v", tc.name, err)
+		require.ErrorContains(t, err, tc.refused)
+	}
+	// What else there is of it may be changed by anybody.
+	obj, err := client.Get(ctx, name, metav1.GetOptions{})
+	require.NoError(t, err)
+	obj.SetLabels(map[string]string{"example.com/mine": "yes"})
+	_, err = client.Update(ctx, obj, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	_, err = client.Create(ctx, secret(unique("free"), ""), metav1.CreateOptions{})
+	require.NoError(t, err)
+
+	op, err = c.Remove(ctx, kind.GroupKind(), key("default", name), fanout.RemoveOptions{})
+	require.NoError(t, err)
+	require.Equal(t, fanout.Done, op.State, "%v", op.Peers.Err())
+}
+
+func admission(conn *region.Conn, kind string) dynamic.ResourceInterface {
+	resource := "validatingadmissionpolicies"
+	if kind == "ValidatingAdmissionPolicyBinding" {
+		resource = "validatingadmissionpolicybindings"
+	}
+	return conn.Dynamic().Resource(schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: resource})
+}
