@@ -6,8 +6,6 @@ package wal
 import (
 	"errors"
 	"time"
-
-	"go.etcd.io/bbolt"
 )
 
 // maxBatch bounds how many calls share a commit, and with MaxData its size.
@@ -36,6 +34,8 @@ func (f *File) own() {
 			for _, r := range batch {
 				close(r.done)
 			}
+		case turn := <-f.turns:
+			turn()
 		case <-f.stop:
 			return
 		}
@@ -80,6 +80,11 @@ func (f *File) commit(batch []*request) {
 			}
 			r.entry = Entry{}
 		}
+	case f.refusal() != nil:
+		for _, r := range batch {
+			r.entry, r.err = Entry{}, f.refusal()
+		}
+		return
 	case len(batch) > 1:
 		// Nothing was written, and one call's trouble stays its own.
 		for _, r := range batch {
@@ -95,14 +100,16 @@ func (f *File) commit(batch []*request) {
 	}
 }
 
-// transact returns whether it began to write, or can never write again, and what failed. If neither, nothing has changed.
+// transact returns whether it began to write, and what failed. If it did not, nothing has changed.
 func (f *File) transact(batch []*request) (wrote bool, err error) {
-	var tx *bbolt.Tx
+	tx, err := f.store.begin(true)
+	if err != nil {
+		f.settle(err)
+		return false, err
+	}
+	var id int
 	after := f.pruned
 	err = guard(func() (err error) {
-		if tx, err = f.db.Begin(true); err != nil {
-			return err
-		}
 		s := newState(f, tx)
 		for _, r := range batch {
 			r.entry, r.err = r.apply(s)
@@ -119,24 +126,17 @@ func (f *File) transact(batch []*request) (wrote bool, err error) {
 		if err := s.finish(); err != nil {
 			return err
 		}
-		wrote = true
+		wrote, id = true, tx.ID()
 		return f.commitTx(tx)
 	})
 	if wrote && err == nil {
 		f.pruned = after
+		f.store.last.Store(uint64(id))
 		return wrote, nil
 	}
-	if tx == nil {
-		if errors.Is(err, errDamaged) {
-			f.wedge()
-			wrote = true
-		}
-		return wrote, err
-	}
-	if rollback := guard(tx.Rollback); errors.Is(rollback, errDamaged) {
-		f.wedge()
+	if rollback := f.store.end(tx); errors.Is(rollback, errDamaged) {
+		f.settle(rollback)
 		err = errors.Join(err, rollback)
-		wrote = true
 	}
 	return wrote, err
 }

@@ -4,7 +4,6 @@
 package wal
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -29,44 +28,6 @@ func makeDirs(dir string) error {
 		return err
 	}
 	return syncDir(parent)
-}
-
-// create makes a log under a temporary name, lets fill write into it, and renames it once it is on disk: a file at path
-// is whole, whatever happens. The caller holds the lock.
-func create(path string, fill func(*bbolt.Tx) error) error {
-	temporary := path + ".new"
-	if err := os.Remove(temporary); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	db, err := bbolt.Open(temporary, 0o600, boltOptions(time.Second, 0))
-	if err != nil {
-		return err
-	}
-	db.AllocSize = allocSize
-	err = db.Update(func(tx *bbolt.Tx) error {
-		for _, name := range []string{opsBucket, histBucket, idemBucket} {
-			if _, err := tx.CreateBucket([]byte(name)); err != nil {
-				return err
-			}
-		}
-		b, err := tx.CreateBucket([]byte(metaBucket))
-		if err != nil {
-			return err
-		}
-		return errors.Join(
-			b.Put([]byte(formatName), sealRecord([]byte(marker))),
-			b.Put([]byte(schemaName), sealRecord(binary.AppendUvarint(nil, schemaVersion))),
-			b.Put([]byte(censusName), new(census{}).encode()),
-			fill(tx),
-		)
-	})
-	if err := errors.Join(err, db.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(temporary, path); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(path))
 }
 
 // asideName is a free name for a damaged log.

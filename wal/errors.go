@@ -17,6 +17,8 @@ var (
 	ErrStale = errors.New("entry is stale")
 	// ErrNotFound says that there is no such entry, neither open nor remembered.
 	ErrNotFound = errors.New("entry not found")
+	// ErrNotDamaged says that an entry can be read, and therefore cannot be discarded.
+	ErrNotDamaged = errors.New("entry is not damaged")
 	// ErrClosed says that the Log takes no more calls: it was closed, or a commit failed, in which case the cause is
 	// in the chain. The call that returned it changed nothing.
 	ErrClosed = errors.New("log is closed")

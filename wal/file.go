@@ -4,6 +4,7 @@
 package wal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,23 +19,26 @@ import (
 type File struct {
 	path   string
 	opts   Options
-	db     *bbolt.DB
 	lock   *lock
 	damage []*CorruptError // found when the file was opened
 
-	requests chan *request
-	stop     chan struct{} // tells the owner to return, once no call is in progress
-	stopped  chan struct{} // the owner has returned
-	released chan struct{} // Close is done
+	requests  chan *request
+	turns     chan func()   // run by the owner, between commits
+	stop      chan struct{} // tells the owner to return, once no call is in progress
+	stopped   chan struct{} // the owner has returned
+	released  chan struct{} // Close is done
+	abandon   sync.Once
+	abandoned chan struct{} // the owner may wait for a lock that nobody will release
 
 	// The owner's own.
 	pruned   []byte
 	commitTx func(*bbolt.Tx) error
 
 	mu       sync.Mutex
+	store    *store         // replaced by Compact
+	retired  sync.WaitGroup // for the stores that it replaced
 	closed   bool
 	failure  error // of the commit that latched the File
-	wedged   bool
 	calls    sync.WaitGroup
 	closeErr error
 }
@@ -127,11 +131,12 @@ func (f *File) Close() error {
 	defer close(f.released)
 	f.calls.Wait()
 	close(f.stop)
-	<-f.stopped
-	var err error
-	if !f.wedged {
-		err = guard(f.db.Close)
+	select {
+	case <-f.stopped:
+	case <-f.abandoned: // the owner may never return
 	}
+	err := f.store.close()
+	f.retired.Wait()
 	if err = errors.Join(err, f.lock.release()); err != nil {
 		f.closeErr = explain(f.path, "close", err)
 	}
@@ -149,7 +154,7 @@ func (f *File) enter(ctx context.Context) error {
 		return ErrClosed
 	}
 	if f.failure != nil {
-		return fmt.Errorf("%w after a failed commit: %w", ErrClosed, f.failure)
+		return fmt.Errorf("%w after a failure: %w", ErrClosed, f.failure)
 	}
 	f.calls.Add(1)
 	return nil
@@ -157,18 +162,11 @@ func (f *File) enter(ctx context.Context) error {
 
 func (f *File) leave() { f.calls.Done() }
 
-// wedge notes that bbolt panicked and still holds its own locks: it cannot be used, nor closed.
-func (f *File) wedge() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.wedged = true
-}
-
-// latch makes every later call fail.
+// latch makes every later call fail. The first cause stays.
 func (f *File) latch(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.failure = err
+	f.failure = cmp.Or(f.failure, err)
 }
 
 // refusal is what a call gets that was on its way when the File was latched.
@@ -178,7 +176,7 @@ func (f *File) refusal() error {
 	if f.failure == nil {
 		return nil
 	}
-	return fmt.Errorf("%w after a failed commit: %w", ErrClosed, f.failure)
+	return fmt.Errorf("%w after a failure: %w", ErrClosed, f.failure)
 }
 
 func (f *File) write(ctx context.Context, op, id string, apply func(*state) (Entry, error)) (Entry, error) {
@@ -189,8 +187,14 @@ func (f *File) write(ctx context.Context, op, id string, apply func(*state) (Ent
 	r := &request{id: id, apply: apply, done: make(chan struct{})}
 	select {
 	case f.requests <- r:
-		<-r.done
-		return r.entry, f.wrap(op, id, r.err)
+		select {
+		case <-r.done:
+			return r.entry, f.wrap(op, id, r.err)
+		case <-f.abandoned:
+			return Entry{}, f.wrap(op, id, &InDoubtError{Path: f.path, ID: id, Err: f.refusal()})
+		}
+	case <-f.abandoned:
+		return Entry{}, f.wrap(op, id, f.refusal())
 	case <-ctx.Done():
 		return Entry{}, f.wrap(op, id, context.Cause(ctx))
 	}
@@ -201,23 +205,39 @@ func (f *File) read(ctx context.Context, fn func(*state) error) error {
 		return err
 	}
 	defer f.leave()
-	return f.view(func(tx *bbolt.Tx) error { return fn(newState(f, tx)) })
+	return f.view(func(_ *store, tx *bbolt.Tx) error { return fn(newState(f, tx)) })
 }
 
-// view runs fn in a read transaction.
-func (f *File) view(fn func(*bbolt.Tx) error) error {
-	begun := false
-	err := guard(func() error {
-		return f.db.View(func(tx *bbolt.Tx) error {
-			begun = true
-			return fn(tx)
-		})
-	})
-	if !begun && errors.Is(err, errDamaged) {
-		f.wedge()
-		f.latch(err)
+// view runs fn in a read transaction of the store that is current.
+func (f *File) view(fn func(*store, *bbolt.Tx) error) error {
+	f.mu.Lock()
+	s := f.store
+	s.readers.Add(1)
+	f.mu.Unlock()
+	defer s.readers.Done()
+	tx, err := s.begin(false)
+	if err != nil {
+		f.settle(err)
+		return f.refusal()
+	}
+	err = guard(func() error { return fn(s, tx) })
+	if ended := s.end(tx); ended != nil {
+		f.settle(ended)
+		err = errors.Join(err, ended)
 	}
 	return err
+}
+
+// settle latches the File and, if bbolt panicked with locks held, answers those who wait for the owner: it may wait for
+// one of them.
+func (f *File) settle(err error) {
+	f.latch(err)
+	f.mu.Lock()
+	s := f.store
+	f.mu.Unlock()
+	if s.isWedged() {
+		f.abandon.Do(func() { close(f.abandoned) })
+	}
 }
 
 func (f *File) wrap(op, id string, err error) error {

@@ -33,6 +33,8 @@ type findings struct {
 	damage   []*CorruptError // everything that is wrong
 	broken   error           // the page tree is damaged: bbolt must not map it
 	misnamed bool            // everything can be read, but a search would miss some of it
+	size     int64           // of the file
+	used     int64           // bytes of pages that hold something
 }
 
 // inspect reads all of a file, without a lock and without bbolt. Pages of the transaction txid must not change meanwhile;
@@ -43,6 +45,7 @@ func inspect(path string, file *os.File, txid uint64) (findings, error) {
 	if err != nil {
 		return found, err
 	}
+	found.size = info.Size()
 	if info.Size() == 0 {
 		return found, foreign(path, "empty")
 	}
@@ -71,12 +74,13 @@ func inspect(path string, file *os.File, txid uint64) (findings, error) {
 		return found, unlessOurs(path, file)
 	}
 	r := &inspection{path: path, findings: &found}
-	misordered, err := walk(file, info.Size(), m, r.visit)
+	walked, err := walk(file, info.Size(), m, r.visit)
 	if err != nil {
 		found.broken = err
 		found.add(&CorruptError{Path: path, Err: err})
 	}
-	found.misnamed = found.misnamed || misordered
+	found.used = int64(len(walked.seen)) * m.pageSize
+	found.misnamed = found.misnamed || walked.misordered
 	return found, r.finish(file)
 }
 

@@ -31,9 +31,12 @@ func Open(path string, opts Options) (*File, error) {
 	path = filepath.Clean(path)
 	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
 		// The lock lies beside the file itself: one file, one lock, whatever name it is opened by.
-		if target, err := filepath.EvalSymlinks(path); err == nil {
-			path = target
+		target, err := filepath.EvalSymlinks(path)
+		if err != nil {
+			// To create what a link leads to would begin an empty log where a disk is not mounted yet.
+			return nil, explain(path, "follow link", err)
 		}
+		path = target
 	}
 	if err := makeDirs(filepath.Dir(path)); err != nil {
 		return nil, explain(path, "create directory", err)
@@ -66,6 +69,9 @@ func openHeld(path string, opts Options, timeout time.Duration) (*File, error) {
 	case !info.Mode().IsRegular():
 		return nil, foreign(path, "not a regular file")
 	}
+	if err := discardPrepared(path); err != nil {
+		return nil, explain(path, "remove what a crash left", err)
+	}
 	found, err := inspectPath(path)
 	if err != nil {
 		return nil, err
@@ -75,14 +81,18 @@ func openHeld(path string, opts Options, timeout time.Duration) (*File, error) {
 			return nil, explain(path, "mend", err)
 		}
 	}
+	if event, ok := compactAtOpen(path, opts, found); ok {
+		opts.compacted(event)
+	}
 	f := &File{
 		path: path, opts: opts, damage: found.damage,
-		requests: make(chan *request), stop: make(chan struct{}), stopped: make(chan struct{}), released: make(chan struct{}),
-		commitTx: (*bbolt.Tx).Commit,
+		requests: make(chan *request), turns: make(chan func()), stop: make(chan struct{}), stopped: make(chan struct{}), released: make(chan struct{}),
+		abandoned: make(chan struct{}),
+		commitTx:  (*bbolt.Tx).Commit,
 	}
 	err = found.broken
 	if err == nil {
-		err = f.openBolt(timeout)
+		f.store, err = openStore(path, timeout, opts.MaxSize)
 	}
 	switch {
 	case err == nil:
@@ -110,7 +120,7 @@ func begin(path string, opts Options) error {
 			return &CorruptError{Path: path, SetAside: name, Err: errors.New("found at an earlier start")}
 		}
 	}
-	if err := create(path, func(*bbolt.Tx) error { return nil }); err != nil {
+	if err := create(path, func(*filler) error { return nil }); err != nil {
 		return explain(path, "create", err)
 	}
 	return nil
@@ -129,27 +139,6 @@ func inspectPath(path string) (findings, error) {
 	return found, err
 }
 
-func (f *File) openBolt(timeout time.Duration) error {
-	options := boltOptions(timeout, f.opts.MaxSize)
-	var opened *os.File
-	options.OpenFile = func(name string, flag int, mode os.FileMode) (*os.File, error) {
-		// The log exists by now: bbolt must not make an empty one, which would be a log without a schema.
-		file, err := os.OpenFile(name, flag&^os.O_CREATE, mode)
-		opened = file
-		return file, err
-	}
-	err := guard(func() (err error) {
-		if f.db, err = bbolt.Open(f.path, 0o600, options); err == nil {
-			f.db.AllocSize = allocSize
-		}
-		return err
-	})
-	if errors.Is(err, errDamaged) && opened != nil {
-		_ = opened.Close() // bbolt's own lock goes with it
-	}
-	return err
-}
-
 func (o Options) withDefaults() (Options, error) {
 	switch {
 	case o.LockTimeout == 0:
@@ -162,6 +151,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.MaxSize == 0 {
 		o.MaxSize = 1 << 30
+	}
+	if o.CompactAbove == 0 {
+		o.CompactAbove = 8 << 20
 	}
 	if o.Retention < 0 {
 		return o, &FieldError{Field: "Retention", Reason: fmt.Sprintf("is %s, must not be negative", o.Retention)}

@@ -18,6 +18,10 @@ type Options struct {
 	// Zero: 1 GiB. At least 16 MiB.
 	MaxSize int64
 
+	// CompactAbove is the size in bytes from which Open rewrites a file of which less than a quarter is in use, so that
+	// the disk has the rest back. Zero: 8 MiB. Negative: never.
+	CompactAbove int64
+
 	// AcceptLoss begins an empty log although a damaged one was set aside at this path earlier. Without it Open
 	// keeps returning the *CorruptError until somebody puts a file at the path or moves the damaged one away.
 	AcceptLoss bool
@@ -30,6 +34,14 @@ type Options struct {
 // and must return quickly: commits wait for them.
 type Observer struct {
 	Committed func(CommitEvent)
+	Compacted func(CompactEvent) // also by Open
+}
+
+// CompactEvent is one rewriting of the file without its free space.
+type CompactEvent struct {
+	Before, After int64         // size of the file in bytes; After is zero if Err is not nil
+	Elapsed       time.Duration // how long it took
+	Err           error         // nil, or why the file is as it was
 }
 
 // CommitEvent is one commit to disk.

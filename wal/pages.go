@@ -114,27 +114,30 @@ type walker struct {
 	visit func(bucket string, key, value []byte)
 
 	buckets    map[string]bool // the names that were met
-	misordered bool            // some key is not where a search would find it
+	sequences  map[string]uint64
+	misordered bool // some key is not where a search would find it
 }
 
 // walk checks the page tree of m and calls visit for each pair in the buckets of the root, in order. The slices passed to
-// visit are only valid during the call. It reports whether keys are out of order; an error means that some pairs were
-// not visited.
-func walk(file io.ReaderAt, size int64, m meta, visit func(bucket string, key, value []byte)) (misordered bool, err error) {
+// visit are only valid during the call. An error means that some pairs were not visited.
+func walk(file io.ReaderAt, size int64, m meta, visit func(bucket string, key, value []byte)) (*walker, error) {
+	w := &walker{
+		file: file, meta: m, seen: map[uint64]bool{0: true, 1: true}, visit: visit,
+		buckets: map[string]bool{}, sequences: map[string]uint64{},
+	}
 	if m.pageSize < 1<<10 || m.pageSize > 1<<24 || m.pageSize&(m.pageSize-1) != 0 {
-		return false, fmt.Errorf("page size %d is impossible", m.pageSize)
+		return w, fmt.Errorf("page size %d is impossible", m.pageSize)
 	}
 	if m.pages > uint64(size/m.pageSize) {
-		return false, fmt.Errorf("file has %d bytes, its %d pages need %d", size, m.pages, m.pages*uint64(m.pageSize))
+		return w, fmt.Errorf("file has %d bytes, its %d pages need %d", size, m.pages, m.pages*uint64(m.pageSize))
 	}
-	w := &walker{file: file, meta: m, seen: map[uint64]bool{0: true, 1: true}, visit: visit, buckets: map[string]bool{}}
-	err = w.page(m.root, "", nil)
+	err := w.page(m.root, "", nil)
 	for _, name := range []string{metaBucket, opsBucket, histBucket, idemBucket} {
 		if !w.buckets[name] {
 			err = errors.Join(err, fmt.Errorf("bucket %q is missing", name))
 		}
 	}
-	return w.misordered, err
+	return w, err
 }
 
 // page visits the tree below page id, whose keys should not be smaller than least.
@@ -220,6 +223,7 @@ func (w *walker) bucket(name string, value []byte) error {
 	if len(value) < bucketSize {
 		return fmt.Errorf("bucket %q is cut short", name)
 	}
+	w.sequences[name] = binary.NativeEndian.Uint64(value[8:])
 	if root := binary.NativeEndian.Uint64(value); root != 0 {
 		return w.page(root, name, nil)
 	}

@@ -28,7 +28,7 @@ import (
 )
 
 // children are what a second process of this test program can be asked to do.
-var children = map[string]func(path string){"hold": hold, "work": work, "fill": fill}
+var children = map[string]func(path string){"hold": hold, "work": work, "fill": fill, "shrink": shrink, "create": create, "trample": trample}
 
 // child runs what a test asked a second process to do, and reports whether this is one.
 func child() bool {
@@ -102,6 +102,10 @@ func TestLocked(t *testing.T) {
 func work(path string) {
 	f, err := wal.Open(path, wal.Options{})
 	must(err)
+	workWith(f)
+}
+
+func workWith(f *wal.File) {
 	ctx := context.Background()
 	var mu sync.Mutex
 	say := func(what, id, version string) {
@@ -146,8 +150,14 @@ func TestLockedByAnotherName(t *testing.T) {
 
 // What a process acknowledged is there after it was killed, and nothing ended that it did not begin to end.
 func TestKill(t *testing.T) {
-	const kills = 50
-	path := filepath.Join(t.TempDir(), "wal.db")
+	const kills = 100
+	t.Logf("%d acknowledged entries over %d kills", killed(t, "work", filepath.Join(t.TempDir(), "wal.db"), kills), kills)
+}
+
+// killed runs a child that works with the log at path and kills it, many times, and checks the log after each. It returns
+// how many entries were acknowledged.
+func killed(t *testing.T, name, path string, kills int) (entries int) {
+	t.Helper()
 	random := rand.New(rand.NewPCG(7, 8))
 	type call struct{ what, version string }
 	calls := map[string]call{} // the last that was acknowledged, by ID
@@ -157,7 +167,7 @@ func TestKill(t *testing.T) {
 		}
 	}
 	for range kills {
-		cmd, out := second(t, "work", path)
+		cmd, out := second(t, name, path)
 		lines := bufio.NewScanner(out)
 		for range 1 + random.IntN(60) { // killed after a number of acknowledgements, in the midst of others
 			if !lines.Scan() {
@@ -192,8 +202,8 @@ func TestKill(t *testing.T) {
 		}
 	}
 	require.Greater(t, len(calls), kills)
-	t.Logf("%d acknowledged entries over %d kills", len(calls), kills)
 	open(t, path, wal.Options{})
+	return len(calls)
 }
 
 // fill writes under a limit of the file's size until that fails, and prints how it went.

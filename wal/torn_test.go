@@ -160,7 +160,7 @@ func TestCutFirstFile(t *testing.T) {
 	require.NoError(t, f.Close())
 	whole, err := os.ReadFile(path)
 	require.NoError(t, err)
-	refused := 0
+	refused, images := 0, 0
 	for cut := 0; cut <= len(whole); cut += sectorSize {
 		for tail, fill := range map[string]byte{"cut": 1, "zero": 0, "garbage": 0xA5} {
 			sub := filepath.Join(dir, fmt.Sprint(tail, cut))
@@ -171,8 +171,10 @@ func TestCutFirstFile(t *testing.T) {
 				image = append(image, bytes.Repeat([]byte{fill}, len(whole)-cut)...)
 			}
 			require.NoError(t, os.WriteFile(target, image, 0o600))
+			images++
 			f, err := wal.Open(target, wal.Options{})
 			if err == nil {
+				require.NoError(t, f.Verify(t.Context()))
 				require.NoError(t, f.Close())
 				continue
 			}
@@ -190,6 +192,8 @@ func TestCutFirstFile(t *testing.T) {
 		}
 	}
 	require.Positive(t, refused)
+	require.GreaterOrEqual(t, images, 100)
+	t.Logf("%d images, %d refused", images, refused)
 }
 
 // A crash during creation leaves at most a temporary file, which the next start replaces.

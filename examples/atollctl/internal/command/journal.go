@@ -51,7 +51,7 @@ func (s *session) openLog(create bool, opts wal.Options) (*wal.File, error) {
 	if err != nil {
 		remedy := ""
 		if damaged, ok := find[*wal.CorruptError](err); ok && damaged.SetAside != "" {
-			remedy = fmt.Sprintf("put a backup in its place; or run %q and then %q", s.program+" wal recover --accept-loss", s.program+" audit --repair")
+			remedy = fmt.Sprintf("put a backup in its place, or what %q saves of it; or run %q and then %q", s.program+" wal salvage "+damaged.SetAside, s.program+" wal recover --accept-loss", s.program+" audit --repair")
 		}
 		return nil, badInput(remedy, "open log: %w", err)
 	}

@@ -39,6 +39,8 @@ var update = flag.Bool("update", false, "write the expected output of scripts an
 //	pipe FILE ARG...       runs atollctl with the file as its standard input
 //	cut NAME, join NAME    makes a server unreachable, and reachable again
 //	lock FILE              keeps a log open until the end of the script
+//	begin FILE ID...       writes entries to a log
+//	damage FILE ID         makes an entry of a log unreadable
 //	truncate FILE          cuts a file to a sixteenth of its length
 //	heal NAME              ends the faults of a server
 //	fault NAME VERB RESOURCE CODE|drop-request|drop-reply|hang [times]
@@ -94,6 +96,21 @@ func TestScripts(t *testing.T) {
 				file, err := wal.Open(ts.MkAbs(args[0]), wal.Options{})
 				ts.Check(err)
 				ts.Defer(func() { _ = file.Close() })
+			},
+			"begin": func(ts *testscript.TestScript, _ bool, args []string) {
+				file, err := wal.Open(ts.MkAbs(args[0]), wal.Options{})
+				ts.Check(err)
+				for _, id := range args[1:] {
+					_, err = file.Begin(context.Background(), wal.Entry{ID: id, Key: id + "-key"})
+					ts.Check(err)
+				}
+				ts.Check(file.Close())
+			},
+			"damage": func(ts *testscript.TestScript, _ bool, args []string) {
+				image, err := os.ReadFile(ts.MkAbs(args[0]))
+				ts.Check(err)
+				whole, hurt := []byte(args[1]+"\x01"), []byte(args[1]+"\x02") // the version of the record that follows the name
+				ts.Check(writeFile(ts.MkAbs(args[0]), bytes.ReplaceAll(image, whole, hurt)))
 			},
 			"deny": func(ts *testscript.TestScript, _ bool, args []string) {
 				serverOf(ts, args[0]).deny(args[1], schema.ParseGroupResource(args[2]))

@@ -16,7 +16,10 @@ import (
 
 func (s *session) walCommand() *cobra.Command {
 	c := &cobra.Command{Use: "wal", Short: "Look at the log of operations and finish what it holds"}
-	c.AddCommand(s.walList(), s.walRecover(), s.walRescue(), s.walVerify())
+	c.AddCommand(
+		s.walList(), s.walRecover(), s.walRescue(), s.walVerify(),
+		s.walBackup(), s.walCompact(), s.walDiscard(), s.walSalvage(),
+	)
 	return c
 }
 
@@ -50,7 +53,7 @@ minutes if a peer may yet carry out one of its requests, so that this is seen.`,
 					return err
 				}
 				if len(damaged) > 0 {
-					return &problem{code: exitFailed, remedy: s.mend(),
+					return &problem{code: exitFailed, remedy: s.discard(),
 						err: fmt.Errorf("damaged entries: %s", strings.Join(damaged, ", "))}
 				}
 				return nil
@@ -59,7 +62,12 @@ minutes if a peer may yet carry out one of its requests, so that this is seen.`,
 	}
 }
 
-// mend is the remedy for a log with damaged entries.
+// discard is the remedy for damaged entries.
+func (s *session) discard() string {
+	return fmt.Sprintf("give each up with %q, then %s", s.program+" wal discard OPERATION", s.mend())
+}
+
+// mend is the remedy for operations that the log does not know any more.
 func (s *session) mend() string { return fmt.Sprintf("run %q", s.program+" audit --repair") }
 
 func entryItem(e wal.Entry) item {
@@ -133,25 +141,23 @@ func (s *session) walVerify() *cobra.Command {
 		RunE: s.run(func(ctx context.Context, _ []string) error {
 			return s.read(func(file *wal.File) error {
 				if err := file.Verify(ctx); err != nil {
-					return &problem{code: exitFailed, remedy: s.mend(), err: err}
+					return &problem{code: exitFailed, remedy: s.discard(), err: err}
 				}
 				path, err := s.logPath()
 				if err != nil {
 					return err
 				}
-				return s.print(listing{
-					columns: []string{"Log", "State"},
-					items:   []item{{cells: []any{path, "Sound"}, object: object("Log", path, map[string]any{"state": "Sound"})}},
-					single:  true,
-				})
+				return s.print(logState(path, "Sound", nil))
 			})
 		}),
 	}
 }
 
 // read runs f with the log that is there.
-func (s *session) read(f func(*wal.File) error) (err error) {
-	file, err := s.openLog(false, wal.Options{})
+func (s *session) read(f func(*wal.File) error) error { return s.readWith(wal.Options{}, f) }
+
+func (s *session) readWith(opts wal.Options, f func(*wal.File) error) (err error) {
+	file, err := s.openLog(false, opts)
 	if err != nil {
 		return err
 	}

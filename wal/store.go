@@ -1,0 +1,115 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package wal
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.etcd.io/bbolt"
+)
+
+// store is the bbolt database of a File.
+type store struct {
+	db      *bbolt.DB
+	file    *os.File       // bbolt's own
+	last    atomic.Uint64  // the newest transaction that was committed
+	readers sync.WaitGroup // added to only while it is the store of a File, under the File's mutex
+
+	// bbolt begins and ends transactions under a lock that it keeps when it panics, and then whoever waits for it would
+	// wait for ever. They wait for this one instead, and are told.
+	turn   sync.Mutex
+	wedged bool // bbolt panicked with its locks held: it cannot be used, nor closed
+}
+
+func openStore(path string, timeout time.Duration, maxSize int64) (*store, error) {
+	s := &store{}
+	options := boltOptions(timeout, maxSize)
+	options.OpenFile = func(name string, flag int, mode os.FileMode) (*os.File, error) {
+		// The log exists by now: bbolt must not make an empty one, which would be a log without a schema.
+		file, err := os.OpenFile(name, flag&^os.O_CREATE, mode)
+		s.file = file
+		return file, err
+	}
+	err := guard(func() (err error) {
+		if s.db, err = bbolt.Open(path, 0o600, options); err != nil {
+			return err
+		}
+		s.db.AllocSize = allocSize
+		return s.db.View(func(tx *bbolt.Tx) error {
+			s.last.Store(uint64(tx.ID()))
+			return nil
+		})
+	})
+	if errors.Is(err, errDamaged) && s.file != nil {
+		_ = s.file.Close() // bbolt's own lock goes with it
+	}
+	return s, err
+}
+
+// check tells of damaged meta pages before bbolt meets them: it panics with locks held, on which every later call would
+// wait for ever, or goes back to the older of the two, which would undo a commit.
+func (s *store) check() error {
+	last := s.last.Load() // before the pages are read: a commit may end in between
+	metas, damage, err := readMetas(s.file)
+	switch {
+	case errors.Is(err, errNotBolt), err == nil && len(metas) == 0:
+		return fmt.Errorf("%w: both meta pages were overwritten", errDamaged)
+	case err != nil:
+		return err
+	case metas[0].txid < last:
+		return fmt.Errorf("%w: the last commit is gone: %w", errDamaged, errors.Join(damage, fmt.Errorf("transaction %d of %d", metas[0].txid, last)))
+	}
+	return nil
+}
+
+// begin begins a transaction.
+func (s *store) begin(writable bool) (tx *bbolt.Tx, err error) {
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	if s.wedged {
+		return nil, errDamaged
+	}
+	err = guard(func() (err error) {
+		tx, err = s.db.Begin(writable)
+		return err
+	})
+	s.wedged = errors.Is(err, errDamaged)
+	return tx, err
+}
+
+// end gives up what tx holds. It changes nothing in a store that cannot be used any more.
+func (s *store) end(tx *bbolt.Tx) error {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	if s.wedged {
+		return errDamaged
+	}
+	err := guard(tx.Rollback)
+	s.wedged = errors.Is(err, errDamaged)
+	return err
+}
+
+func (s *store) isWedged() bool {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	return s.wedged
+}
+
+// close releases the file, unless bbolt panicked.
+func (s *store) close() error {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	if s.wedged {
+		return nil
+	}
+	return guard(s.db.Close)
+}
