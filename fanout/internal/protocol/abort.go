@@ -120,8 +120,14 @@ func (m *Machine) afterFencing() {
 	}
 }
 
-// clean removes the operation's secondaries.
+// clean removes the operation's secondaries. That the primary is gone may also
+// mean that it was committed and that its home has moved.
 func (m *Machine) clean() {
+	if m.Op.Mode == Everywhere && m.Result.Ending == Ended && !m.Searched {
+		m.Record.Origin, m.Searched = m.Op.ID, true
+		m.find()
+		return
+	}
 	if m.Adrift {
 		m.leave(m.Record.Primary.Peer)
 	}
@@ -156,7 +162,7 @@ func (m *Machine) stepClean(i int, r Reply) {
 		}
 	case "read":
 		switch {
-		case r.Code == OK && r.Object.Claim.Operation == m.Op.ID && !r.Object.Terminating && !r.Object.Primary(m.Op.Mode):
+		case r.Code == OK && r.Object.Claim.Operation == m.Op.ID && r.Object.Pending() && !r.Object.Primary(m.Op.Mode):
 			m.send(i, "delete", Command{Verb: Delete, Peer: s.Peer, UID: r.Object.UID, RV: r.Object.RV})
 		case r.Code == OK, r.Code == NotFound:
 			m.finish(i)

@@ -60,6 +60,12 @@ func (m *Machine) stepAcquire(i int, r Reply) {
 		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
 	case "judge":
 		m.judged(i, judge(m.Op.Mode, s.X, r), r.Object)
+	case "follow":
+		if v := judge(m.Op.Mode, s.Y, r); v == owned || v == leaving {
+			m.owner(i, s.Y.Of(m.Op.Mode).Peer, r.Object)
+			return
+		}
+		m.linger(i)
 	case "stray":
 		v := judgeStray(m.Op.Mode, s.X, r)
 		if at := s.X.Of(m.Op.Mode).Peer; v == undecidable && !slices.Contains(m.Op.Peers, at) {
@@ -165,6 +171,8 @@ func (m *Machine) inspect(i int) {
 		m.own(i)
 	case o.Committed() && o.Primary(m.Op.Mode), o.Leaving() && o.Primary(m.Op.Mode):
 		m.owner(i, s.Peer, o)
+	case o.yielded(m.Op.Mode):
+		m.owner(i, s.Peer, o)
 	case o.Terminating:
 		m.linger(i)
 	case !o.Claimed:
@@ -208,7 +216,14 @@ func (m *Machine) judged(i int, v verdict, y Object) {
 		m.send(i, "remove", Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
 	case pending:
 		m.rival(i, at, y)
-	case fenced, moved:
+	case moved:
+		if y.yielded(m.Op.Mode) {
+			m.owner(i, at, y)
+			return
+		}
+		s.Y = y
+		m.send(i, "follow", Command{Verb: Read, Peer: y.Of(m.Op.Mode).Peer})
+	case fenced:
 		m.linger(i)
 	case owned, leaving:
 		m.owner(i, at, y)
@@ -263,28 +278,4 @@ func (m *Machine) linger(i int) {
 		return
 	}
 	m.pause(i, "reread")
-}
-
-// rival decides about a pending primary y of another operation: once its lease
-// is over anybody may take it down; until then the older of the two waits and
-// the younger gives way.
-func (m *Machine) rival(i int, peer string, y Object) {
-	s := &m.Strands[i]
-	s.Y = y
-	if y.UID+"@"+y.RV != s.Seen {
-		s.Seen, s.Quiet = y.UID+"@"+y.RV, 0
-	} else {
-		s.Quiet++
-	}
-	mine := rival{m.Op.Start, m.Op.ID}
-	switch {
-	case s.Quiet >= m.Op.Lease && !m.Stopping && !m.Expired:
-		m.send(i, "fence", Command{Verb: Delete, Peer: peer, UID: y.UID, RV: y.RV})
-	case !mine.olderThan(rival{y.Claim.Start, y.Claim.Operation}):
-		m.heldBy(i, GaveWay, peer, y)
-	case m.Stopping || m.Expired:
-		m.heldBy(i, HeldByOther, peer, y)
-	default:
-		m.pause(i, "reread")
-	}
 }

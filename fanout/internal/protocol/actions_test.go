@@ -79,7 +79,9 @@ func (w *world) enabled() []action {
 				}
 			}
 		case p.state == idle:
-			add(actBegin, i, 0)
+			if n := w.cfg.plans[i].after; n == 0 || w.procs[n-1].state == done || w.procs[n-1].state == crashed {
+				add(actBegin, i, 0)
+			}
 		case p.state == crashed:
 			add(actRecover, i, 0)
 		case p.state == waiting:
@@ -248,29 +250,6 @@ func (w *world) tellProc(m message, r Reply) {
 		return
 	}
 	w.run(m.proc, w.handle(m.proc, m.cmd, r))
-}
-
-func (w *world) personDeletes(i int) {
-	o := *w.store.cells[i].obj
-	if !o.Finalizer && !o.Foreign {
-		w.store.cells[i].obj = nil
-		return
-	}
-	o.Terminating, o.RV = true, w.store.rv()
-	w.store.cells[i].obj = &o
-}
-
-// unhold takes somebody else's finalizer away.
-func (w *world) unhold(i int) {
-	if w.store.cells[i].obj == nil || !w.store.cells[i].obj.Foreign {
-		return
-	}
-	o := *w.store.cells[i].obj
-	o.Foreign, o.RV = false, w.store.rv()
-	w.store.cells[i].obj = &o
-	if o.Terminating && !o.Finalizer {
-		w.store.cells[i].obj = nil
-	}
 }
 
 // crash ends process i. What it sent may yet arrive.

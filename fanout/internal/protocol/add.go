@@ -178,9 +178,14 @@ func (m *Machine) afterAdvancing() {
 		// The record says that a commit may have been sent. None was, and this
 		// process knows.
 		m.because(Late, "")
-		if m.Op.Action == Add {
+		switch {
+		case m.Op.Action == Add:
 			m.abort()
-		} else {
+		case m.Op.Action == Move:
+			m.refrain()
+		case m.Unsure:
+			m.end(InDoubt)
+		default:
 			m.end(Aborted)
 		}
 		return
@@ -191,6 +196,8 @@ func (m *Machine) afterAdvancing() {
 		m.commit()
 	case Update:
 		m.spawn(jobRevise, m.Record.Primary.Peer)
+	case Move:
+		m.spawn(jobYield, m.Record.Primary.Peer)
 	default:
 		m.spawn(jobMark, m.Record.Primary.Peer)
 	}
@@ -199,6 +206,10 @@ func (m *Machine) afterAdvancing() {
 // afterCommitting brings what follows from the commit, or from its failure.
 func (m *Machine) afterCommitting() {
 	switch {
+	case m.Astray:
+		m.regain()
+	case m.Op.Action == Move:
+		m.afterYield()
 	case m.Op.Action == Remove:
 		m.afterMark()
 	case m.Record.Committed:

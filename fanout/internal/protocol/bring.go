@@ -8,9 +8,18 @@ import "slices"
 // bring carries a committed object to every peer that is to have it and tells
 // the kind. It is safe at any time, by anybody, any number of times.
 func (m *Machine) bring() {
+	if m.Op.Mode == Everywhere && m.Primary.Claimed && !m.Primary.Primary(Everywhere) {
+		m.astray(m.Primary, m.Record.Primary.Peer)
+		m.regain()
+		return
+	}
 	if m.Primary.Leaving() {
 		// It is in effect no more: its removal, an operation of its own, has the
 		// replicas.
+		if m.Result.Reason == alreadyDone {
+			m.end(AlreadyDone)
+			return
+		}
 		m.end(Done)
 		return
 	}
@@ -52,6 +61,11 @@ func (m *Machine) afterBringing() {
 		}
 		begun := slices.ContainsFunc(m.Strands, func(s Strand) bool { return s.Job == j })
 		switch {
+		case m.Astray:
+			m.regain()
+			return
+		case begun && m.retire(j):
+			return
 		case begun:
 		case m.HaveSet && len(m.Set.reached()) > 1:
 			m.spread(j)
@@ -134,19 +148,27 @@ func (m *Machine) stepBring(i int, r Reply) {
 			m.unconfirmed(i)
 		}
 	case "rival":
-		if judge(m.Op.Mode, s.X, r) == dead {
+		switch judge(m.Op.Mode, s.X, r) {
+		case dead:
 			m.send(i, "remove", Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
-			return
+		case moved:
+			// It names an earlier home of this very object: no other can be in
+			// force under the name.
+			m.send(i, "primary", Command{Verb: Read, Peer: m.Record.Primary.Peer})
+		default:
+			m.rivaled(i, r)
 		}
-		m.rivaled(i, r)
 	case "remove":
 		if !m.again(i, "again") {
 			m.unconfirmed(i)
 		}
 	case "primary":
 		switch {
+		case r.Code == OK && m.strayed(r.Object):
+			m.astray(r.Object, m.Record.Primary.Peer)
+			m.finish(i)
 		case r.Code == NotFound, r.Code == OK && (r.Object.UID != m.Record.Primary.UID || r.Object.Leaving()):
-			m.send(i, "undo", Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
+			m.undo(i)
 		case r.Code != OK:
 			if !m.again(i, "again") {
 				m.unconfirmed(i)
@@ -162,11 +184,12 @@ func (m *Machine) stepBring(i int, r Reply) {
 				m.unconfirmed(i)
 			}
 		case !slices.Contains(r.PeerSet.reached(), s.Peer):
-			m.send(i, "undo", Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
+			m.undo(i)
 		default:
 			m.align(i, s.Y)
 		}
 	case "undo":
+		s.X = Object{}
 		if r.Class == Applied || r.Code == NotFound {
 			m.finish(i)
 			return
@@ -191,46 +214,6 @@ func (m *Machine) stepBring(i int, r Reply) {
 			m.unconfirmed(i)
 		}
 	}
-}
-
-// replica acts on what was read in the strand's peer.
-func (m *Machine) replica(i int, r Reply) {
-	s := &m.Strands[i]
-	s.X = r.Object
-	switch {
-	case r.Code == NotFound:
-		m.send(i, "create", Command{Verb: Create, Peer: s.Peer, Object: m.secondaryOf(s.Peer)})
-	case r.Code == Denied, r.Code == NoSuchPeer:
-		m.unconfirmed(i)
-	case r.Code != OK, s.X.Terminating:
-		if !m.again(i, "again") {
-			m.unconfirmed(i)
-		}
-	case m.Op.Action == Cover && s.X.Primary(m.Op.Mode) && s.X.Pending():
-		// It cannot be committed in a peer that is no full member yet.
-		m.send(i, "remove", Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
-	case !s.X.Claimed, s.X.Primary(m.Op.Mode):
-		m.obstructed(i, s.X, s.Peer)
-	case s.X.Of(m.Op.Mode) == m.Record.Primary:
-		m.send(i, "primary", Command{Verb: Read, Peer: m.Record.Primary.Peer})
-	default:
-		m.send(i, "rival", Command{Verb: Read, Peer: s.X.Of(m.Op.Mode).Peer})
-	}
-}
-
-// align brings replica X of strand i up to primary y.
-func (m *Machine) align(i int, y Object) {
-	s := &m.Strands[i]
-	if s.X.Stage == Active && s.X.Revision.Number >= y.Revision.Number && s.X.term() >= y.term() {
-		m.send(i, "activate", Command{Verb: Activate, Peer: s.Peer, Object: s.X})
-		return
-	}
-	x := s.X
-	x.Stage = Active
-	x.Revision = y.Revision
-	x.Home = y.Home
-	x.Payload = y.Payload
-	m.send(i, "put", Command{Verb: Put, Peer: s.Peer, Object: x, UID: s.X.UID, RV: s.X.RV})
 }
 
 // stepActivate tells the kind that the primary is in force.

@@ -12,10 +12,10 @@ import (
 )
 
 // smallConfigs are explored by every run of the tests.
-func smallConfigs() []config { return slices.Concat(small) }
+func smallConfigs() []config { return slices.Concat(small, movesSmall) }
 
 // deepConfigs are the configurations that take minutes.
-func deepConfigs() []config { return slices.Concat(deep) }
+func deepConfigs() []config { return slices.Concat(deep, movesDeep) }
 
 // allMutants are the rules of the protocol, each with what is found when it is
 // broken. They show that the exploration would notice.

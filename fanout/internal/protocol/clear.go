@@ -42,16 +42,36 @@ func (m *Machine) stepClear(i int, r Reply) {
 		mine := r.Code == OK && o.Claimed && !o.Primary(m.Op.Mode) &&
 			(o.Of(m.Op.Mode) == m.Record.Primary || m.Op.Mode == Everywhere && o.Claim.Operation == m.Primary.Claim.Operation)
 		switch {
+		case r.Code == OK && !mine && m.Op.Mode == Everywhere && o.Claimed && o.Stage == Active && !o.Primary(Everywhere):
+			s.X = o
+			m.send(i, "judge", Command{Verb: Read, Peer: o.Of(m.Op.Mode).Peer})
 		case r.Code == NotFound, r.Code == OK && !mine:
 			m.cleared(i)
 		case r.Code == Denied, r.Code == NoSuchPeer:
 			m.unconfirmed(i)
+		case r.Code == OK && o.former(m.Op.Mode):
+			// It was home: what names it goes first.
+			s.X = o
+			m.finish(i)
 		case r.Code != OK, o.Terminating:
 			if !m.again(i, "reread") {
 				m.unconfirmed(i)
 			}
 		default:
 			m.send(i, "delete", Command{Verb: Delete, Peer: s.Peer, UID: o.UID, RV: o.RV})
+		}
+	case "judge":
+		// It may name an earlier home of what is being removed, or be of
+		// another object that has the name by now.
+		switch judge(m.Op.Mode, s.X, r) {
+		case dead:
+			m.send(i, "delete", Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
+		case owned, leaving, pending:
+			m.cleared(i)
+		default:
+			if !m.again(i, "reread") {
+				m.unconfirmed(i)
+			}
 		}
 	}
 }
@@ -67,6 +87,7 @@ func (m *Machine) cleared(i int) {
 func (m *Machine) afterClearing() {
 	begun := slices.ContainsFunc(m.Strands, func(s Strand) bool { return s.Job == jobClear && s.Seq > 0 })
 	switch {
+	case begun && m.retire(jobClear):
 	case m.Primary.UID == "" && len(m.Result.Pending) > 0:
 		m.await()
 	case m.Primary.UID == "":

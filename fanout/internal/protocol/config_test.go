@@ -8,6 +8,8 @@ type plan struct {
 	op Operation
 	// retry begins again, as a new operation, after it gave way.
 	retry bool
+	// after: it begins when that plan, counted from 1, is over.
+	after int
 	// peers are those that it knows of; 0: all.
 	peers int
 }

@@ -75,4 +75,10 @@ func (m *Machine) stepDiscard(i int, r Reply) {
 }
 
 // afterCovering ends a cover or a discard.
-func (m *Machine) afterCovering() { m.end(Done) }
+func (m *Machine) afterCovering() {
+	if m.Astray {
+		// Its home has moved: the next list shows where to.
+		m.pend(m.Op.Target)
+	}
+	m.end(Done)
+}

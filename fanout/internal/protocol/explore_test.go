@@ -117,6 +117,9 @@ func (e *exploration) settle(w *world) string {
 	for _, o := range w.denied {
 		e.k.s(o)
 	}
+	for _, o := range w.committed {
+		e.k.s(o)
+	}
 	h := maphash.Bytes(keySeed, e.k.buf)
 	s, ok := e.rests[h]
 	if !ok {
@@ -193,8 +196,34 @@ func (w *world) complete() string {
 	return "L1: it does not come to rest"
 }
 
+// onward tells how the state at node n goes on without further faults.
+func (e *exploration) onward(n int32) string {
+	var acts []action
+	for ; n > 0; n = e.nodes[n].parent {
+		acts = append(acts, e.nodes[n].act)
+	}
+	w := newWorld(&e.cfg)
+	w.key(&e.k)
+	for i := len(acts) - 1; i >= 0; i-- {
+		w = w.clone()
+		w.do(acts[i])
+		w.key(&e.k)
+	}
+	var out strings.Builder
+	w.tell = func(what string, s store) { fmt.Fprintf(&out, "     > %s\n        %s\n", what, s) }
+	var s string
+	if w.rest() {
+		s = w.settle()
+	}
+	if s == "" {
+		s = w.complete()
+	}
+	return out.String() + s
+}
+
 // trace tells how the state at node n was reached.
 func (e *exploration) trace(n int32, what string) string {
+	last := n
 	var acts []action
 	for ; n > 0; n = e.nodes[n].parent {
 		acts = append(acts, e.nodes[n].act)
@@ -217,10 +246,8 @@ func (e *exploration) trace(n int32, what string) string {
 		}
 		out.WriteByte('\n')
 	}
-	if s := w.check(); s == "" && w.rest() {
-		if s := w.settle(); s != "" {
-			fmt.Fprintf(&out, "then, settled: %s\n", s)
-		}
+	if s := w.check(); s == "" {
+		out.WriteString(e.onward(last))
 	}
 	return out.String()
 }

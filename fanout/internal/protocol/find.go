@@ -5,8 +5,10 @@ package protocol
 
 import "slices"
 
-// find looks for the primary that an update or a removal is about.
+// find looks for the primary that an update, a removal or a move is about.
 func (m *Machine) find() {
+	m.Present = false
+	m.Result.Peers = nil
 	m.enter(finding)
 	for _, p := range m.Op.Peers {
 		m.spawn(jobFind, p)
@@ -18,6 +20,7 @@ func (m *Machine) stepFind(i int, r Reply) {
 	if s.Step == "confirm" && r.Code != NotFound {
 		delete(m.Sets, s.Peer)
 	}
+	o := r.Object
 	switch {
 	case s.Step == "member":
 		if r.Code == OK {
@@ -37,48 +40,73 @@ func (m *Machine) stepFind(i int, r Reply) {
 			m.Result.Peers = append(m.Result.Peers, s.Peer)
 			m.finish(i)
 		}
-	case r.Object.Primary(m.Op.Mode) && r.Object.Stage != Reserved:
-		m.Primary = r.Object
+	case o.Primary(m.Op.Mode) && o.Stage != Reserved && m.same(o):
+		m.Primary = o
 		m.Present = true
-		m.Record.Primary = Ref{Peer: s.Peer, UID: r.Object.UID}
+		m.Record.Primary = Ref{Peer: s.Peer, UID: o.UID}
 		for j := range m.Strands {
 			m.finish(j)
 		}
-	case !r.Object.Claimed, r.Object.Primary(m.Op.Mode):
+	case !o.Claimed, o.Primary(m.Op.Mode):
 		if m.Result.HolderAt == "" {
-			m.Result.Holder, m.Result.HolderAt = r.Object, s.Peer
+			m.Result.Holder, m.Result.HolderAt = o, s.Peer
 		}
+		m.finish(i)
+	case m.Op.Mode == Everywhere && o.Stage == Active && m.same(o):
+		if o.UID == m.Op.UID {
+			m.Named = o.Claim.Operation
+		}
+		m.astray(o, s.Peer)
 		m.finish(i)
 	default:
 		m.finish(i)
 	}
 }
 
+// same says whether o is or may be the object that the operation is about. An
+// object that exists everywhere is known by the UID of what was its primary, or
+// by the claim that all its replicas carry.
+func (m *Machine) same(o Object) bool {
+	switch {
+	case m.Op.Mode == Once, m.Record.Primary.UID == o.UID:
+		return true
+	case m.Phase == recovering:
+		return false
+	default:
+		return m.Record.Origin == "" || m.Record.Origin == o.Claim.Operation
+	}
+}
+
 // afterFinding goes on with what was found, or says why nothing can be done.
 func (m *Machine) afterFinding() {
-	if m.Present {
-		// What other peers refused or did not answer does not matter.
-		m.Result.Reason, m.Result.Peer, m.Result.Peers = "", "", nil
-		m.Result.Holder, m.Result.HolderAt = Object{}, ""
-		m.Stopping = false
-	}
+	lead := m.Lead
+	m.Astray, m.Lead = false, Object{}
+	refused := m.Result.Reason == Refused
+	unread := len(m.Result.Peers) > 0
+	m.Stopping = false
 	switch {
-	case m.Present && m.Op.UID != "" && m.Op.UID != m.Primary.UID:
-		m.because(Missing, m.Record.Primary.Peer)
-		m.end(Aborted)
-	case m.Present && m.Op.Action == Update:
-		m.revise()
 	case m.Present:
-		m.remove()
+		// What other peers refused or did not answer does not matter.
+		m.Result.Peers = nil
+		m.excuse()
+		m.resume()
+	case lead.Claimed && !slices.Contains(m.Result.Peers, lead.Of(m.Op.Mode).Peer):
+		// Nobody is home; a replica knows where it went.
+		m.astray(lead, m.LeadAt)
+		m.regain()
+	case m.Record.Origin != "" && (unread || refused):
+		m.unfound()
+	case m.Record.Origin != "":
+		m.nowhere()
 	case m.Result.Reason != "":
 		m.end(Aborted)
 	case m.Expired:
 		m.because(Late, "")
 		m.end(Aborted)
-	case len(m.Result.Peers) > 0 && m.unguarded():
+	case unread && m.unguarded():
 		m.because(Missing, m.Result.Peers[0])
 		m.end(Aborted)
-	case len(m.Result.Peers) > 0:
+	case unread:
 		m.because(Unreachable, m.Result.Peers[0])
 		m.end(Aborted)
 	case m.Result.HolderAt != "":

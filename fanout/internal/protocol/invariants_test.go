@@ -20,6 +20,8 @@ func (w *world) judge(p *proc) {
 		switch {
 		case op.Action == Remove:
 			w.judgeRemoval(p)
+		case op.Action == Move:
+			w.judgeMove(p)
 		case op.Action == Update && r.Ending == Done && !w.everywhere(r.Revision):
 			w.fault("STALE: " + op.ID + " says everywhere and a member has an older revision")
 		case !applied:
@@ -37,6 +39,7 @@ func (w *world) judge(p *proc) {
 		slices.Sort(w.denied)
 		w.denied = slices.Compact(w.denied)
 	case Ended:
+		w.judgeEnded(p)
 	case InDoubt:
 		if !r.Keep {
 			w.fault("I8: " + op.ID + " is in doubt and forgotten")
@@ -117,7 +120,7 @@ func (w *world) check() string {
 		y := w.store.cells[owner].obj
 		for i, c := range w.store.cells {
 			switch {
-			case i == owner, w.outsider(i):
+			case i == owner, w.outsider(i), w.behind(c.obj, y):
 			case c.obj == nil, !c.obj.Claimed, c.obj.Primary(mode), c.obj.Of(mode) != Ref{peerName(owner), y.UID}:
 				if w.deletes == w.cfg.deletes || mode == Once {
 					return "I2: no guard in " + peerName(i)
@@ -137,7 +140,7 @@ func (w *world) check() string {
 func (w *world) checkReplicas() string {
 	for i, c := range w.store.cells {
 		x := c.obj
-		if x == nil || !x.Claimed || x.Primary(Everywhere) || x.Stage == Reserved || !w.member(i) {
+		if x == nil || !x.Claimed || x.Primary(Everywhere) || x.yielded(Everywhere) || x.Stage == Reserved || !w.member(i) {
 			continue
 		}
 		of := x.Of(Everywhere)

@@ -31,6 +31,9 @@ const (
 // older than x, a healthy guard could be taken for a dead one.)
 func judge(mode Mode, x Object, y Reply) verdict {
 	switch {
+	case x.yielded(mode):
+		// Its home may not know yet that it is one.
+		return moved
 	case y.Code == NotFound:
 		return dead
 	case y.Code != OK:
@@ -44,12 +47,16 @@ func judge(mode Mode, x Object, y Reply) verdict {
 		return owned
 	case o.Pending():
 		return pending
-	case o.Leaving():
-		return leaving
 	case o.Stage == Reserved:
 		return fenced
 	case mode == Everywhere && !o.Primary(mode) && o.term() > x.term():
 		return moved
+	case mode == Everywhere && !o.Primary(mode):
+		// It is to be home once those that replace a peer which is gone have
+		// reached every replica.
+		return undecidable
+	case o.Leaving():
+		return leaving
 	default:
 		return owned
 	}
@@ -58,8 +65,9 @@ func judge(mode Mode, x Object, y Reply) verdict {
 // judgeStray says what secondary x is whose primary cannot be read, from the
 // reply to a read of the PeerSet of the peer in which x stands.
 func judgeStray(mode Mode, x Object, r Reply) verdict {
-	if r.Code == OK && r.PeerSet.Gone(x.Of(mode).Peer) {
+	if r.Code == OK && r.PeerSet.Gone(x.Of(mode).Peer) && !(mode == Everywhere && x.Stage == Active) {
 		return dead
 	}
+	// A replica in force outlives its home: it is given another one.
 	return undecidable
 }

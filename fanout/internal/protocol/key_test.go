@@ -83,13 +83,16 @@ func (k *keyer) object(o *Object) {
 	}
 	k.ref(o.Home.Ref)
 	k.n(int(o.Home.Term))
+	k.b(o.Home.Yielded)
 	k.s(o.Payload)
 }
 
 func (k *keyer) record(r Record) {
 	k.ref(r.Primary)
+	k.ref(r.Elect)
+	k.s(r.Origin)
 	k.n(int(r.Base))
-	k.b(r.Committing, r.Committed)
+	k.b(r.Committing, r.Committed, r.Arrived)
 	for _, p := range r.Leftover {
 		k.s(p)
 	}
@@ -109,6 +112,13 @@ func (k *keyer) machine(m *Machine) {
 		k.members(&set)
 	}
 	k.b(m.HaveSet, m.Present, m.Unsure, m.Stopping, m.Expired, m.Resumed)
+	k.b(m.Astray, m.Searched)
+	k.n(m.Turns)
+	k.s(m.Named)
+	if m.Lead.Claimed {
+		k.s(m.LeadAt)
+		k.object(&m.Lead)
+	}
 	for _, p := range slices.Sorted(maps.Keys(m.Claims)) {
 		c := m.Claims[p]
 		k.s(p)
@@ -129,8 +139,14 @@ func (k *keyer) machine(m *Machine) {
 		s := &m.Strands[i]
 		if s.Over {
 			switch s.Job {
-			case jobBring, jobGuard, jobClear:
+			case jobBring, jobGuard, jobClear, jobRetire:
 				k.s(string(s.Job))
+				if s.X.Home.Term > 1 {
+					k.s(s.Peer)
+				}
+				if s.X.former(m.Op.Mode) {
+					k.object(&s.X)
+				}
 			}
 			continue
 		}
@@ -183,6 +199,7 @@ func (w *world) key(k *keyer) uint64 {
 	for _, o := range w.committed {
 		k.s(o)
 	}
+	k.n(int(w.latest.revision.Number))
 	k.n(254)
 	for _, o := range w.denied {
 		k.s(o)

@@ -29,6 +29,13 @@ type Machine struct {
 	Expired  bool               // the deadline has passed
 	Resumed  bool               // its process had ended: nobody waits for it
 
+	Astray   bool   // the primary is not where it was known to be
+	Lead     Object // which leads to it, from LeadAt; without a claim: it is looked for everywhere
+	LeadAt   string
+	Named    string // whose object, by its claim, has the UID that a removal means
+	Searched bool   // all peers were asked for it
+	Turns    int    // how often it was lost
+
 	out []Command
 }
 

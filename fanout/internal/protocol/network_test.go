@@ -92,22 +92,26 @@ func (w *world) carry(m message) Reply {
 	}
 	if r.Class == Applied && m.cmd.Verb == Put {
 		w.commits(r.Object)
+		w.homes(m.cmd.Peer, r.Object)
 	}
 	return r
 }
 
+// note remembers that op is committed.
+func (w *world) note(op string) {
+	if op == "" || slices.Contains(w.committed, op) {
+		return
+	}
+	w.committed = append(w.committed, op)
+	slices.Sort(w.committed)
+	if slices.Contains(w.denied, op) {
+		w.fault("I4: " + op + " is committed after it was said to be aborted")
+	}
+}
+
 // commits notes every operation whose effect o shows.
 func (w *world) commits(o Object) {
-	note := func(op string) {
-		if op == "" || slices.Contains(w.committed, op) {
-			return
-		}
-		w.committed = append(w.committed, op)
-		slices.Sort(w.committed)
-		if slices.Contains(w.denied, op) {
-			w.fault("I4: " + op + " is committed after it was said to be aborted")
-		}
-	}
+	note := w.note
 	if !o.Claimed || o.Stage == Reserved || !o.Primary(w.cfg.mode) {
 		return
 	}

@@ -10,6 +10,8 @@ const (
 	Add    Action = "add"
 	Update Action = "update"
 	Remove Action = "remove"
+	// Move makes the object in Target the primary of an Everywhere object.
+	Move Action = "move"
 	// Sweep judges one object that was met and mends what it belongs to.
 	Sweep Action = "sweep"
 	// Cover sees to it that a primary that was met has its secondaries in the
@@ -39,7 +41,7 @@ type Operation struct {
 	Mode        Mode
 	Coordinator string
 	Peers       []string // configured, sorted
-	Target      string   // of an add: where the primary goes; of a sweep: where Met stands
+	Target      string   // of an add or a move: where the primary goes; of a sweep: where Met stands
 	Digest      string   // of the request
 	Payload     string   // stands for the content
 	Start       int64
@@ -60,7 +62,10 @@ type Operation struct {
 // Record is what the log holds of an operation beside Operation itself.
 type Record struct {
 	Primary    Ref      // the peer and, once known, the UID of the primary
+	Origin     string   // the operation in the primary's claim, which it keeps when its home moves
 	Base       int64    // of an update: the revision that it replaces
+	Elect      Ref      // of a move: the replica that the primary yields to
+	Arrived    bool     // of a move: the target has been home
 	Committing bool     // a commit may have been sent
 	Committed  bool     // the commit is known to have been applied
 	Leftover   []string // peers in which a reservation may yet appear
@@ -106,6 +111,7 @@ const (
 	Late         Reason = "late"         // the deadline came first
 	LogFailed    Reason = "log failed"   // nothing was sent
 	Contended    Reason = "contended"    // the name changed hands again and again
+	Homeless     Reason = "homeless"     // what Result.Peer holds is not home, and nothing else is
 	UnknownOwner Reason = "unknown peer" // Result.Peer holds the primary and is not configured
 )
 

@@ -22,7 +22,9 @@ const (
 	emptying   Phase = "emptying" // foreign finalizers
 	clearing   Phase = "clearing" // guards or replicas of a removal
 	releasing  Phase = "releasing"
-	dropping   Phase = "dropping" // our finalizer
+	dropping   Phase = "dropping"  // our finalizer
+	following  Phase = "following" // a primary that has moved
+	electing   Phase = "electing"  // the replica that a primary moves to
 	judging    Phase = "judging"
 	covering   Phase = "covering" // a primary, in peers that become members
 	recovering Phase = "recovering"
@@ -84,6 +86,10 @@ func (m *Machine) next() {
 		m.afterReleasing()
 	case dropping:
 		m.afterDropping()
+	case following:
+		m.afterFollowing()
+	case electing:
+		m.afterElecting()
 	case judging:
 		m.afterJudging()
 	case covering:

@@ -28,7 +28,9 @@ func draw(r *rand.Rand) config {
 	for i := range 2 + r.IntN(3) {
 		id, payload := ids[i:i+1], []string{"q", "s"}[r.IntN(2)]
 		var p plan
-		switch n := r.IntN(4); {
+		switch n := r.IntN(5); {
+		case n == 4 && cfg.mode == Everywhere:
+			p = move(id, peerName(r.IntN(cfg.peers)))
 		case n == 0:
 			p = removal(id)
 		case n == 1 && cfg.mode == Everywhere:

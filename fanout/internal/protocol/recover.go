@@ -22,6 +22,10 @@ func (m *Machine) recover() {
 			return
 		}
 		m.Op.UID = m.Record.Primary.UID
+		if m.Op.Action == Move {
+			m.find()
+			return
+		}
 		m.spawn(jobFind, m.Record.Primary.Peer)
 	}
 }
@@ -36,6 +40,12 @@ func (m *Machine) afterRecovering() {
 		m.end(InDoubt)
 	case m.Op.Action == Add:
 		m.recoverAdd()
+	case m.Astray:
+		m.Record.Primary.UID = m.Op.UID
+		m.regain()
+	case m.Op.Mode == Everywhere && m.Record.Origin != "" && (!m.Present || m.Primary.UID != m.Op.UID):
+		m.Record.Primary.UID = m.Op.UID
+		m.find()
 	case !m.Present || m.Primary.UID != m.Op.UID:
 		m.Record.Primary.UID = m.Op.UID
 		if m.Op.Action == Remove {
@@ -62,6 +72,7 @@ func (m *Machine) afterRecovering() {
 }
 
 func (m *Machine) recoverAdd() {
+	m.Astray, m.Lead = false, Object{}
 	o := m.Primary
 	if !m.Present {
 		o = m.Result.Holder

@@ -46,6 +46,12 @@ func (m *Machine) stepMark(i int, r Reply) {
 	case "read":
 		o := r.Object
 		switch {
+		case (r.Code == NotFound || r.Code == OK && o.UID != m.Record.Primary.UID) && m.Op.Mode == Everywhere:
+			m.astray(Object{}, "")
+			m.finish(i)
+		case r.Code == OK && m.strayed(o):
+			m.astray(o, s.Peer)
+			m.finish(i)
 		case r.Code == NotFound, r.Code == OK && o.UID != m.Record.Primary.UID:
 			// A removal is by UID: what it was to remove is gone.
 			m.Primary.UID = ""

@@ -124,6 +124,9 @@ func (w *world) settled() string {
 			return "I7: the replica in " + peerName(i) + " stays behind"
 		}
 	}
+	if s := w.settledHome(owner); s != "" {
+		return s
+	}
 	return w.outcomes()
 }
 

@@ -74,7 +74,7 @@ func (s *store) apply(mode Mode, c Command) (Reply, string) {
 	case Put:
 		return s.put(at, mode, c)
 	case Delete:
-		return s.delete(at, c)
+		return s.delete(at, mode, c)
 	}
 	return Reply{Class: Applied, Code: OK}, ""
 }
@@ -135,7 +135,7 @@ func (s *store) put(at *cell, mode Mode, c Command) (Reply, string) {
 	return Reply{Class: Applied, Code: OK, Object: o}, broken
 }
 
-func (s *store) delete(at *cell, c Command) (Reply, string) {
+func (s *store) delete(at *cell, mode Mode, c Command) (Reply, string) {
 	switch {
 	case at.obj == nil:
 		return refused(NotFound), ""
@@ -149,7 +149,7 @@ func (s *store) delete(at *cell, c Command) (Reply, string) {
 		broken = "I5: a delete without preconditions"
 	case !old.Claimed:
 		broken = "I9: a person's object is deleted"
-	case old.Committed() && (old.Claim.Primary || old.Stage != Active):
+	case old.Committed() && (old.Primary(mode) || old.yielded(mode) || old.Stage != Active):
 		broken = "I3: a committed object is deleted"
 	}
 	if old.Finalizer || old.Foreign {
@@ -198,7 +198,7 @@ func rules(mode Mode, old, o Object) string {
 	case o.Revision.Number == old.Revision.Number && old.Stage != Reserved && mode == Everywhere &&
 		(o.Revision != old.Revision || o.Payload != old.Payload):
 		return "I7: content changes within a revision"
-	case o.term() < old.term(), old.Home.Term > 0 && o.term() == old.term() && o.Home != old.Home:
+	case o.term() < old.term(), old.Home.Term > 0 && o.term() == old.term() && o.Home.Ref != old.Home.Ref:
 		return "rule: the term of a home"
 	case old.Terminating && o.Finalizer && !old.Finalizer:
 		return "K7: a terminating object is committed"

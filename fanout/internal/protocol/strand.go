@@ -56,6 +56,9 @@ const (
 	jobJudge    job = "judge"
 	jobLook     job = "look"
 	jobDiscard  job = "discard"
+	jobFollow   job = "follow"
+	jobYield    job = "yield"
+	jobRetire   job = "retire"
 )
 
 // send emits a command of strand i.
@@ -129,5 +132,11 @@ func (m *Machine) step(i int, r Reply) {
 		m.stepLook(i, r)
 	case jobDiscard:
 		m.stepDiscard(i, r)
+	case jobFollow:
+		m.stepFollow(i, r)
+	case jobYield:
+		m.stepYield(i, r)
+	case jobRetire:
+		m.stepRetire(i, r)
 	}
 }

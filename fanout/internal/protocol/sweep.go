@@ -31,8 +31,14 @@ func (m *Machine) sweep() {
 	}
 }
 
-// afterJudging ends a sweep.
-func (m *Machine) afterJudging() { m.end(Done) }
+// afterJudging ends a sweep, or goes on with the home that was followed.
+func (m *Machine) afterJudging() {
+	if m.Astray {
+		m.regain()
+		return
+	}
+	m.end(Done)
+}
 
 // stepJudge judges a reservation, primary or secondary, and removes what is
 // dead. A pending one is taken down only when its lease has run out under this
@@ -101,6 +107,13 @@ func (m *Machine) sweepSecondary(i int, v verdict, y Object) {
 		m.send(i, "stray", Command{Verb: ReadPeerSet, Peer: s.Peer})
 	case owned:
 		m.Result.Holder, m.Result.HolderAt = y, s.X.Of(m.Op.Mode).Peer
+		m.finish(i)
+	case moved:
+		if s.X.yielded(m.Op.Mode) {
+			m.astray(s.X, s.Peer)
+		} else {
+			m.astray(y, s.X.Of(m.Op.Mode).Peer)
+		}
 		m.finish(i)
 	case undecidable:
 		m.pend(s.X.Of(m.Op.Mode).Peer)

@@ -56,7 +56,7 @@ func (w *world) orphaned() bool {
 		return false
 	}
 	for _, c := range w.store.cells {
-		if c.obj != nil && c.obj.Primary(w.cfg.mode) && c.obj.Stage != Reserved {
+		if c.obj != nil && (c.obj.Primary(w.cfg.mode) && c.obj.Stage != Reserved || c.obj.yielded(w.cfg.mode)) {
 			return false
 		}
 	}

@@ -85,6 +85,9 @@ func (c Command) String() string {
 			role = "primary"
 		}
 		s += fmt.Sprintf(" %s %s of %s", o.Stage, role, o.Claim.Operation)
+		if o.Home.Term > 1 {
+			s += fmt.Sprintf(" home %s/%s term %d", o.Home.Peer, o.Home.UID, o.Home.Term)
+		}
 		if o.Revision.Number > 0 {
 			s += fmt.Sprintf(" rev %d by %s", o.Revision.Number, o.Revision.Operation)
 		}
@@ -140,6 +143,15 @@ func (s store) String() string {
 		}
 		if o.Terminating {
 			out += " terminating"
+		}
+		if o.Home.Term > 1 {
+			out += fmt.Sprintf(" rev %d home %s/%s term %d", o.Revision.Number, o.Home.Peer, o.Home.UID, o.Home.Term)
+		}
+		if o.Home.Yielded {
+			out += " yielded"
+		}
+		if o.Finalizer {
+			out += "+"
 		}
 		if o.Foreign {
 			out += " held"

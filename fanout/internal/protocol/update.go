@@ -45,8 +45,9 @@ func (m *Machine) stepRevise(i int, r Reply) {
 	s := &m.Strands[i]
 	switch s.Step {
 	case "":
-		if m.Unsure {
-			// A recovered operation asks first whether it was committed.
+		if m.Unsure || m.Turns > 0 {
+			// An operation that is recovered, or that followed its object to
+			// another home, asks first whether it was committed.
 			m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
 			return
 		}
@@ -69,14 +70,14 @@ func (m *Machine) revisionRead(i int, r Reply) {
 	mine := m.Record.Base + 1
 	switch {
 	case r.Code == NotFound, r.Code == OK && o.UID != m.Record.Primary.UID:
-		m.because(Missing, s.Peer)
-		m.Result.Ending = Aborted
-		if m.Unsure {
-			m.Result.Ending = Ended
-		}
+		m.astray(Object{}, "")
 		m.finish(i)
 	case r.Code != OK:
 		m.ask(i, Reply{Code: Unavailable})
+	case m.strayed(o):
+		// Its history moves with it.
+		m.astray(o, s.Peer)
+		m.finish(i)
 	case o.Revision.Number >= mine:
 		m.overtaken(i, o)
 	case o.Leaving():

@@ -23,6 +23,7 @@ type world struct {
 	committed []string // operations whose commit was applied
 	denied    []string // operations that were said to have been aborted
 	tenant    tenant
+	latest    latest
 	broken    string // the first violation
 	alone     bool   // it shares no process with another world
 	tell      func(what string, s store)

@@ -1,0 +1,165 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import "slices"
+
+// yieldedTo is home o giving its place up to the replica that elect names. From
+// here o takes no update and no removal; its content is what the next home
+// starts with.
+func (o Object) yieldedTo(elect Ref) Object {
+	o.Home = Home{Ref: elect, Term: o.term() + 1, Yielded: true}
+	return o
+}
+
+// successorOf is replica o as the home that x has yielded to.
+func (o Object) successorOf(x Object) Object {
+	o.Stage = x.Stage
+	o.Home = Home{Ref: x.Home.Ref, Term: x.Home.Term}
+	o.Payload, o.Revision, o.History = x.Payload, x.Revision, x.History
+	o.Finalizer = true
+	return o
+}
+
+// takenBack is the yielded home o, in peer, as home again: in a term of its own,
+// so that nobody takes it for what it was before.
+func (o Object) takenBack(peer string) Object {
+	o.Home = Home{Ref: Ref{Peer: peer, UID: o.UID}, Term: o.term() + 1}
+	return o
+}
+
+// elect makes sure that the peer to move to has the object, the same as home.
+func (m *Machine) elect() {
+	switch {
+	case m.Record.Primary.Peer == m.Op.Target:
+		if !m.Unsure && !m.Record.Arrived {
+			m.Result.Reason = alreadyDone
+		}
+		m.Record.Committed, m.Record.Arrived = true, true
+		m.bring()
+	case m.Record.Arrived:
+		// Somebody moved it on: what is left is to bring it everywhere.
+		m.bring()
+	case m.Resumed && m.Primary.UID != m.Op.UID:
+		// Moved by somebody since: what was sent cannot be applied any more.
+		m.because(Outdated, m.Record.Primary.Peer)
+		m.refrain()
+	case m.Primary.Leaving(), m.Primary.Stage != Active:
+		m.Result.Holder, m.Result.HolderAt = m.Primary, m.Record.Primary.Peer
+		m.because(HeldByOther, m.Record.Primary.Peer)
+		m.refrain()
+	case m.Turns > takeovers:
+		m.because(Contended, m.Record.Primary.Peer)
+		m.refrain()
+	case m.Expired:
+		m.because(Late, "")
+		m.refrain()
+	default:
+		m.Record.Committed = false
+		m.enter(electing)
+		m.spawn(jobPeerSet, m.Record.Primary.Peer)
+		m.spawn(jobPeerSet, m.Op.Target)
+		m.spawn(jobBring, m.Op.Target)
+	}
+}
+
+// refrain ends a move that is not made. One that may have been made before, and
+// undone since, is not said never to have been.
+func (m *Machine) refrain() {
+	if m.Unsure {
+		m.end(Ended)
+		return
+	}
+	m.end(Aborted)
+}
+
+// afterElecting yields once the replica to yield to is known.
+func (m *Machine) afterElecting() {
+	var s Strand
+	for _, t := range m.Strands {
+		if t.Job == jobBring {
+			s = t
+		}
+	}
+	set, known := m.Sets[m.Op.Target]
+	switch {
+	case m.Astray:
+		m.regain()
+	case known && (set.Self.State != "Active" || set.Self.Peer != m.Op.Target),
+		m.HaveSet && !slices.Contains(m.Set.peers("Active"), m.Op.Target):
+		m.Result.Problem = "peer " + m.Op.Target + " is not an active member"
+		m.because(Membership, m.Op.Target)
+		m.refrain()
+	case m.Stopping, len(m.Result.Pending) > 0, !known, !m.HaveSet:
+		m.Result.Pending = nil
+		m.because(Unreachable, m.Op.Target)
+		if m.Unsure {
+			m.end(InDoubt)
+			return
+		}
+		m.end(Aborted)
+	case s.X.UID == "":
+		// No member any more, or the object is gone.
+		m.astray(Object{}, "")
+		m.regain()
+	default:
+		m.Record.Elect = Ref{Peer: m.Op.Target, UID: s.X.UID}
+		m.Record.Committing = true
+		m.enter(advancing)
+		m.spawn(jobAdvance, "")
+	}
+}
+
+// stepYield commits the move: home gives its place up.
+func (m *Machine) stepYield(i int, r Reply) {
+	s := &m.Strands[i]
+	switch s.Step {
+	case "":
+		m.sendYield(i)
+	case "reread":
+		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
+	case "put":
+		m.attempted(i, r)
+	case "read":
+		o := r.Object
+		switch {
+		case r.Code == NotFound, r.Code == OK && o.UID != m.Record.Primary.UID:
+			m.astray(Object{}, "")
+			m.finish(i)
+		case r.Code != OK:
+			m.ask(i, Reply{Code: Unavailable})
+		case m.strayed(o):
+			m.astray(o, s.Peer)
+			m.finish(i)
+		case m.Expired && !m.Unsure:
+			m.fail(i, Late)
+		case o.Leaving():
+			m.Result.Holder, m.Result.HolderAt = o, s.Peer
+			m.fail(i, HeldByOther)
+		default:
+			m.Primary = o
+			m.sendYield(i)
+		}
+	}
+}
+
+func (m *Machine) sendYield(i int) {
+	o := m.Primary
+	m.send(i, "put", Command{Verb: Put, Peer: m.Strands[i].Peer, Object: o.yieldedTo(m.Record.Elect), UID: o.UID, RV: o.RV})
+}
+
+// afterYield makes the elect home.
+func (m *Machine) afterYield() {
+	switch {
+	case m.Record.Committed:
+		m.Result.Reason, m.Result.Peer = "", ""
+		m.Unsure = true
+		m.astray(m.Primary, m.Record.Primary.Peer)
+		m.regain()
+	case m.Result.Ending == InDoubt:
+		m.end(InDoubt)
+	default:
+		m.refrain()
+	}
+}

@@ -1,0 +1,124 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"fmt"
+	"slices"
+)
+
+func move(id, to string) plan {
+	return plan{op: Operation{ID: id, Action: Move, Target: to, Start: 1}}
+}
+
+// after makes p begin when plan n, counted from 1, is over.
+func after(n int, p plan) plan {
+	p.after = n
+	return p
+}
+
+// byHand stands among what was committed for the delete of a home by a person.
+const byHand = "by hand"
+
+// latest is the highest revision that any home of an object was seen to have.
+type latest struct {
+	origin   string
+	revision Revision
+}
+
+// homes notes what a home in peer became: no revision may be lost on the way
+// from one home to the next.
+func (w *world) homes(peer string, o Object) {
+	if w.cfg.mode != Everywhere || !o.Primary(Everywhere) || o.Stage == Reserved {
+		return
+	}
+	w.note("@" + peer)
+	if w.latest.origin != o.Claim.Operation {
+		w.latest = latest{origin: o.Claim.Operation}
+	}
+	was := w.latest.revision
+	switch {
+	case o.Revision.Number < was.Number, o.Revision.Number == was.Number && o.Revision != was:
+		w.fault(fmt.Sprintf("I10: revision %d by %s is lost: the home in %s has %d by %s",
+			was.Number, was.Operation, peer, o.Revision.Number, o.Revision.Operation))
+	default:
+		w.latest.revision = o.Revision
+	}
+}
+
+// behind says whether x is a replica of home y that names an earlier one.
+func (w *world) behind(x, y *Object) bool {
+	return w.cfg.mode == Everywhere && x != nil && x.Claimed && !x.Primary(Everywhere) &&
+		x.Claim.Operation == y.Claim.Operation && x.term() < y.term()
+}
+
+// judgeMove tests what a move says that was made.
+func (w *world) judgeMove(p *proc) {
+	if r := p.m.Result; r.Ending == Done && !slices.Contains(w.committed, "@"+p.op.Target) {
+		w.fault("I4: " + p.op.ID + " says done and " + p.op.Target + " never was home")
+	}
+}
+
+// judgeEnded tests that what is said to have no effect any more has none.
+func (w *world) judgeEnded(p *proc) {
+	if p.op.Action != Add || w.cfg.mode != Everywhere {
+		return
+	}
+	for i, c := range w.store.cells {
+		if o := c.obj; o != nil && o.Claim.Operation == p.op.ID && (o.Primary(Everywhere) || o.yielded(Everywhere)) && o.Committed() {
+			w.fault("I4: " + p.op.ID + " says ended and its object is in force in " + peerName(i))
+		}
+	}
+}
+
+// settledHome tests that the object did not get lost, and that nothing but its
+// home is held as one.
+func (w *world) settledHome(owner *Object) string {
+	if w.cfg.mode != Everywhere {
+		return ""
+	}
+	if owner == nil && w.cfg.committed != "" && !slices.Contains(w.committed, byHand) {
+		for _, p := range w.cfg.plans {
+			if p.op.Action == Remove && slices.ContainsFunc(w.committed, func(op string) bool { return op[0] == p.op.ID[0] }) {
+				return ""
+			}
+		}
+		return "I3: the object is gone and nobody removed it"
+	}
+	for i, c := range w.store.cells {
+		if o := c.obj; o != nil && (o.former(Everywhere) || o.yielded(Everywhere)) {
+			return "I10: the object in " + peerName(i) + " is still held as a home"
+		}
+	}
+	return ""
+}
+
+// movesSmall are the configurations with moves that always run.
+var movesSmall = []config{
+	{name: "move", mode: Everywhere, peers: 2, committed: "p", sweepers: 1, plans: []plan{move("m", "b")}},
+	{name: "move, a timeout, a crash", mode: Everywhere, peers: 2, committed: "p", timeouts: 1, crashes: 1, plans: []plan{move("m", "b")}},
+	{name: "move and update", mode: Everywhere, peers: 2, committed: "p", plans: []plan{move("m", "b"), update("x", "q")}},
+	{name: "move and removal", mode: Everywhere, peers: 2, committed: "p", plans: []plan{move("m", "b"), removal("r")}},
+	{name: "move there and back", mode: Everywhere, peers: 2, committed: "p", timeouts: 1, plans: []plan{move("m", "b"), after(1, move("n", "a"))}},
+	{name: "move there and back, an update", mode: Everywhere, peers: 2, committed: "p", plans: []plan{move("m", "b"), after(1, move("n", "a")), update("x", "q")}},
+	{name: "move, a replica deleted", mode: Everywhere, peers: 2, committed: "p", sweepers: 1, deletes: 1, plans: []plan{move("m", "b")}},
+	{name: "add and move", mode: Everywhere, peers: 2, timeouts: 1, plans: []plan{add("x", "a", 1, "p"), move("m", "b")}},
+}
+
+// movesDeep take longer.
+var movesDeep = []config{
+	{name: "two moves, there and back", mode: Everywhere, peers: 2, committed: "p", plans: []plan{move("m", "b"), move("n", "a")}},
+	{name: "two moves", mode: Everywhere, peers: 3, committed: "p", plans: []plan{move("m", "b"), move("n", "c")}},
+	{name: "a chain", mode: Everywhere, peers: 3, committed: "p", plans: []plan{move("m", "b"), after(1, move("n", "c"))}},
+	{name: "9a: move, two updates, removal", mode: Everywhere, peers: 2, committed: "p", sweepers: 1, plans: []plan{move("m", "b"), update("x", "q"), update("y", "s"), removal("r")}},
+	{name: "9b: move, update, removal, a late create, a replica deleted", mode: Everywhere, peers: 2, committed: "p", duplicates: 1, deletes: 1, sweepers: 1,
+		plans: []plan{move("m", "b"), update("x", "q"), removal("r")}},
+	{name: "move, update, timeout, crash, sweep", mode: Everywhere, peers: 2, committed: "p", sweepers: 1, timeouts: 1, crashes: 1, plans: []plan{move("m", "b"), update("x", "q")}},
+	{name: "move, removal, timeout, crash", mode: Everywhere, peers: 2, committed: "p", timeouts: 1, crashes: 1, plans: []plan{move("m", "b"), removal("r")}},
+	{name: "there and back, update, sweep", mode: Everywhere, peers: 2, committed: "p", sweepers: 1, plans: []plan{move("m", "b"), move("n", "a"), update("x", "q")}},
+	{name: "two moves, a replica deleted, sweep", mode: Everywhere, peers: 3, committed: "p", deletes: 1, sweepers: 1, plans: []plan{move("m", "b"), move("n", "c")}},
+	{name: "add, move, timeout, crash, sweep", mode: Everywhere, peers: 2, sweepers: 1, timeouts: 1, crashes: 1, plans: []plan{add("x", "a", 1, "p"), move("m", "b")}},
+	{name: "move, a join", mode: Everywhere, peers: 3, ring: 2, changes: []ChangeOperation{joinC}, committed: "p", deletes: 1, sweepers: 1, plans: []plan{move("m", "b")}},
+	{name: "move, removal, a join", mode: Everywhere, peers: 3, ring: 2, changes: []ChangeOperation{joinC}, committed: "p", sweepers: 1, plans: []plan{move("m", "b"), removal("r")}},
+}

@@ -1,0 +1,31 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+// personDeletes is a plain delete of the object in peer i.
+func (w *world) personDeletes(i int) {
+	o := *w.store.cells[i].obj
+	if w.cfg.mode == Everywhere && (o.Primary(Everywhere) || o.yielded(Everywhere)) {
+		w.note(byHand)
+	}
+	if !o.Finalizer && !o.Foreign {
+		w.store.cells[i].obj = nil
+		return
+	}
+	o.Terminating, o.RV = true, w.store.rv()
+	w.store.cells[i].obj = &o
+}
+
+// unhold takes somebody else's finalizer away.
+func (w *world) unhold(i int) {
+	if w.store.cells[i].obj == nil || !w.store.cells[i].obj.Foreign {
+		return
+	}
+	o := *w.store.cells[i].obj
+	o.Foreign, o.RV = false, w.store.rv()
+	w.store.cells[i].obj = &o
+	if o.Terminating && !o.Finalizer {
+		w.store.cells[i].obj = nil
+	}
+}

@@ -1,0 +1,63 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+// undo takes a replica away that is not to be. What was home before stays until
+// the removal has taken away what may name it.
+func (m *Machine) undo(i int) {
+	s := &m.Strands[i]
+	if s.X.former(m.Op.Mode) {
+		m.unconfirmed(i)
+		return
+	}
+	m.send(i, "undo", Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
+}
+
+// replica acts on what was read in the strand's peer.
+func (m *Machine) replica(i int, r Reply) {
+	s := &m.Strands[i]
+	s.X = r.Object
+	switch {
+	case r.Code == NotFound:
+		m.send(i, "create", Command{Verb: Create, Peer: s.Peer, Object: m.secondaryOf(s.Peer)})
+	case r.Code == Denied, r.Code == NoSuchPeer:
+		m.unconfirmed(i)
+	case r.Code != OK, s.X.Terminating && !s.X.former(m.Op.Mode):
+		if !m.again(i, "again") {
+			m.unconfirmed(i)
+		}
+	case m.Op.Action == Cover && s.X.Primary(m.Op.Mode) && s.X.Pending():
+		// It cannot be committed in a peer that is no full member yet.
+		m.send(i, "remove", Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
+	case m.outranked(s.X):
+		m.astray(s.X, s.Peer)
+		m.finish(i)
+	case !s.X.Claimed, s.X.Primary(m.Op.Mode):
+		m.obstructed(i, s.X, s.Peer)
+	case s.X.Of(m.Op.Mode) == m.Record.Primary, m.outdated(s.X):
+		m.send(i, "primary", Command{Verb: Read, Peer: m.Record.Primary.Peer})
+	default:
+		m.send(i, "rival", Command{Verb: Read, Peer: s.X.Of(m.Op.Mode).Peer})
+	}
+}
+
+// align brings replica X of strand i up to primary y.
+func (m *Machine) align(i int, y Object) {
+	s := &m.Strands[i]
+	switch {
+	case s.X.term() > y.term():
+		m.unconfirmed(i)
+		return
+	case s.X.Stage == Active && s.X.Revision.Number >= y.Revision.Number && s.X.term() == y.term() && !s.X.Home.Yielded:
+		m.send(i, "activate", Command{Verb: Activate, Peer: s.Peer, Object: s.X})
+		return
+	}
+	x := s.X
+	x.Stage = Active
+	x.Revision = y.Revision
+	x.History = nil
+	x.Home = y.Home
+	x.Payload = y.Payload
+	m.send(i, "put", Command{Verb: Put, Peer: s.Peer, Object: x, UID: s.X.UID, RV: s.X.RV})
+}

@@ -1,0 +1,117 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import "slices"
+
+// outranked says whether x was written by a later home than the one that is
+// being brought.
+func (m *Machine) outranked(x Object) bool {
+	return m.Op.Mode == Everywhere && x.Claimed && x.Stage != Reserved && x.term() > m.Primary.term()
+}
+
+// outdated says whether x is a replica of the same object that names an earlier
+// home.
+func (m *Machine) outdated(x Object) bool {
+	return m.Op.Mode == Everywhere && x.Claim.Operation == m.Primary.Claim.Operation && x.term() < m.Primary.term()
+}
+
+// retire takes our finalizer from what was home before, after every strand of
+// job j has confirmed that its peer names the present home, or has nothing any
+// more. Until then what was home must stay: replicas that name it would be
+// taken for dead. It returns false if there is none to retire.
+func (m *Machine) retire(j job) bool {
+	if len(m.Result.Pending) > 0 {
+		return false
+	}
+	begun := false
+	for _, s := range slices.Clone(m.Strands) {
+		if s.Job == j && s.X.former(m.Op.Mode) && !slices.ContainsFunc(m.Strands, func(t Strand) bool { return t.Job == jobRetire && t.Peer == s.Peer }) {
+			m.Strands = append(m.Strands, Strand{Job: jobRetire, Peer: s.Peer, X: s.X})
+			m.step(len(m.Strands)-1, Reply{})
+			begun = true
+		}
+	}
+	return begun
+}
+
+// stepRetire takes our finalizer from X, which was home. A peer that its own
+// PeerSet lists may hold a replica that names it: one that joins is known there
+// first.
+func (m *Machine) stepRetire(i int, r Reply) {
+	s := &m.Strands[i]
+	switch s.Step {
+	case "", "reset":
+		m.send(i, "set", Command{Verb: ReadPeerSet, Peer: s.Peer})
+	case "set":
+		if r.Code != OK {
+			if !m.again(i, "reset") {
+				m.unconfirmed(i)
+			}
+			return
+		}
+		for _, p := range r.PeerSet.reached() {
+			if !m.covered(p) {
+				m.pend(p)
+			}
+		}
+		if len(m.Result.Pending) > 0 {
+			m.finish(i)
+			return
+		}
+		m.sendRetire(i)
+	case "reread":
+		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
+	case "put":
+		switch {
+		case r.Class == Applied || r.Code == NotFound:
+			m.retired(i)
+		case r.Code == Unavailable:
+			if !m.again(i, "reread") {
+				m.unconfirmed(i)
+			}
+		case r.Code == Denied, r.Code == NoSuchPeer:
+			m.unconfirmed(i)
+		default:
+			m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
+		}
+	case "read":
+		switch {
+		case r.Code == NotFound, r.Code == OK && (r.Object.UID != s.X.UID || !r.Object.Finalizer):
+			m.retired(i)
+		case r.Code == OK && r.Object.former(m.Op.Mode) && (m.Phase == clearing || !r.Object.Home.Yielded):
+			s.X = r.Object
+			m.sendRetire(i)
+		case r.Code == OK || r.Code == Denied || !m.again(i, "reread"):
+			m.unconfirmed(i)
+		}
+	}
+}
+
+func (m *Machine) sendRetire(i int) {
+	s := &m.Strands[i]
+	o := s.X
+	o.Finalizer, o.Home.Yielded = false, false
+	m.send(i, "put", Command{Verb: Put, Peer: s.Peer, Object: o, UID: o.UID, RV: o.RV})
+}
+
+// retired ends strand i. What a person had deleted is gone now, and comes again
+// as a replica; a removal deletes it itself.
+func (m *Machine) retired(i int) {
+	s := m.Strands[i]
+	m.finish(i)
+	switch {
+	case m.Phase == clearing:
+		m.spawn(jobClear, s.Peer)
+	case s.X.Terminating:
+		m.spawn(jobBring, s.Peer)
+	}
+}
+
+// covered says whether this phase has been to peer.
+func (m *Machine) covered(peer string) bool {
+	return peer == m.Record.Primary.Peer || slices.ContainsFunc(m.Strands, func(s Strand) bool {
+		return s.Peer == peer && (s.Job == jobBring || s.Job == jobClear)
+	})
+}

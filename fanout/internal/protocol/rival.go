@@ -1,0 +1,28 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+// rival decides about a pending primary y of another operation: once its lease
+// is over anybody may take it down; until then the older of the two waits and
+// the younger gives way.
+func (m *Machine) rival(i int, peer string, y Object) {
+	s := &m.Strands[i]
+	s.Y = y
+	if y.UID+"@"+y.RV != s.Seen {
+		s.Seen, s.Quiet = y.UID+"@"+y.RV, 0
+	} else {
+		s.Quiet++
+	}
+	mine := rival{m.Op.Start, m.Op.ID}
+	switch {
+	case s.Quiet >= m.Op.Lease && !m.Stopping && !m.Expired:
+		m.send(i, "fence", Command{Verb: Delete, Peer: peer, UID: y.UID, RV: y.RV})
+	case !mine.olderThan(rival{y.Claim.Start, y.Claim.Operation}):
+		m.heldBy(i, GaveWay, peer, y)
+	case m.Stopping || m.Expired:
+		m.heldBy(i, HeldByOther, peer, y)
+	default:
+		m.pause(i, "reread")
+	}
+}
