@@ -215,8 +215,9 @@ func (c *Coordinator) Start(ctx context.Context) error {
 				errs = append(errs, err)
 			}
 		})
+		unfinished := c.finishChanges(ctx)
 		_, unmended := c.Sweep(ctx)
-		if err := errors.Join(append(errs, unmended)...); err != nil && ctx.Err() == nil {
+		if err := errors.Join(append(errs, unfinished, unmended)...); err != nil && ctx.Err() == nil {
 			logr.FromContextOrDiscard(ctx).Error(err, "recovery and sweep are not complete")
 		}
 		select {

@@ -28,6 +28,7 @@ type journal struct {
 	FieldManager string             `json:"fieldManager,omitempty"`
 	Attempt      int                `json:"attempt,omitempty"`
 	Request      string             `json:"request,omitempty"` // its fingerprint
+	Change       *changeJournal     `json:"change,omitempty"`  // instead of Operation
 }
 
 func (j journal) groupKind() schema.GroupKind { return schema.GroupKind{Group: j.Group, Kind: j.Kind} }
@@ -79,6 +80,9 @@ func Describe(e wal.Entry) (Description, error) {
 	j, err := decodeJournal(e)
 	if err != nil {
 		return Description{}, err
+	}
+	if j.Change != nil {
+		j.Operation.Action = protocol.Action(j.Change.Operation.Kind)
 	}
 	return Description{
 		Operation: e.ID,

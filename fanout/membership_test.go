@@ -19,7 +19,7 @@ import (
 )
 
 // some is a directory of some of another's peers.
-func some(t *testing.T, d region.Directory, names ...region.PeerName) region.Directory {
+func some(t testing.TB, d region.Directory, names ...region.PeerName) region.Directory {
 	t.Helper()
 	var conns []*region.Conn
 	for _, name := range names {

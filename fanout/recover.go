@@ -28,8 +28,10 @@ const recoveries = 16
 // settled (an *InDoubtError while a peer does not answer, a *wal.CorruptError for
 // an entry that cannot be read). A removal that waits for somebody's finalizer
 // stays open, Committed. What came to nothing stays for Options.MaxInFlight if
-// something of it may yet appear, and is returned only once. Recover blocks until all have been tried, is idempotent,
-// and leaves alone what this Coordinator is working on.
+// something of it may yet appear, and is returned only once. A change of the
+// membership that shows no sign of life for a lease is gone on with, whoever
+// began it. Recover blocks until all have been tried, is idempotent, and leaves
+// alone what this Coordinator is working on.
 func (c *Coordinator) Recover(ctx context.Context) ([]*Operation, error) {
 	var (
 		settled []*Operation
@@ -43,6 +45,7 @@ func (c *Coordinator) Recover(ctx context.Context) ([]*Operation, error) {
 			errs = append(errs, err)
 		}
 	})
+	errs = append(errs, c.finishChanges(ctx))
 	slices.SortFunc(settled, func(a, b *Operation) int { return strings.Compare(a.ID, b.ID) })
 	return settled, errors.Join(errs...)
 }
@@ -138,6 +141,9 @@ func (c *Coordinator) settleEntry(ctx context.Context, entry wal.Entry) (*Operat
 	j, err := decodeJournal(entry)
 	if err != nil {
 		return nil, err
+	}
+	if j.Change != nil {
+		return c.settleChange(ctx, entry, *j.Change)
 	}
 	kind, err := c.kindFor(j.groupKind())
 	if err != nil {

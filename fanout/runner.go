@@ -5,7 +5,6 @@ package fanout
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"sync"
@@ -21,10 +20,6 @@ import (
 
 // lease is how many quanta make a lease.
 const lease = 60
-
-// errStalled would be a bug of the protocol: a machine that is not over and
-// waits for nothing.
-var errStalled = errors.New("protocol stalled: the machine waits for nothing")
 
 // runner carries one machine through: it executes commands against peers and
 // log and feeds back what came of them. It decides nothing.
@@ -70,61 +65,11 @@ func (c *Coordinator) runner(kind Kind, key types.NamespacedName, machine *proto
 // is told so; what it still has to find out or to clean up happens within
 // Options.Cleanup.
 func (r *runner) run(ctx context.Context) (protocol.Result, error) {
-	detached := context.WithoutCancel(ctx)
-	stop, cancelAll := context.WithCancel(detached)
-	var (
-		wg          sync.WaitGroup
-		replies     = make(chan protocol.Reply)
-		outstanding int
-	)
-	launch := func(ctx context.Context, commands []protocol.Command) {
-		for _, command := range commands {
-			outstanding++
-			call, cancel := context.WithCancel(ctx)
-			detach := context.AfterFunc(stop, cancel)
-			write := r.prepare(command)
-			wg.Go(func() {
-				defer cancel()
-				defer detach()
-				reply := r.execute(call, command, write)
-				reply.Strand, reply.Seq = command.Strand, command.Seq
-				select {
-				case replies <- reply:
-				case <-stop.Done():
-				}
-			})
-		}
-	}
-	defer wg.Wait()
-	defer cancelAll()
-
-	launch(ctx, r.machine.Start())
-	for !r.machine.Over() && ctx.Err() == nil {
-		if outstanding == 0 {
-			return r.machine.Result, errStalled
-		}
-		select {
-		case reply := <-replies:
-			outstanding--
-			launch(ctx, r.machine.Handle(reply))
-		case <-ctx.Done():
-		}
-	}
-	if r.machine.Over() {
-		return r.machine.Result, nil
-	}
-	grace, cancel := context.WithTimeout(detached, r.coordinator.opts.Cleanup)
-	defer cancel()
-	launch(grace, r.machine.Expire())
-	for !r.machine.Over() {
-		if outstanding == 0 {
-			return r.machine.Result, errStalled
-		}
-		reply := <-replies
-		outstanding--
-		launch(grace, r.machine.Handle(reply))
-	}
-	return r.machine.Result, nil
+	err := drive(ctx, r.machine, r.coordinator.opts.Cleanup, func(command protocol.Command) func(context.Context) protocol.Reply {
+		write := r.prepare(command)
+		return func(ctx context.Context) protocol.Reply { return r.execute(ctx, command, write) }
+	})
+	return r.machine.Result, err
 }
 
 // logWrite is what a command writes to the log, taken while the machine stands

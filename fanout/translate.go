@@ -191,3 +191,32 @@ func viewPeerSet(set *v1alpha1.PeerSet) protocol.PeerSet {
 	}
 	return out
 }
+
+// peerSet is the object that a PeerSet of the protocol is written as.
+func peerSet(set protocol.PeerSet, departed map[string]metav1.Time, now metav1.Time) *v1alpha1.PeerSet {
+	member := func(m protocol.Member) v1alpha1.Member {
+		return v1alpha1.Member{Peer: m.Peer, UID: types.UID(m.UID), State: v1alpha1.PeerState(m.State)}
+	}
+	obj := &v1alpha1.PeerSet{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "PeerSet"},
+		ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.PeerSetName, UID: types.UID(set.UID), ResourceVersion: set.RV},
+		Spec:       v1alpha1.PeerSetSpec{Self: member(set.Self), Members: []v1alpha1.Member{}, Epoch: set.Epoch},
+	}
+	for _, m := range set.Members {
+		obj.Spec.Members = append(obj.Spec.Members, member(m))
+	}
+	for _, d := range set.Departed {
+		at, ok := departed[d.Peer]
+		if !ok {
+			at = now
+		}
+		obj.Spec.Departed = append(obj.Spec.Departed, v1alpha1.Departure{Peer: d.Peer, How: d.How, By: d.By, At: at})
+	}
+	if c := set.Change; c.ID != "" {
+		obj.Spec.Change = &v1alpha1.Change{
+			ID: c.ID, Kind: string(c.Kind), Peer: c.Peer, UID: types.UID(c.UID), Coordinator: c.Coordinator,
+			By: c.By, Anchor: c.Anchor, Over: c.Over, Heartbeat: c.Heartbeat,
+		}
+	}
+	return obj
+}

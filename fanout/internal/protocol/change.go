@@ -74,8 +74,10 @@ type Change struct {
 	At       int                // whose turn it is
 	Runs     int                // how often it began anew
 	Rounds   int                // how often a peer was listed again
+	Later    []changeStrand     // errands of a newcomer that others come before
 	Worked   bool               // the last list had something to do
 	Stuck    bool               // and some of it could not be done
+	StuckAt  string             // in this peer
 	Held     bool               // the anchor's slot was seen to be its own
 	Sent     bool               // it may be
 	Retreat  bool               // another peer is the anchor

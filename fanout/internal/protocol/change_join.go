@@ -38,15 +38,36 @@ func (c *Change) admit() {
 	c.spawn(chWrite, c.Op.Peer)
 }
 
-// tell gives the next member the newcomer, and then lists that member's
-// primaries: what is created there later is not committed without the newcomer.
+// tell gives the next member the newcomer. What is created there from then on is
+// not committed without it.
 func (c *Change) tell() {
 	if ring := c.ring(); c.At < len(ring) {
 		c.enter(chTelling)
 		c.spawn(chWrite, ring[c.At])
 		return
 	}
-	c.list(chPlacing, c.Op.Peer)
+	c.Rounds = 0
+	c.survey()
+}
+
+// survey begins to list the primaries of the members, all of which know the
+// newcomer by now.
+func (c *Change) survey() {
+	c.At, c.Later = 0, nil
+	c.Result.Blocking = nil
+	c.Worked, c.Stuck = false, false
+	c.list(chCovering, c.ring()[0])
+}
+
+// complete gives the newcomer its secondaries of what lives in namespaces, once
+// it has the owners of these.
+func (c *Change) complete() {
+	c.enter(chCompleting)
+	for _, s := range c.Later {
+		c.Strands = append(c.Strands, s)
+		c.step(len(c.Strands)-1, Reply{})
+	}
+	c.Later = nil
 }
 
 func (c *Change) joined() {
@@ -55,7 +76,8 @@ func (c *Change) joined() {
 		c.At = 0
 		c.tell()
 	case chTelling:
-		c.list(chCovering, c.ring()[c.At])
+		c.At++
+		c.tell()
 	case chActivating:
 		c.over()
 	}

@@ -5,12 +5,14 @@ package protocol
 
 // list lists what peer holds and works it off, as the phase p demands.
 func (c *Change) list(p changePhase, peer string) {
-	if p != c.Phase {
+	if p != c.Phase && p != chCovering {
 		c.Rounds = 0
 	}
 	c.enter(p)
-	c.Worked, c.Stuck = false, false
-	c.Result.Blocking = nil
+	if p != chCovering {
+		c.Worked, c.Stuck = false, false
+		c.Result.Blocking = nil
+	}
 	c.spawn(chSurvey, peer)
 	if c.Op.Lease > 1 {
 		c.spawn(chBeat, c.Record.Anchor)
@@ -20,6 +22,8 @@ func (c *Change) list(p changePhase, peer string) {
 func (c *Change) stepSurvey(i int, r Reply) {
 	s := &c.Strands[i]
 	switch {
+	case s.Step == "" && c.Rounds > 0:
+		c.pause(i, "rest")
 	case s.Step != "survey":
 		c.send(i, "survey", Command{Verb: Survey, Peer: s.Peer})
 	case r.Code != OK:
@@ -30,7 +34,12 @@ func (c *Change) stepSurvey(i int, r Reply) {
 		for _, f := range r.Found {
 			if op, ok := c.errand(peer, f); ok {
 				op.ID, op.Coordinator, op.Mode, op.Target, op.Met = c.id(), c.Op.Coordinator, f.Mode, peer, f.Object
-				c.Strands = append(c.Strands, changeStrand{Job: chSub, Peer: peer, Key: f.Key, Sub: op})
+				s := changeStrand{Job: chSub, Peer: peer, Key: f.Key, Sub: op}
+				if c.Phase == chCovering && f.Mode == Once {
+					c.Later = append(c.Later, s)
+					continue
+				}
+				c.Strands = append(c.Strands, s)
 				c.step(len(c.Strands)-1, Reply{})
 			}
 		}
@@ -52,7 +61,10 @@ func (c *Change) errand(peer string, f Found) (Operation, bool) {
 		default:
 			return Operation{Action: Sweep, Watch: true}, true
 		}
-	case chCovering, chCompleting:
+	case chCovering:
+		if f.Mode == Everywhere && o.Pending() && primary && c.Rounds == 0 {
+			c.Worked = true // it may be committed before the newcomer is asked for
+		}
 		return Operation{Action: Cover, Into: []string{c.Op.Peer}}, (primary || !o.Claimed) && !o.Leaving() && !o.Terminating
 	case chPlacing:
 		return Operation{Action: Cover, Into: c.ring()}, primary && o.Committed()
@@ -106,21 +118,35 @@ func (c *Change) subbed(key string, op Operation, r Result) {
 		c.Result.Blocking = append(c.Result.Blocking, Found{Key: key, Mode: op.Mode, Object: r.Holder})
 	default:
 		c.Stuck = true
+		c.StuckAt = r.Pending[0]
 	}
 }
 
 // afterList lists the peer again if there was something to do, or goes on.
 func (c *Change) afterList() {
-	peer := c.Strands[0].Peer
+	if c.Phase == chCovering {
+		if c.At++; c.At < len(c.ring()) {
+			c.list(chCovering, c.ring()[c.At])
+			return
+		}
+		c.complete()
+		return
+	}
+	peer := c.Op.Peer
+	if c.Phase == chRehoming {
+		peer = c.ring()[c.At]
+	}
 	again := c.Worked || c.Stuck
-	if again && c.Stuck {
+	if again && (c.Stuck || c.Phase == chCompleting) {
 		c.Rounds++
 	}
 	blocked := len(c.Result.Blocking) > 0
 	switch {
 	case again && (c.Expired || c.Op.Patience != Patient && c.Rounds > max(tries, c.Op.Lease)):
-		c.because(Contended, peer)
+		c.because(Contended, c.StuckAt)
 		c.stop()
+	case again && c.Phase == chCompleting:
+		c.survey()
 	case again:
 		c.list(c.Phase, peer)
 	case blocked && c.Phase == chDraining:
@@ -139,9 +165,8 @@ func (c *Change) listed() {
 	switch c.Phase {
 	case chSettling:
 		c.admit()
-	case chCovering:
-		c.At++
-		c.tell()
+	case chCompleting:
+		c.list(chPlacing, c.Op.Peer)
 	case chPlacing:
 		c.activate()
 	case chDraining:

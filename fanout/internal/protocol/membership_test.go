@@ -59,6 +59,7 @@ func cloneChange(c *Change) *Change {
 	for p, s := range c.Sets {
 		n.Sets[p] = s
 	}
+	n.Later = slices.Clone(c.Later)
 	n.Absent = slices.Clone(c.Absent)
 	n.Order = slices.Clone(c.Order)
 	n.Result.Blocking = slices.Clone(c.Result.Blocking)
@@ -425,6 +426,10 @@ func (k *keyer) change(ch *changer) {
 			k.members(&s)
 			k.b(c.mine(s), s.Change.Over)
 		}
+	}
+	for _, s := range c.Later {
+		k.s(s.Peer)
+		k.object(&s.Sub.Met)
 	}
 	for i := range c.Strands {
 		s := &c.Strands[i]

@@ -1,0 +1,313 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fanout
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/fanout/internal/protocol"
+	"github.com/atoll-dev/atoll/fanout/v1alpha1"
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/wal"
+)
+
+// changeRunner carries one change of the membership through, as a runner does an
+// operation on one name.
+type changeRunner struct {
+	coordinator *Coordinator
+	machine     *protocol.Change
+	entry       wal.Entry // zero for changes of others
+	subs        chan struct{}
+
+	mu       sync.Mutex
+	found    map[string]foundAt
+	departed map[string]metav1.Time // when peers departed, by peer and PeerSet
+	failures map[region.PeerName]error
+}
+
+// foundAt is an object that a survey found.
+type foundAt struct {
+	kind Kind
+	key  types.NamespacedName
+	obj  *unstructured.Unstructured
+}
+
+func (c *Coordinator) changer(m *protocol.Change) *changeRunner {
+	return &changeRunner{
+		coordinator: c,
+		machine:     m,
+		subs:        make(chan struct{}, sweepers),
+		found:       map[string]foundAt{},
+		departed:    map[string]metav1.Time{},
+		failures:    map[region.PeerName]error{},
+	}
+}
+
+func (r *changeRunner) run(ctx context.Context) error {
+	return drive(ctx, r.machine, r.coordinator.opts.Cleanup, func(command protocol.Command) func(context.Context) protocol.Reply {
+		write := r.prepare(command)
+		return func(ctx context.Context) protocol.Reply { return r.execute(ctx, command, write) }
+	})
+}
+
+// prepare takes from the machine what a log command needs.
+func (r *changeRunner) prepare(command protocol.Command) logWrite {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch command.Verb {
+	case protocol.Begin, protocol.Advance:
+		e := r.entry
+		e.State = string(r.machine.Phase)
+		j := journal{
+			Group: peerSetKind.Group, Kind: peerSetKind.Kind, Name: r.machine.Op.Peer,
+			Change: &changeJournal{Operation: r.machine.Op, Record: r.machine.Record},
+		}
+		data, err := json.Marshal(j)
+		e.Data = data
+		return logWrite{entry: e, err: err, skip: e.ID == ""}
+	case protocol.Forget:
+		return logWrite{entry: r.entry, skip: r.entry.ID == ""}
+	default:
+		return logWrite{}
+	}
+}
+
+// execute carries out one command and says what came of it.
+func (r *changeRunner) execute(ctx context.Context, command protocol.Command, write logWrite) protocol.Reply {
+	if command.Verb == protocol.Sleep {
+		quantum := r.coordinator.quantum()
+		timer := time.NewTimer(quantum*3/4 + rand.N(quantum/2+1))
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		return protocol.Reply{Class: protocol.Applied, Code: protocol.OK}
+	}
+	event := StepEvent{
+		Operation: r.machine.Op.ID, Kind: peerSetKind, Key: types.NamespacedName{Name: r.machine.Op.Peer},
+		Peer: region.PeerName(command.Peer), Verb: string(command.Verb),
+	}
+	observer := r.coordinator.opts.Observer
+	observer.step(ctx, event)
+	var attempt region.Attempt
+	reply, err := r.perform(ctx, &attempt, command, write)
+	if err != nil {
+		if event.Peer != "" {
+			err = explain(event.Peer, string(command.Verb), err)
+		}
+		r.failed(event.Peer, err)
+	}
+	event.Done, event.Code, event.Err = true, string(reply.Code), err
+	observer.step(ctx, event)
+	return reply
+}
+
+func (r *changeRunner) failure(peer region.PeerName) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.failures[peer]
+}
+
+func (r *changeRunner) recall(key string) (foundAt, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f, ok := r.found[key]
+	return f, ok
+}
+
+func (r *changeRunner) perform(ctx context.Context, attempt *region.Attempt, command protocol.Command, write logWrite) (protocol.Reply, error) {
+	ok := protocol.Reply{Class: protocol.Applied, Code: protocol.OK}
+	switch command.Verb {
+	case protocol.Begin, protocol.Advance, protocol.Forget:
+		return r.writeLog(ctx, command.Verb, write)
+	case protocol.Finish:
+		peers, err := r.coordinator.peers(ctx)
+		if err == nil {
+			_, err = r.coordinator.finish(ctx, *command.Other, peers)
+		}
+		return ok, err
+	case protocol.Survey:
+		found, err := r.survey(ctx, region.PeerName(command.Peer))
+		if err != nil {
+			code := classifyRead(err)
+			if code == protocol.OK || code == protocol.NotFound {
+				code = protocol.Unavailable
+			}
+			return protocol.Reply{Class: protocol.NotApplied, Code: code}, err
+		}
+		ok.Found = found
+		return ok, nil
+	case protocol.Sub:
+		result, err := r.sub(ctx, command)
+		if err != nil {
+			return protocol.Reply{Class: protocol.NotApplied, Code: protocol.Unavailable}, err
+		}
+		ok.Result = result
+		return ok, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.coordinator.opts.CallTimeout)
+	defer cancel()
+	conn, err := r.coordinator.directory.Conn(region.PeerName(command.Peer))
+	if err != nil {
+		return protocol.Reply{Class: protocol.NotApplied, Code: protocol.NoSuchPeer}, err
+	}
+	switch command.Verb {
+	case protocol.ReadPeerSet:
+		set, err := getPeerSet(ctx, conn)
+		reply := protocol.Reply{Class: protocol.Applied, Code: classifyRead(err)}
+		if err == nil {
+			reply.PeerSet = r.viewed(set)
+		}
+		if reply.Code == protocol.NotFound {
+			err = nil
+		}
+		return reply, err
+	case protocol.PutPeerSet:
+		return r.putPeerSet(region.WithAttempt(ctx, attempt), attempt, conn, command)
+	default:
+		return protocol.Reply{Class: protocol.NotApplied, Code: protocol.Denied}, fmt.Errorf("unknown command %q", command.Verb)
+	}
+}
+
+func (r *changeRunner) writeLog(ctx context.Context, verb protocol.Verb, write logWrite) (protocol.Reply, error) {
+	log, err := r.coordinator.log, write.err
+	ctx = context.WithoutCancel(ctx)
+	if err == nil && !write.skip {
+		entry := write.entry
+		switch {
+		case verb == protocol.Forget:
+			err = log.End(ctx, entry, r.outcome())
+		case entry.Version == "":
+			entry, err = log.Begin(ctx, entry)
+		default:
+			entry, err = log.Advance(ctx, entry)
+		}
+		if err == nil && verb != protocol.Forget {
+			r.mu.Lock()
+			r.entry = entry
+			r.mu.Unlock()
+		}
+	}
+	if err != nil {
+		return protocol.Reply{Class: protocol.NotApplied, Code: protocol.Denied}, fmt.Errorf("write-ahead log: %w", err)
+	}
+	return protocol.Reply{Class: protocol.Applied, Code: protocol.OK}, nil
+}
+
+// viewed is what the protocol sees of a PeerSet, whose times are kept for later
+// writes.
+func (r *changeRunner) viewed(set *v1alpha1.PeerSet) protocol.PeerSet {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, d := range set.Spec.Departed {
+		r.departed[d.Peer] = d.At
+	}
+	return viewPeerSet(set)
+}
+
+// putPeerSet writes a PeerSet on what was read of it.
+func (r *changeRunner) putPeerSet(ctx context.Context, attempt *region.Attempt, conn *region.Conn, command protocol.Command) (protocol.Reply, error) {
+	r.mu.Lock()
+	departed := maps.Clone(r.departed)
+	r.mu.Unlock()
+	set := peerSet(*command.Set, departed, metav1.NewTime(time.Now().Truncate(time.Second)))
+	raw, err := runtime.DefaultUnstructuredConverter.ToUnstructured(set)
+	if err != nil {
+		return protocol.Reply{Class: protocol.NotApplied, Code: protocol.Denied}, err
+	}
+	var got *unstructured.Unstructured
+	client := conn.Dynamic().Resource(peerSets)
+	if command.RV == "" {
+		got, err = client.Create(ctx, &unstructured.Unstructured{Object: raw}, metav1.CreateOptions{FieldManager: fieldManager})
+	} else {
+		got, err = client.Update(ctx, &unstructured.Unstructured{Object: raw}, metav1.UpdateOptions{FieldManager: fieldManager})
+	}
+	class, code := classify(attempt, err)
+	reply := protocol.Reply{Class: class, Code: code}
+	if err != nil {
+		return reply, err
+	}
+	var now v1alpha1.PeerSet
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(got.Object, &now); err != nil {
+		return protocol.Reply{Class: protocol.Unknown, Code: protocol.Unavailable}, err
+	}
+	reply.PeerSet = r.viewed(&now)
+	return reply, nil
+}
+
+// survey lists what peer holds under the protocol. Objects without a claim count
+// where the kind has a field of its own for it: others are not met by name.
+func (r *changeRunner) survey(ctx context.Context, peer region.PeerName) ([]protocol.Found, error) {
+	var found []protocol.Found
+	for _, kind := range r.coordinator.opts.Kinds {
+		items, _, err := r.coordinator.listPeer(ctx, kind, peer)
+		if err != nil {
+			return nil, err
+		}
+		for i := range items {
+			view, _, err := kind.view(&items[i])
+			if err != nil {
+				return nil, err
+			}
+			if !view.Claimed && kind.Claim.annotation != "" {
+				continue
+			}
+			key := kind.GroupKind().String() + " " + keyString(objectKey(&items[i]))
+			r.mu.Lock()
+			r.found[key] = foundAt{kind: kind, key: objectKey(&items[i]), obj: &items[i]}
+			r.mu.Unlock()
+			found = append(found, protocol.Found{Key: key, Mode: protocol.Mode(kind.Mode), Object: view})
+		}
+	}
+	return found, nil
+}
+
+// sub runs an operation on one object that was found to its end.
+func (r *changeRunner) sub(ctx context.Context, command protocol.Command) (protocol.Result, error) {
+	select {
+	case r.subs <- struct{}{}:
+		defer func() { <-r.subs }()
+	case <-ctx.Done():
+		return protocol.Result{}, ctx.Err()
+	}
+	at, ok := r.recall(command.Key)
+	if !ok {
+		return protocol.Result{}, errors.New(strconv.Quote(command.Key) + " was never found")
+	}
+	op := *command.Sub
+	op.Peers = r.machine.Op.Peers
+	op.Inert, op.Holds = at.kind.Inert != nil, len(at.kind.Holds) > 0
+	op.Lease = lease
+	s := r.coordinator.runner(at.kind, at.key, protocol.New(op), journal{Operation: op})
+	if _, err := s.remember(at.obj); err != nil {
+		return protocol.Result{}, err
+	}
+	result, err := s.run(ctx)
+	for _, peer := range result.Pending {
+		if why := s.failure(region.PeerName(peer)); why != nil {
+			r.failed(region.PeerName(peer), why)
+		}
+	}
+	return result, err
+}
+
+func (r *changeRunner) failed(peer region.PeerName, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.failures[peer] = err
+}

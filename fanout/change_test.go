@@ -1,0 +1,177 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fanout_test
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/atoll-dev/atoll/config"
+	"github.com/atoll-dev/atoll/fanout"
+	"github.com/atoll-dev/atoll/fanout/v1alpha1"
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/region/regiontest"
+	"github.com/atoll-dev/atoll/wal/waltest"
+)
+
+var four = []region.PeerName{"ap-south", "eu-west", "sa-east", "us-east"}
+
+// servers makes four peers in memory, of which the named ones are a ring.
+func servers(t testing.TB, members ...region.PeerName) *regiontest.Ring {
+	t.Helper()
+	r := regiontest.NewRing(four...)
+	t.Cleanup(r.Close)
+	var crds []*apiextensionsv1.CustomResourceDefinition
+	for _, name := range []string{"serviceclusters.kubecarrier.io", "accounts.catalog.kubecarrier.io", "peersets.fanout.atoll.dev"} {
+		crd, err := config.CRD(name)
+		require.NoError(t, err)
+		crds = append(crds, crd)
+	}
+	require.NoError(t, r.AddCRDs(crds...))
+	require.NoError(t, of(t, r, members...).InitPeers(t.Context()))
+	return r
+}
+
+// of is a coordinator that has some of r's peers configured.
+func of(t testing.TB, r region.Directory, names ...region.PeerName) *fanout.Coordinator {
+	t.Helper()
+	return coordinator(t, some(t, r, names...), waltest.NewMemory(), fanout.Options{})
+}
+
+// requireStates fails the test unless the peers call themselves so.
+func requireStates(t *testing.T, change *fanout.Change, states map[region.PeerName]v1alpha1.PeerState) {
+	t.Helper()
+	got := map[region.PeerName]v1alpha1.PeerState{}
+	for o := range change.Peers.All() {
+		require.NoError(t, o.Err)
+		got[o.Peer] = o.Value
+	}
+	require.Equal(t, states, got)
+}
+
+func TestARingGrowsAndShrinks(t *testing.T) {
+	r := servers(t, "eu-west", "us-east")
+	two := of(t, r, "eu-west", "us-east")
+	acme := addAccount(t, two)
+	_, err := two.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east"})
+	require.NoError(t, err)
+
+	three := of(t, r, "ap-south", "eu-west", "us-east")
+	change, err := three.Join(t.Context(), "ap-south")
+	require.NoError(t, err)
+	require.Equal(t, fanout.Done, change.State)
+	requireStates(t, change, map[region.PeerName]v1alpha1.PeerState{"ap-south": "Active", "eu-west": "Active", "us-east": "Active"})
+	requireClean(t, three)
+	_, err = three.Add(t.Context(), newServiceCluster(acme, "cache"), fanout.AddOptions{Target: "ap-south"})
+	require.NoError(t, err)
+	again, err := three.Join(t.Context(), "ap-south")
+	require.NoError(t, err)
+	require.True(t, again.AlreadyDone)
+
+	all := of(t, r, four...)
+	_, err = all.Join(t.Context(), "sa-east")
+	require.NoError(t, err)
+	requireClean(t, all)
+	_, err = all.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "sa-east"})
+	var held *fanout.HeldError
+	require.ErrorAs(t, err, &held)
+	require.EqualValues(t, "us-east", held.Holder)
+
+	_, err = all.Leave(t.Context(), "ap-south")
+	var blocked *fanout.BlockedError
+	require.ErrorAs(t, err, &blocked)
+	require.ErrorIs(t, err, fanout.ErrAborted)
+	require.ErrorContains(t, err, "serviceclusters "+acme+"/cache in ap-south")
+	requireClean(t, all)
+	_, err = all.Remove(t.Context(), serviceClusters, key(acme, "cache"), fanout.RemoveOptions{})
+	require.NoError(t, err)
+
+	change, err = all.Leave(t.Context(), "sa-east")
+	require.NoError(t, err)
+	requireStates(t, change, map[region.PeerName]v1alpha1.PeerState{"ap-south": "Active", "eu-west": "Active", "sa-east": "Out", "us-east": "Active"})
+	requireClean(t, three)
+	_, err = three.Leave(t.Context(), "ap-south")
+	require.NoError(t, err)
+	requireClean(t, two)
+	_, err = two.Add(t.Context(), newServiceCluster(acme, "cache"), fanout.AddOptions{Target: "eu-west"})
+	require.NoError(t, err)
+}
+
+func TestAMemberIsGivenUpAndComesBack(t *testing.T) {
+	r := servers(t, four...)
+	all := of(t, r, four...)
+	acme := unique("acme")
+	_, err := all.Add(t.Context(), newAccount(acme), fanout.AddOptions{Target: "us-east"})
+	require.NoError(t, err)
+	_, err = all.Add(t.Context(), newServiceCluster(acme, "lost"), fanout.AddOptions{Target: "sa-east"})
+	require.NoError(t, err)
+	_, err = all.Add(t.Context(), newServiceCluster(acme, "kept"), fanout.AddOptions{Target: "us-east"})
+	require.NoError(t, err)
+
+	r.Partition("sa-east", true)
+	three := of(t, r, "ap-south", "eu-west", "us-east")
+	_, err = three.ForceRemove(t.Context(), "sa-east", fanout.ForceRemoveOptions{})
+	require.ErrorContains(t, err, "By is empty")
+	change, err := three.ForceRemove(t.Context(), "sa-east", fanout.ForceRemoveOptions{By: "alice"})
+	require.NoError(t, err)
+	require.Equal(t, fanout.Done, change.State)
+	_, err = three.Sweep(t.Context())
+	require.NoError(t, err)
+	requireClean(t, three)
+	_, err = three.Add(t.Context(), newServiceCluster(acme, "new"), fanout.AddOptions{Target: "eu-west"})
+	require.NoError(t, err)
+	again, err := three.ForceRemove(t.Context(), "sa-east", fanout.ForceRemoveOptions{By: "alice"})
+	require.NoError(t, err)
+	require.True(t, again.AlreadyDone)
+
+	r.Partition("sa-east", false)
+	change, err = all.Join(t.Context(), "sa-east")
+	require.NoError(t, err)
+	require.Equal(t, fanout.Done, change.State)
+	requireClean(t, all)
+	// What it held and nobody else has taken is its own again.
+	_, err = all.Add(t.Context(), newServiceCluster(acme, "lost"), fanout.AddOptions{Target: "us-east"})
+	var held *fanout.HeldError
+	require.ErrorAs(t, err, &held)
+	require.EqualValues(t, "sa-east", held.Holder)
+}
+
+// TestAddsWhileARingGrows adds objects of old and new peers while two peers join.
+func TestAddsWhileARingGrows(t *testing.T) {
+	r := servers(t, "eu-west", "us-east")
+	old := of(t, r, "eu-west", "us-east")
+	acme := addAccount(t, old)
+	var wg sync.WaitGroup
+	for i := range 4 {
+		wg.Go(func() {
+			for n := range 5 {
+				peers := four[:]
+				if i%2 == 0 {
+					peers = []region.PeerName{"eu-west", "us-east"}
+				}
+				target := peers[n%len(peers)]
+				// Whether it is added depends on when; that no rule is broken does not.
+				_, err := of(t, r, peers...).Add(t.Context(), newServiceCluster(acme, fmt.Sprintf("db-%d", n)), fanout.AddOptions{Target: target})
+				t.Logf("%d: %v", i, err)
+			}
+		})
+	}
+	for _, peer := range []region.PeerName{"ap-south", "sa-east"} {
+		wg.Go(func() {
+			names := slices.Clone(four)
+			_, err := of(t, r, names...).Join(t.Context(), peer)
+			require.NoError(t, err)
+		})
+	}
+	wg.Wait()
+	all := of(t, r, four...)
+	_, err := all.Sweep(t.Context())
+	require.NoError(t, err)
+	requireClean(t, all)
+}
