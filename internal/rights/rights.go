@@ -24,7 +24,7 @@ func Coordinate() *rbacv1.ClusterRole {
 		append(rules,
 			// The status is applied by server-side apply.
 			rule(schema.GroupResource{Group: accounts.Group, Resource: accounts.Resource + "/status"}, "patch"),
-			rule(fanoutv1alpha1.Resource("peersets"), "create", "get"),
+			rule(fanoutv1alpha1.Resource("peersets"), "create", "get", "update"),
 			// The namespace of each Account; kube-system's UID is the cluster's identity.
 			rule(schema.GroupResource{Resource: "namespaces"}, "create", "delete", "get"),
 		)...)

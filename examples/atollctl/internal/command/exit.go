@@ -94,7 +94,8 @@ func conflicting(err error) bool {
 	_, held := find[*fanout.HeldError](err)
 	_, changed := find[*fanout.ConflictError](err)
 	_, occupied := find[*fanout.OccupiedError](err)
-	return held || changed || occupied
+	_, blocked := find[*fanout.BlockedError](err)
+	return held || changed || occupied || blocked
 }
 
 // input says whether err comes from what the user gave, and the remedy.

@@ -32,7 +32,7 @@ func (s *session) peersCommand() *cobra.Command {
 				return err
 			}
 			results := read(ctx, d, "look at peer", look)
-			l := listing{columns: []string{"Name", "Server", "UID", "Health", "State", "Members", "Epoch"}}
+			l := listing{columns: []string{"Name", "Server", "UID", "Health", "State", "Members", "Epoch", "Change"}}
 			for o := range results.All() {
 				conn, err := d.Conn(o.Peer)
 				if err != nil {
@@ -94,11 +94,11 @@ func peerItem(conn *region.Conn, o region.Outcome[outlook]) item {
 	if o.Err != nil {
 		fields["health"], fields["error"] = region.Unhealthy.String(), oneLine(o.Err)
 		return item{
-			cells:  []any{name, server, "-", region.Unhealthy.String(), stageUnknown, "-", "-"},
+			cells:  []any{name, server, "-", region.Unhealthy.String(), stageUnknown, "-", "-", "-"},
 			object: object("Peer", name, fields),
 		}
 	}
-	members, epoch := "-", "-"
+	members, epoch, change := "-", "-", "-"
 	if set := o.Value.set; set != nil {
 		var names []string
 		var list []any
@@ -108,10 +108,14 @@ func peerItem(conn *region.Conn, o region.Outcome[outlook]) item {
 		}
 		members, epoch = or(strings.Join(names, ",")), fmt.Sprint(set.Spec.Epoch)
 		fields["members"], fields["epoch"] = list, set.Spec.Epoch
+		if c := set.Spec.Change; c != nil {
+			change = fmt.Sprintf("%s of %s", c.Kind, c.Peer)
+			fields["change"] = map[string]any{"id": c.ID, "kind": c.Kind, "peer": c.Peer, "coordinator": c.Coordinator}
+		}
 	}
 	fields["uid"], fields["health"], fields["state"] = string(o.Value.uid), region.Healthy.String(), o.Value.state
 	return item{
-		cells:  []any{name, server, string(o.Value.uid), region.Healthy.String(), o.Value.state, members, epoch},
+		cells:  []any{name, server, string(o.Value.uid), region.Healthy.String(), o.Value.state, members, epoch, change},
 		object: object("Peer", name, fields),
 	}
 }
@@ -163,6 +167,7 @@ ring.`,
 			return s.unread(results.Err())
 		}),
 	})
+	c.AddCommand(s.peerChanges()...)
 	return c
 }
 
