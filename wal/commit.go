@@ -5,6 +5,7 @@ package wal
 
 import (
 	"errors"
+	"runtime"
 	"time"
 )
 
@@ -26,10 +27,12 @@ type request struct {
 // lone call is never delayed.
 func (f *File) own() {
 	defer close(f.stopped)
+	shared := false
 	for {
 		select {
 		case r := <-f.requests:
-			batch := f.gather(r)
+			batch := f.gather(r, shared)
+			shared = len(batch) > 1
 			f.commit(batch)
 			for _, r := range batch {
 				close(r.done)
@@ -42,14 +45,23 @@ func (f *File) own() {
 	}
 }
 
-func (f *File) gather(first *request) []*request {
+// patience is how often the owner lets others run before it goes without more calls. Those whom it has just answered are
+// about to call again: a commit that leaves without them makes them all wait for it.
+const patience = 8
+
+// gather takes what waits. Only after a shared commit does it also let others run first, so that a lone call pays nothing.
+func (f *File) gather(first *request, shared bool) []*request {
 	batch := []*request{first}
-	for len(batch) < maxBatch {
+	for yields := 0; len(batch) < maxBatch; {
 		select {
 		case r := <-f.requests:
 			batch = append(batch, r)
+			yields = 0
 		default:
-			return batch
+			if yields++; !shared || yields > patience {
+				return batch
+			}
+			runtime.Gosched()
 		}
 	}
 	return batch
