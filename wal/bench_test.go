@@ -166,8 +166,8 @@ func (r *rate) run(b *testing.B, n, goroutines int, call func(int64) error) {
 
 func (r *rate) perSecond() float64 { return float64(r.calls) / r.took.Seconds() }
 
-// BenchmarkOpenList opens a log with pending entries and lists them, as the first thing after a restart. It is paged: the
-// memory in use at its peak is compared with that of a log with a tenth of the entries (1 is flat).
+// BenchmarkOpenList opens a log with pending entries and lists them, as the first thing after a restart. It is paged: what
+// is alive at most while it lists is compared with that of a log with a tenth of the entries (1 is flat).
 func BenchmarkOpenList(b *testing.B) {
 	const n, size = 10_000, 1024
 	large, small := pending(b, n, size), pending(b, n/10, size)

@@ -18,8 +18,11 @@
 //   - Corrupt is never absent. Every record carries a checksum that each read verifies. A damaged entry is reported
 //     by its ID in a [*CorruptError] and the others stay readable. Damaged names are restored from the records, which
 //     repeat them; Open says so, and the old file is kept. A file whose pages are damaged is set aside under another
-//     name, and the log does not begin anew on its own.
+//     name, and the log does not begin anew on its own: Salvage makes a new one of what can be read. Discard gives up
+//     a single entry, if it is damaged.
 //   - A file that something else wrote is refused with a [*SchemaError] and left exactly as it was.
+//   - Space that is not needed any more goes back to the disk when a log that is mostly empty is opened, or by Compact.
+//     A crash meanwhile leaves the old file or the new one, both whole.
 //   - One process at a time. A second one is told who holds the file, and since when, in a [*LockedError].
 //   - After a failed commit the File refuses every further call: what a disk said once cannot be asked again, since
 //     a repeated fsync may report success for pages that were lost. See [InDoubtError].
