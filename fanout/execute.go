@@ -36,6 +36,7 @@ func (r *runner) execute(ctx context.Context, command protocol.Command, write lo
 	}
 	event := StepEvent{
 		Operation: r.operationID(),
+		Action:    string(r.machine.Op.Action),
 		Kind:      r.kind.GroupKind(),
 		Key:       r.key,
 		Peer:      region.PeerName(command.Peer),

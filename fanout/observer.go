@@ -25,6 +25,7 @@ type Observer struct {
 // StepEvent is one command of the protocol.
 type StepEvent struct {
 	Operation string
+	Action    string // "add", "update", "remove"; "sweep" for whoever meets a leftover
 	Kind      schema.GroupKind
 	Key       types.NamespacedName
 	Peer      region.PeerName // empty for the log

@@ -92,6 +92,7 @@ func (c *Coordinator) submit(ctx context.Context, req request) (*Operation, *run
 			// request goes on under another one, as old as before.
 			c.outlast(ctx, req.kind, req.key, result)
 			c.done(id)
+			_, _ = r.conclude(ctx, result, nil) // what is told is told by the other
 			req.start = start
 			return c.submit(ctx, req)
 		}

@@ -99,14 +99,15 @@ func (s *session) observe(ctx context.Context, f func(*fanout.Coordinator) error
 
 func (s *session) with(log wal.Log, f func(*fanout.Coordinator) error) error {
 	opts := fanout.Options{Kinds: account.Kinds(), Cleanup: s.cleanup, LeaseTimeout: s.lease}
+	opts.Observer = &fanout.Observer{}
 	if s.verbose {
-		opts.Observer = &fanout.Observer{Step: s.step}
+		opts.Observer.Step = s.step
 	}
 	c, err := fanout.New(s.peers.Directory, log, opts)
 	if err != nil {
 		return err
 	}
-	return f(c)
+	return s.watched(opts.Observer, func() error { return f(c) })
 }
 
 // step prints one command of the protocol once it was carried out.

@@ -21,7 +21,7 @@ import (
 // to errOut. When ctx ends, an operation that is not committed is taken back,
 // which may take some seconds more.
 func Run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
-	s := &session{in: in, out: out, errOut: errOut, getenv: os.Getenv, now: time.Now}
+	s := &session{in: in, out: out, errOut: errOut, getenv: os.Getenv, now: time.Now, terminal: isTerminal(errOut)}
 	return s.execute(ctx, args)
 }
 
@@ -59,6 +59,7 @@ type session struct {
 	now         func() time.Time
 	cleanup     time.Duration // of the Coordinator; zero: its own
 	lease       time.Duration // the same
+	terminal    bool          // somebody looks at errOut
 
 	kubeconfigs []string
 	config      string

@@ -1,0 +1,220 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fanout
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/fanout/internal/protocol"
+	"github.com/atoll-dev/atoll/region"
+)
+
+// ProgressState says how far an operation has come in one peer.
+type ProgressState string
+
+const (
+	// ProgressAsked: the peer was asked for what it holds.
+	ProgressAsked ProgressState = "asked"
+	// ProgressReserving: the peer was asked for the name.
+	ProgressReserving ProgressState = "reserving"
+	// ProgressHeld: it holds the name for the operation.
+	ProgressHeld ProgressState = "held"
+	// ProgressCommitting: the write that decides was sent to it.
+	ProgressCommitting ProgressState = "committing"
+	// ProgressCommitted: that write was applied.
+	ProgressCommitted ProgressState = "committed"
+	// ProgressActivating: the content is being brought into force.
+	ProgressActivating ProgressState = "activating"
+	// ProgressConfirmed: the peer has all that it is to have.
+	ProgressConfirmed ProgressState = "confirmed"
+	// ProgressClearing: what it holds is being deleted.
+	ProgressClearing ProgressState = "clearing"
+	// ProgressCleared: nothing of it is left there.
+	ProgressCleared ProgressState = "cleared"
+)
+
+// PeerProgress is how far an operation has come in one peer.
+type PeerProgress struct {
+	Operation string
+	Kind      schema.GroupKind
+	Key       types.NamespacedName
+	Peer      region.PeerName
+	State     ProgressState
+	// Since is when it came to that state.
+	Since time.Time
+	// Unanswered is since when the peer has owed an answer; zero if it owes
+	// none. For some milliseconds every peer does.
+	Unanswered time.Time
+	// Err is why the last request to the peer failed, if it did.
+	Err error
+}
+
+// Progress folds the steps of operations into how far each has come in each
+// peer, for people who wait. Its methods Step and End are hooks of an Observer:
+//
+//	progress := fanout.NewProgress(nil)
+//	options.Observer = &fanout.Observer{Step: progress.Step, End: progress.End}
+//
+// Safe for concurrent use.
+type Progress struct {
+	changed func(PeerProgress)
+
+	mu         sync.Mutex
+	operations map[string]map[region.PeerName]*peerProgress
+}
+
+type peerProgress struct {
+	PeerProgress
+	outstanding int
+}
+
+// NewProgress returns a Progress that knows of nothing yet. changed is called
+// whenever an operation comes to another state in a peer, without a lock held and
+// maybe from many goroutines; it must return quickly, and may be nil.
+func NewProgress(changed func(PeerProgress)) *Progress {
+	if changed == nil {
+		changed = func(PeerProgress) {}
+	}
+	return &Progress{changed: changed, operations: map[string]map[region.PeerName]*peerProgress{}}
+}
+
+// Step takes one step in. Those of sweeps do not count.
+func (p *Progress) Step(_ context.Context, e StepEvent) {
+	if e.Peer == "" || e.Action == string(protocol.Sweep) {
+		return // a sweep is nobody's wait
+	}
+	for _, changed := range p.step(e, time.Now()) {
+		p.changed(changed)
+	}
+}
+
+// End forgets an operation that has ended.
+func (p *Progress) End(_ context.Context, e EndEvent) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.operations, e.Operation)
+}
+
+// Peers are all operations under way in each peer, by operation and peer.
+func (p *Progress) Peers() []PeerProgress {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var all []PeerProgress
+	for _, operation := range slices.Sorted(maps.Keys(p.operations)) {
+		peers := p.operations[operation]
+		for _, peer := range slices.Sorted(maps.Keys(peers)) {
+			all = append(all, peers[peer].PeerProgress)
+		}
+	}
+	return all
+}
+
+func (p *Progress) step(e StepEvent, now time.Time) (changed []PeerProgress) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	peers := p.operations[e.Operation]
+	if peers == nil {
+		peers = map[region.PeerName]*peerProgress{}
+		p.operations[e.Operation] = peers
+	}
+	at := peers[e.Peer]
+	if at == nil {
+		at = &peerProgress{PeerProgress: PeerProgress{
+			Operation: e.Operation, Kind: e.Kind, Key: e.Key, Peer: e.Peer, State: ProgressAsked, Since: now,
+		}}
+		peers[e.Peer] = at
+	}
+	to := func(at *peerProgress, state ProgressState) {
+		if at.State != state {
+			at.State, at.Since = state, now
+			changed = append(changed, at.PeerProgress)
+		}
+	}
+	if !e.Done {
+		at.outstanding++
+		if at.Unanswered.IsZero() {
+			at.Unanswered = now
+		}
+		to(at, begun(e, at.State))
+		return changed
+	}
+	at.outstanding--
+	at.Err = e.Err
+	if e.Code != string(protocol.Unavailable) {
+		at.Unanswered = time.Time{}
+		if at.outstanding > 0 {
+			at.Unanswered = now
+		}
+	}
+	to(at, ended(e, at.State))
+	if at.State == ProgressCommitted && e.Stage == string(protocol.Configured) {
+		// The guards are in place, and nothing more is asked of them.
+		for _, peer := range slices.Sorted(maps.Keys(peers)) {
+			if peers[peer].State == ProgressHeld {
+				to(peers[peer], ProgressConfirmed)
+			}
+		}
+	}
+	return changed
+}
+
+// begun is the state after a command was sent.
+func begun(e StepEvent, was ProgressState) ProgressState {
+	switch protocol.Verb(e.Verb) {
+	case protocol.Create:
+		return ProgressReserving
+	case protocol.Delete, protocol.Release:
+		return ProgressClearing
+	case protocol.Activate:
+		return ProgressActivating
+	case protocol.Put:
+		switch {
+		case e.Stage == string(protocol.Reserved): // a sign of life
+			return was
+		case e.Stage == string(protocol.Removing) && (was == ProgressCommitted || was == ProgressClearing || was == ProgressCleared):
+			return ProgressClearing // our finalizer goes, the last of it
+		case e.Role == "secondary":
+			return ProgressActivating
+		default:
+			return ProgressCommitting
+		}
+	default:
+		return was
+	}
+}
+
+// ended is the state after a command was answered.
+func ended(e StepEvent, was ProgressState) ProgressState {
+	absent := e.Code == string(protocol.NotFound)
+	if e.Code != string(protocol.OK) && (!absent || was != ProgressClearing) {
+		return was
+	}
+	switch protocol.Verb(e.Verb) {
+	case protocol.Create:
+		return ProgressHeld
+	case protocol.Activate:
+		return ProgressConfirmed
+	case protocol.Delete:
+		return ProgressCleared
+	case protocol.Read:
+		if absent {
+			return ProgressCleared
+		}
+	case protocol.Put:
+		switch was {
+		case ProgressCommitting:
+			return ProgressCommitted
+		case ProgressClearing:
+			return ProgressCleared
+		}
+	}
+	return was
+}
