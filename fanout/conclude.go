@@ -94,11 +94,29 @@ func (r *runner) result(result protocol.Result) outcome {
 }
 
 func (r *runner) outcome() []byte {
-	text, err := json.Marshal(r.result(r.machine.Result))
+	o := r.result(r.machine.Result)
+	if !o.committed() {
+		o.Cause = r.told(r.machine.Result)
+	}
+	text, err := json.Marshal(o)
 	if err != nil {
 		return nil
 	}
 	return text
+}
+
+// told is why an operation came to nothing, as the log remembers it.
+func (r *runner) told(result protocol.Result) string {
+	const limit = 2 << 10
+	var err error
+	switch result.Reason {
+	case protocol.HeldByOther, protocol.GaveWay, protocol.Outdated, protocol.Occupied, protocol.Missing:
+		err = r.reason(context.Background(), result)
+	default:
+		err = r.cause(context.Background(), result)
+	}
+	text := strings.ToValidUTF8(err.Error(), "")
+	return text[:min(len(text), limit)]
 }
 
 // operation is what an outcome tells: where the object is, and what the peers
@@ -180,19 +198,19 @@ func (r *runner) cause(ctx context.Context, result protocol.Result) error {
 	case protocol.Membership:
 		return membershipError(result.Problem)
 	case protocol.OneCluster:
-		return fmt.Errorf("%w: %s and %s", region.ErrSameCluster, peer, strings.Join(result.Peers, ", "))
+		return fmt.Errorf("%w: %s and %s: configure it under one name", region.ErrSameCluster, peer, strings.Join(result.Peers, ", "))
 	case protocol.NoOwner:
 		state := "is not there"
 		if result.Holder.UID != "" {
 			state = fmt.Sprintf("is %s there", stageOf(result.Holder))
 		}
-		return fmt.Errorf("%w: %s %s must be Active in peer %s and %s", ErrNoOwner, r.kind.Within.GroupResource(), r.key.Namespace, peer, state)
+		return fmt.Errorf("%w: %s %s must be Active in peer %s and %s: add it first", ErrNoOwner, r.kind.Within.GroupResource(), r.key.Namespace, peer, state)
 	case protocol.UnknownOwner:
-		return &region.Error{Peer: peer, Op: "judge what holds the name", Err: region.ErrUnknownPeer}
+		return &region.Error{Peer: peer, Op: "judge what holds the name", Err: fmt.Errorf("%w: its primary stands there: configure that peer, or let it leave the ring", region.ErrUnknownPeer)}
 	case protocol.Fenced:
-		return &region.Error{Peer: peer, Op: "commit", Err: errors.New("the reservation was taken down by somebody else")}
+		return &region.Error{Peer: peer, Op: "commit", Err: errors.New("the reservation was taken down by somebody else, who saw no sign of life for one lease or was told to: try again")}
 	case protocol.Contended:
-		return &region.Error{Peer: peer, Op: "reserve", Err: errors.New("the name changed hands again and again")}
+		return &region.Error{Peer: peer, Op: "reserve", Err: errors.New("the name changed hands again and again: try again")}
 	case protocol.Unreachable:
 		err := r.failure(peer)
 		if err == nil {
@@ -204,7 +222,7 @@ func (r *runner) cause(ctx context.Context, result protocol.Result) error {
 	}
 	if err := r.failure(peer); err != nil && result.Reason != protocol.Late {
 		if !r.kind.Within.Empty() && isAbsent(err) {
-			return fmt.Errorf("%w: %s %s must be Active in peer %s, and its namespace is not there: %w",
+			return fmt.Errorf("%w: %s %s must be Active in peer %s, and its namespace is not there: add it first: %w",
 				ErrNoOwner, r.kind.Within.GroupResource(), r.key.Namespace, peer, err)
 		}
 		return err
@@ -247,6 +265,8 @@ func (r *runner) held(result protocol.Result) error {
 		UID:       types.UID(h.UID),
 		Operation: h.Claim.Operation,
 		Since:     time.Unix(h.Created, 0).UTC(),
+
+		Coordinator: h.Claim.Coordinator,
 	}
 	if h.Claimed {
 		e.Stage = stageOf(h)

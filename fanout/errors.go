@@ -55,9 +55,11 @@ type HeldError struct {
 	Operation string // empty for an object that was applied without a claim
 	Stage     string // the primary's stage; empty without a claim
 	Since     time.Time
+	// Coordinator is who took the name; empty without a claim.
+	Coordinator string
 }
 
-// Error names the object, who holds it, where and since when.
+// Error names the object, who holds it, where and since when, and what to do.
 func (e *HeldError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s is held by peer %s", e.Kind.Kind, keyString(e.Key), e.Holder)
@@ -68,6 +70,19 @@ func (e *HeldError) Error() string {
 	}
 	if !e.Since.IsZero() {
 		fmt.Fprintf(&b, " since %s", e.Since.UTC().Format(time.RFC3339))
+	}
+	if e.Coordinator != "" {
+		fmt.Fprintf(&b, ", taken by %s", e.Coordinator)
+	}
+	switch {
+	case e.Operation == "":
+		b.WriteString(": delete it there, or choose another name")
+	case e.Stage == "Reserved":
+		b.WriteString(": it is not committed: try again when that operation has ended")
+	case e.Stage == "Removing":
+		b.WriteString(": it is being removed: try again when it is gone")
+	default:
+		b.WriteString(": remove it first, or choose another name")
 	}
 	return b.String()
 }
@@ -111,11 +126,11 @@ func (e *OccupiedError) Error() string {
 	for _, o := range e.Occupants {
 		names = append(names, fmt.Sprintf("%s %s in %s", o.Resource.Resource, keyString(o.Key), o.Peer))
 	}
-	state := "was not removed"
+	state, do := "was not removed", "remove them first"
 	if e.Committed {
-		state = "is being removed and waits"
+		state, do = "is being removed and waits", "remove them, and it goes on"
 	}
-	return fmt.Sprintf("%s %s %s: its namespace still holds %s", e.Kind.Kind, keyString(e.Key), state, strings.Join(names, ", "))
+	return fmt.Sprintf("%s %s %s: its namespace still holds %s: %s", e.Kind.Kind, keyString(e.Key), state, strings.Join(names, ", "), do)
 }
 
 // InDoubtError says that the outcome cannot be known yet. The operation stays in

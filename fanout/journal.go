@@ -60,11 +60,15 @@ type outcome struct {
 	Revision    int64           `json:"revision,omitempty"`
 	AlreadyDone bool            `json:"alreadyDone,omitempty"`
 	Reason      string          `json:"reason,omitempty"`
+	Cause       string          `json:"cause,omitempty"` // for people
 	Peers       []string        `json:"peers,omitempty"`
 	Removal     bool            `json:"removal,omitempty"`
 	Mode        Mode            `json:"mode"`
 	Request     string          `json:"request,omitempty"`
 }
+
+// because says why nothing is in effect.
+func (o outcome) because() string { return or(o.Cause, o.Reason) }
 
 func (o outcome) committed() bool { return o.State == Done || o.State == Committed }
 

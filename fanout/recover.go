@@ -261,8 +261,8 @@ func (c *Coordinator) Outcome(ctx context.Context, id string) (*Operation, error
 	case Done, Committed:
 		return operation, nil
 	case Ended:
-		return operation, fmt.Errorf("operation %s: %w: %s", id, ErrEnded, o.Reason)
+		return operation, fmt.Errorf("operation %s: %w: %s", id, ErrEnded, o.because())
 	default:
-		return operation, fmt.Errorf("operation %s: %w: %s", id, ErrAborted, o.Reason)
+		return operation, fmt.Errorf("operation %s: %w: %s", id, ErrAborted, o.because())
 	}
 }

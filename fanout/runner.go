@@ -83,6 +83,10 @@ type logWrite struct {
 
 // prepare takes from the machine what a log command needs.
 func (r *runner) prepare(command protocol.Command) logWrite {
+	var outcome []byte
+	if command.Verb == protocol.Forget {
+		outcome = r.outcome()
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch command.Verb {
@@ -101,7 +105,7 @@ func (r *runner) prepare(command protocol.Command) logWrite {
 		return logWrite{entry: e, err: err}
 	case protocol.Forget:
 		// A request that gave way goes on under the same entry.
-		return logWrite{entry: r.entry, outcome: r.outcome(), skip: r.machine.Result.Reason == protocol.GaveWay}
+		return logWrite{entry: r.entry, outcome: outcome, skip: r.machine.Result.Reason == protocol.GaveWay}
 	default:
 		return logWrite{}
 	}
