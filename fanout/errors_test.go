@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/atoll-dev/atoll/account"
 	"github.com/atoll-dev/atoll/fanout"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/region/regiontest"
@@ -149,7 +148,6 @@ func TestErrorTextsOfOperations(t *testing.T) {
 			require.Regexp(t, tc.want, err.Error())
 		})
 	}
-	require.Len(t, account.Kinds(), 2)
 }
 
 // What the log remembers of an operation says as much as the operation did.
