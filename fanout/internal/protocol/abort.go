@@ -12,6 +12,10 @@ import (
 // nothing can be committed any more when the secondaries go.
 func (m *Machine) abort() {
 	m.Stopping = true
+	if m.Op.Action == Adopt {
+		m.unadopted()
+		return
+	}
 	if !m.Present {
 		m.clean()
 		return
@@ -175,17 +179,8 @@ func (m *Machine) stepClean(i int, r Reply) {
 
 func (m *Machine) afterCleaning() {
 	switch {
-	case m.Result.Reason == alreadyDone && m.Op.Mode == Everywhere:
-		// The rival's commit is what was asked for: help it to every peer.
-		m.Primary = m.Result.Holder
-		m.Record.Primary = Ref{Peer: m.Result.HolderAt, UID: m.Primary.UID}
-		m.Result.Revision = m.Primary.Revision.Number
-		m.Claims = map[string]Claimed{}
-		m.HaveSet = false
-		m.bring()
 	case m.Result.Reason == alreadyDone:
-		m.Record.Primary = Ref{Peer: m.Result.HolderAt, UID: m.Result.Holder.UID}
-		m.end(AlreadyDone)
+		m.alreadyDone()
 	case m.Result.Ending == Running:
 		m.end(Aborted)
 	default:

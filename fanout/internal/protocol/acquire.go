@@ -3,7 +3,10 @@
 
 package protocol
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // claim is the object that reserves the name in peer.
 func (m *Machine) claim(peer string) Object {
@@ -23,6 +26,9 @@ func (m *Machine) claim(peer string) Object {
 	}
 	if !o.Claim.Primary {
 		o.Claim.Of = m.Record.Primary
+	}
+	if m.Op.Action == Adopt {
+		return m.waiting(o)
 	}
 	if m.Op.Mode == Everywhere {
 		o.Revision = Revision{Number: 1, Operation: m.Op.ID, Digest: m.Op.Digest}
@@ -167,7 +173,12 @@ func (m *Machine) inspect(i int) {
 	s := &m.Strands[i]
 	o := s.X
 	switch {
-	case o.Claimed && o.Claim.Operation == m.Op.ID:
+	case m.guards(o) && o.Claim.Peer == s.Peer:
+		m.hold(i)
+	case m.guards(o), m.Op.Action == Adopt && o.UID == m.Record.Primary.UID:
+		m.Result.Peers = []string{cmp.Or(o.Claim.Peer, m.Op.Target)}
+		m.fail(i, OneCluster)
+	case o.Claimed && o.Claim.Operation == m.Op.ID && m.Op.Action != Adopt:
 		m.own(i)
 	case o.Committed() && o.Primary(m.Op.Mode), o.Leaving() && o.Primary(m.Op.Mode):
 		m.owner(i, s.Peer, o)
@@ -236,35 +247,6 @@ func (m *Machine) judged(i int, v verdict, y Object) {
 				m.Result.Peer = at
 			}
 		}
-	}
-}
-
-// owner ends strand i because y in peer is committed, unless it is what this
-// operation wants.
-func (m *Machine) owner(i int, peer string, y Object) {
-	if y.Committed() && m.satisfies(y) {
-		m.Result.Holder, m.Result.HolderAt = y, peer
-		m.Result.Reason = alreadyDone
-		m.finish(i)
-		m.Stopping = true
-		return
-	}
-	m.heldBy(i, HeldByOther, peer, y)
-}
-
-// alreadyDone is the reason that leads to the ending of that name.
-const alreadyDone Reason = "already done"
-
-// satisfies says whether the committed primary y has the effect that this
-// operation is to have.
-func (m *Machine) satisfies(y Object) bool {
-	switch {
-	case m.Op.Mode == Everywhere && m.Op.Agree:
-		return true
-	case m.Op.Mode == Everywhere:
-		return y.Revision.Digest == m.Op.Digest
-	default:
-		return y.Claim.Digest == m.Op.Digest && y.Claim.Target == m.Op.Target
 	}
 }
 

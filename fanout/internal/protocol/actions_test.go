@@ -30,6 +30,9 @@ const (
 	actLook
 	actMove
 	actHelp
+	actCreate
+	actEdit
+	actWithdraw
 )
 
 // action is one step of the scheduler: of process or message a, at peer b.
@@ -134,6 +137,7 @@ func (w *world) enabled() []action {
 			add(actUnhold, j, 0)
 		}
 	}
+	w.personal(add)
 	return out
 }
 
@@ -220,6 +224,8 @@ func (w *world) do(a action) {
 			w.moves--
 		}
 		w.move()
+	case actCreate, actEdit, actWithdraw:
+		w.person(a.kind, i)
 	case actLook:
 		w.own(i).seen = slices.Clone(w.store.cells)
 	case actSweep:
@@ -277,7 +283,7 @@ func (w *world) recover(i int) {
 
 func (w *world) sweepAt(i, at, lease int) {
 	op := Operation{
-		ID: "~", Action: Sweep, Mode: w.cfg.mode, Holds: w.cfg.tenant > 0, Target: peerName(at), Met: *w.store.cells[at].obj, Lease: lease, Watch: lease > 0,
+		ID: "~", Action: Sweep, Mode: w.cfg.mode, Inert: w.cfg.inert, Holds: w.cfg.tenant > 0, Target: peerName(at), Met: *w.store.cells[at].obj, Lease: lease, Watch: lease > 0,
 	}
 	for j := range w.store.cells {
 		if !w.settling || !w.forced(j) {

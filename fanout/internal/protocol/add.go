@@ -18,6 +18,12 @@ func (m *Machine) afterReserving() {
 		m.abort()
 		return
 	}
+	m.claimOthers()
+}
+
+// claimOthers takes the name in the other peers and reads beside it what the
+// commit depends on.
+func (m *Machine) claimOthers() {
 	m.enter(claiming)
 	m.spawn(jobPeerSet, m.Op.Target)
 	if m.Op.Within {
@@ -194,6 +200,8 @@ func (m *Machine) afterAdvancing() {
 	switch m.Op.Action {
 	case Add:
 		m.commit()
+	case Adopt:
+		m.claimMet()
 	case Update:
 		m.spawn(jobRevise, m.Record.Primary.Peer)
 	case Move:
@@ -218,6 +226,8 @@ func (m *Machine) afterCommitting() {
 		m.bring()
 	case m.Result.Ending == InDoubt:
 		m.end(InDoubt)
+	case m.Op.Action == Adopt:
+		m.afterAdopting()
 	case m.Op.Action == Update && m.Result.Ending == Running:
 		m.end(Aborted)
 	case m.Op.Action == Update:

@@ -23,6 +23,10 @@ func (m *Machine) bring() {
 		m.end(Done)
 		return
 	}
+	if m.Op.Mode == Everywhere && m.Primary.edited() {
+		m.accept()
+		return
+	}
 	m.Stopping = false
 	m.enter(bringing)
 	m.spawn(jobActivate, m.Record.Primary.Peer)
@@ -75,6 +79,11 @@ func (m *Machine) afterBringing() {
 			m.pend(m.Record.Primary.Peer)
 		}
 	}
+	m.brought()
+}
+
+// brought ends an operation that is in effect.
+func (m *Machine) brought() {
 	switch {
 	case m.Result.Reason == alreadyDone:
 		m.end(AlreadyDone)
@@ -109,6 +118,10 @@ func (m *Machine) secondaryOf(peer string) Object {
 	if m.Op.Mode == Everywhere {
 		o.Revision = m.Primary.Revision
 		o.Home = m.Primary.Home
+		if m.Primary.edited() {
+			// It waits for the content that will be committed.
+			o.Revision.Number = 0
+		}
 		if !m.Op.Inert {
 			o.Payload = m.Primary.Payload
 		}
@@ -173,9 +186,21 @@ func (m *Machine) stepBring(i int, r Reply) {
 			if !m.again(i, "again") {
 				m.unconfirmed(i)
 			}
+		case r.Object.edited():
+			// A replica never shows what is not committed.
+			m.sendAccepted(i, "accept", r.Object)
 		default:
 			s.Y = r.Object
 			m.send(i, "members", Command{Verb: ReadPeerSet, Peer: m.Record.Primary.Peer})
+		}
+	case "accept":
+		if r.Class == Applied {
+			s.Y = r.Object
+			m.send(i, "members", Command{Verb: ReadPeerSet, Peer: m.Record.Primary.Peer})
+			return
+		}
+		if r.Code == Denied || !m.again(i, "again") {
+			m.unconfirmed(i)
 		}
 	case "members":
 		switch {

@@ -23,7 +23,7 @@ type config struct {
 	sweepers int // how many sweeps may be under way at once
 
 	committed string // the payload of an object that is committed at peer a from the start
-	person    int    // 1 + the peer in which a person's object stands; 0: none
+	strangers string // the peers in which persons' objects stand
 	ring      int    // how many of the first peers are members from the start; 0: all
 	changes   []ChangeOperation
 	helpers   int  // how many processes go on with changes that they meet
@@ -33,7 +33,9 @@ type config struct {
 	// What may go wrong, and how often.
 	timeouts, unsent, denials, crashes, duplicates, expiries int
 	bumps, deletes, foreign, beats, moves                    int
+	persons
 
+	inert      bool // reservations carry no payload
 	lease      int
 	exactlyOne bool // of the adds exactly one content must come into effect
 	allSucceed bool // every operation must succeed

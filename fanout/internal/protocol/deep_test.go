@@ -27,7 +27,7 @@ var deep = []config{
 		plans: []plan{retrying(add("x", "a", 1, "p")), retrying(add("y", "b", 2, "q"))}},
 	{name: "two adds, a person's finalizer", peers: 2, sweepers: 1, foreign: 1,
 		plans: []plan{add("x", "a", 1, "p"), add("y", "b", 2, "q")}},
-	{name: "add, a person's object", peers: 2, sweepers: 1, person: 2, deletes: 1, plans: []plan{add("x", "a", 1, "p"), add("y", "b", 2, "q")}},
+	{name: "add, a person's object", peers: 2, sweepers: 1, strangers: "b", deletes: 1, plans: []plan{add("x", "a", 1, "p"), add("y", "b", 2, "q")}},
 	{name: "add, remove, add", peers: 2, sweepers: 1, plans: []plan{add("x", "a", 1, "p"), removal("r"), add("y", "b", 2, "q")}},
 	{name: "add, remove, duplicates, crash", peers: 2, sweepers: 1, duplicates: 1, crashes: 1, plans: []plan{add("x", "a", 1, "p"), removal("r")}},
 	{name: "add, remove, timeout, crash", peers: 2, sweepers: 1, timeouts: 1, crashes: 1, plans: []plan{add("x", "a", 1, "p"), removal("r")}},

@@ -28,7 +28,7 @@ func (w *world) judge(p *proc) {
 			w.fault("I4: " + op.ID + " says " + string(r.Ending) + " and was not committed")
 		}
 	case AlreadyDone:
-		if op.Action == Add && !slices.Contains(w.committed, r.Holder.Claim.Operation) {
+		if (op.Action == Add || op.Action == Adopt) && !slices.Contains(w.committed, r.Holder.Claim.Operation) {
 			w.fault("I4: " + op.ID + " is not already done")
 		}
 	case Aborted:
@@ -105,6 +105,9 @@ func (w *world) check() string {
 	if w.orphaned() {
 		return "the owner of the namespace is gone under what lives in it"
 	}
+	if s := w.strangers(); s != "" {
+		return s
+	}
 	mode := w.cfg.mode
 	owner := -1
 	for i, c := range w.store.cells {
@@ -153,9 +156,13 @@ func (w *world) checkReplicas() string {
 			return "I7: the active replica in " + peerName(i) + " has no primary"
 		case x.Revision.Number > y.Revision.Number:
 			return "I7: the replica in " + peerName(i) + " runs ahead"
+		case x.Revision.Digest != x.Digest:
+			return "I7: the replica in " + peerName(i) + " shows another content than its revision's"
+		case x.Revision.Number == y.Revision.Number && x.Revision != y.Revision:
+			return "I7: the replica in " + peerName(i) + " disagrees with its primary"
 		}
 		for _, h := range y.History {
-			if h.Number == x.Revision.Number && (h.Operation != x.Revision.Operation || x.Payload != w.payloadOf(h.Operation)) {
+			if h.Number == x.Revision.Number && (h.Operation != x.Revision.Operation || !w.wrote(h.Operation, x.Payload)) {
 				return "I7: the replica in " + peerName(i) + " disagrees within its revision"
 			}
 		}
@@ -163,20 +170,16 @@ func (w *world) checkReplicas() string {
 	return ""
 }
 
-// payloadOf returns the content of an operation, whatever its attempt.
-func (w *world) payloadOf(op string) string {
+// wrote says whether payload can be the content of an operation, whatever its
+// attempt. Only persons know what an edit and an adoption were about.
+func (w *world) wrote(op, payload string) bool {
 	if op == "o" {
-		return w.cfg.committed
-	}
-	for _, p := range w.procs {
-		if p.op.ID == op {
-			return p.op.Payload
-		}
+		return payload == w.cfg.committed
 	}
 	for _, p := range w.cfg.plans {
-		if op[:1] == p.op.ID[:1] {
-			return p.op.Payload
+		if op != EditOperation && op[:1] == p.op.ID[:1] {
+			return p.op.Action == Adopt || payload == p.op.Payload
 		}
 	}
-	return ""
+	return op == EditOperation
 }

@@ -193,7 +193,8 @@ func (w *world) key(k *keyer) uint64 {
 	k.reset()
 	k.cells(w.store.cells)
 	w.keySets(k)
-	for _, b := range []int{w.timeouts, w.unsent, w.denials, w.crashes, w.duplicates, w.expiries, w.bumps, w.deletes, w.foreign, w.beats, w.moves, int(w.tenant)} {
+	for _, b := range []int{w.timeouts, w.unsent, w.denials, w.crashes, w.duplicates, w.expiries, w.bumps, w.deletes, w.foreign, w.beats, w.moves, int(w.tenant),
+		w.creates, w.edits, w.withdrawals} {
 		k.n(b)
 	}
 	for _, o := range w.committed {

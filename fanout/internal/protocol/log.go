@@ -45,6 +45,8 @@ func (m *Machine) afterBegin() {
 	case m.Op.Action == Add:
 		m.enter(reserving)
 		m.spawn(jobAcquire, m.Op.Target)
+	case m.Op.Action == Adopt:
+		m.meet()
 	default:
 		m.find()
 	}

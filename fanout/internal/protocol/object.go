@@ -92,6 +92,9 @@ type Object struct {
 	// Payload stands for the content: equal contents, equal strings. It is
 	// empty on guards and inert reservations.
 	Payload string
+
+	// Digest is the one that a request for the content would have.
+	Digest string
 }
 
 // Primary says whether o, found in the peer its claim names, decides.

@@ -12,6 +12,8 @@ const (
 	Remove Action = "remove"
 	// Move makes the object in Target the primary of an Everywhere object.
 	Move Action = "move"
+	// Adopt takes what a person applied in Target under the protocol.
+	Adopt Action = "adopt"
 	// Sweep judges one object that was met and mends what it belongs to.
 	Sweep Action = "sweep"
 	// Cover sees to it that a primary that was met has its secondaries in the
@@ -41,11 +43,11 @@ type Operation struct {
 	Mode        Mode
 	Coordinator string
 	Peers       []string // configured, sorted
-	Target      string   // of an add or a move: where the primary goes; of a sweep: where Met stands
+	Target      string   // of an add or a move: where the primary goes; of an adoption or sweep: where the object stands
 	Digest      string   // of the request
 	Payload     string   // stands for the content
 	Start       int64
-	UID         string   // of a removal: the primary's, if only that one is meant
+	UID         string   // of a removal or adoption: the object's, if only that one is meant
 	Base        int64    // of an update: the revision that it replaces; 0 takes the one that is there
 	Met         Object   // of a sweep, cover or discard
 	Into        []string // of a cover
@@ -112,6 +114,7 @@ const (
 	LogFailed    Reason = "log failed"   // nothing was sent
 	Contended    Reason = "contended"    // the name changed hands again and again
 	Homeless     Reason = "homeless"     // what Result.Peer holds is not home, and nothing else is
+	Departing    Reason = "departing"    // what was to be adopted is being deleted
 	UnknownOwner Reason = "unknown peer" // Result.Peer holds the primary and is not configured
 )
 

@@ -14,13 +14,15 @@ const (
 	claiming   Phase = "claiming"  // the others
 	advancing  Phase = "advancing" // making durable that a commit may be sent
 	committing Phase = "committing"
-	bringing   Phase = "bringing" // replicas after the commit
-	fencing    Phase = "fencing"  // own primary, after a failure
-	cleaning   Phase = "cleaning" // own secondaries
-	finding    Phase = "finding"  // the primary of an update or removal
-	listing    Phase = "listing"  // the namespace, before a removal
-	emptying   Phase = "emptying" // foreign finalizers
-	clearing   Phase = "clearing" // guards or replicas of a removal
+	bringing   Phase = "bringing"  // replicas after the commit
+	fencing    Phase = "fencing"   // own primary, after a failure
+	cleaning   Phase = "cleaning"  // own secondaries
+	meeting    Phase = "meeting"   // what is to be adopted
+	accepting  Phase = "accepting" // a person's edit of the home
+	finding    Phase = "finding"   // the primary of an update or removal
+	listing    Phase = "listing"   // the namespace, before a removal
+	emptying   Phase = "emptying"  // foreign finalizers
+	clearing   Phase = "clearing"  // guards or replicas of a removal
 	releasing  Phase = "releasing"
 	dropping   Phase = "dropping"  // our finalizer
 	following  Phase = "following" // a primary that has moved
@@ -76,6 +78,10 @@ func (m *Machine) next() {
 		m.afterCleaning()
 	case finding:
 		m.afterFinding()
+	case meeting:
+		m.afterMeeting()
+	case accepting:
+		m.afterAccepting()
 	case listing:
 		m.afterListing()
 	case emptying:

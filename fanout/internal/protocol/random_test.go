@@ -46,7 +46,7 @@ func draw(r *rand.Rand) config {
 		cfg.plans = append(cfg.plans, p)
 	}
 	if cfg.committed == "" && len(cfg.changes) == 0 && r.IntN(6) == 0 {
-		cfg.person = 1 + r.IntN(cfg.peers)
+		cfg.strangers = peerName(r.IntN(cfg.peers))
 	}
 	some := func(n int) int { return max(0, r.IntN(2*n+1)-n) }
 	cfg.sweepers = 1 + r.IntN(2)

@@ -13,6 +13,12 @@ func (m *Machine) recover() {
 	switch m.Op.Action {
 	case Add:
 		m.spawn(jobFind, m.Record.Primary.Peer)
+	case Adopt:
+		// Nothing of it could be taken down: it runs again.
+		if m.Record.Committing {
+			m.Op.UID = m.Record.Primary.UID
+		}
+		m.meet()
 	default:
 		if !m.Record.Committing {
 			// Nothing was written before the commit.

@@ -18,7 +18,7 @@ func (m *Machine) rival(i int, peer string, y Object) {
 	switch {
 	case s.Quiet >= m.Op.Lease && !m.Stopping && !m.Expired:
 		m.send(i, "fence", Command{Verb: Delete, Peer: peer, UID: y.UID, RV: y.RV})
-	case !mine.olderThan(rival{y.Claim.Start, y.Claim.Operation}):
+	case m.Op.Action != Adopt && !mine.olderThan(rival{y.Claim.Start, y.Claim.Operation}):
 		m.heldBy(i, GaveWay, peer, y)
 	case m.Stopping || m.Expired:
 		m.heldBy(i, HeldByOther, peer, y)

@@ -106,6 +106,9 @@ func (w *world) settled() string {
 	for i, c := range w.store.cells {
 		if c.obj != nil && c.obj.Primary(mode) && w.member(i) {
 			owner, at = c.obj, peerName(i)
+			if mode == Everywhere && owner.edited() {
+				return "K19: nobody takes the edit in " + at + " up"
+			}
 			if !owner.Committed() {
 				return fmt.Sprintf("I6: %s %s in %s outlives its operation", owner.Stage, owner.Claim.Operation, at)
 			}
@@ -118,6 +121,7 @@ func (w *world) settled() string {
 		case x == nil && owner == nil, x != nil && !x.Claimed, x != nil && x.Primary(mode):
 		case x == nil:
 			return "I2: nothing in " + peerName(i) + " after the sweep"
+		case owner == nil && w.waitsFor(x):
 		case owner == nil || x.Of(mode) != Ref{at, owner.UID}:
 			return fmt.Sprintf("I6: %s %s in %s outlives its operation", x.Stage, x.Claim.Operation, peerName(i))
 		case mode == Everywhere && (x.Stage != Active || x.Revision != owner.Revision || x.Payload != owner.Payload):

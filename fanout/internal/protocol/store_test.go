@@ -23,7 +23,7 @@ type store struct {
 	uids  int
 	rvs   int
 
-	blind, named bool // see mutant
+	blind, named, inert bool // see mutant and config
 }
 
 func (s store) clone() store {
@@ -105,6 +105,7 @@ func (s *store) create(at *cell, c Command) (Reply, string) {
 	if s.named && o.Claim.Primary {
 		o.UID = "u-" + o.Claim.Operation
 	}
+	o.Digest = digestOf(o.Payload)
 	at.obj = &o
 	return Reply{Class: Applied, Code: OK, Object: o}, broken
 }
@@ -123,7 +124,19 @@ func (s *store) put(at *cell, mode Mode, c Command) (Reply, string) {
 	}
 	old, o := *at.obj, c.Object
 	o.UID, o.Terminating, o.Foreign = old.UID, old.Terminating, old.Foreign
+	o.Digest = digestOf(o.Payload)
 	broken := rules(mode, old, o)
+	switch {
+	case broken != "":
+	case mode == Everywhere && old.Claimed && !old.Primary(mode) && !s.inert && o.Payload != old.Payload && o.Revision.Number <= old.Revision.Number:
+		broken = "rule: a replica changes with its revision"
+	case mode == Everywhere && old.edited() && o.Payload != old.Payload:
+		broken = "K19: a person's edit is lost"
+	case !old.Claimed && o.Payload != old.Payload:
+		broken = "I9: a person's object is overwritten"
+	case !old.Claimed && (o.Stage == Reserved || !o.Claim.Primary) && !s.blind:
+		broken = "rule: an object is adopted as a committed primary"
+	}
 	if o.RV = old.RV; reflect.DeepEqual(o, old) {
 		return Reply{Class: Applied, Code: OK, Object: old}, broken
 	}
@@ -147,7 +160,7 @@ func (s *store) delete(at *cell, mode Mode, c Command) (Reply, string) {
 	switch {
 	case (c.UID == "" || c.RV == "") && !s.blind:
 		broken = "I5: a delete without preconditions"
-	case !old.Claimed:
+	case !old.Claimed, old.UID[0] == 'p' && old.Stage == Reserved:
 		broken = "I9: a person's object is deleted"
 	case old.Committed() && (old.Primary(mode) || old.yielded(mode) || old.Stage != Active):
 		broken = "I3: a committed object is deleted"
@@ -183,7 +196,7 @@ func rules(mode Mode, old, o Object) string {
 	switch {
 	case old.Claimed && (!o.Claimed || !reflect.DeepEqual(old.Claim, o.Claim)):
 		return "rule: the claim is immutable"
-	case rank(o.Stage) < rank(old.Stage), rank(old.Stage) == 1 && rank(o.Stage) == 1 && o.Stage != old.Stage:
+	case old.Claimed && rank(o.Stage) < rank(old.Stage), old.Claimed && rank(old.Stage) == 1 && rank(o.Stage) == 1 && o.Stage != old.Stage:
 		return fmt.Sprintf("rule: stage %s after %s", o.Stage, old.Stage)
 	case o.Heartbeat != old.Heartbeat && o.Heartbeat != old.Heartbeat+1:
 		return "rule: the heartbeat adds one"
@@ -195,7 +208,7 @@ func rules(mode Mode, old, o Object) string {
 		return "rule: the removal is named once"
 	case o.Revision.Number < old.Revision.Number:
 		return "I7: the revision falls"
-	case o.Revision.Number == old.Revision.Number && old.Stage != Reserved && mode == Everywhere &&
+	case o.Revision.Number == old.Revision.Number && old.Claimed && old.Stage != Reserved && mode == Everywhere &&
 		(o.Revision != old.Revision || o.Payload != old.Payload):
 		return "I7: content changes within a revision"
 	case o.term() < old.term(), old.Home.Term > 0 && o.term() == old.term() && o.Home.Ref != old.Home.Ref:

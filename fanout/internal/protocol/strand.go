@@ -59,6 +59,9 @@ const (
 	jobFollow   job = "follow"
 	jobYield    job = "yield"
 	jobRetire   job = "retire"
+	jobMeet     job = "meet"
+	jobAdopt    job = "adopt"
+	jobAccept   job = "accept"
 )
 
 // send emits a command of strand i.
@@ -138,5 +141,11 @@ func (m *Machine) step(i int, r Reply) {
 		m.stepYield(i, r)
 	case jobRetire:
 		m.stepRetire(i, r)
+	case jobMeet:
+		m.stepMeet(i, r)
+	case jobAdopt:
+		m.stepAdopt(i, r)
+	case jobAccept:
+		m.stepAccept(i, r)
 	}
 }

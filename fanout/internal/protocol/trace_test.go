@@ -70,6 +70,8 @@ func (w *world) describe(a action) string {
 		return "a person deletes the object in " + peerName(i)
 	case actHold:
 		return "somebody puts a finalizer on the object in " + peerName(i)
+	case actCreate, actEdit, actWithdraw:
+		return describePerson(a.kind, peerName(i))
 	default:
 		return "the other finalizer goes in " + peerName(i)
 	}

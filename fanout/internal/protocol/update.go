@@ -8,6 +8,9 @@ package protocol
 func (m *Machine) revise() {
 	number := m.Primary.Revision.Number
 	switch {
+	case m.Primary.edited():
+		// It was there before this update, so it is committed before it.
+		m.accept()
 	case m.Primary.Leaving(), m.Primary.Stage != Active:
 		m.Result.Holder, m.Result.HolderAt = m.Primary, m.Record.Primary.Peer
 		m.because(HeldByOther, m.Record.Primary.Peer)
@@ -80,6 +83,12 @@ func (m *Machine) revisionRead(i int, r Reply) {
 		m.finish(i)
 	case o.Revision.Number >= mine:
 		m.overtaken(i, o)
+	case o.edited():
+		// It came between, as another update would; no attempt can land on it.
+		m.Result.Revision = o.Revision.Number
+		m.because(Outdated, s.Peer)
+		m.Result.Ending = Aborted
+		m.finish(i)
 	case o.Leaving():
 		m.Result.Holder, m.Result.HolderAt = o, s.Peer
 		m.because(HeldByOther, s.Peer)

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"strconv"
 )
 
 // world is one state of a model. It is not changed in place.
@@ -19,6 +18,7 @@ type world struct {
 
 	timeouts, unsent, denials, crashes, duplicates, expiries int
 	bumps, deletes, foreign, beats, moves                    int
+	persons
 
 	committed []string // operations whose commit was applied
 	denied    []string // operations that were said to have been aborted
@@ -34,7 +34,7 @@ type world struct {
 func newWorld(cfg *config) *world {
 	w := &world{
 		cfg: cfg, timeouts: cfg.timeouts, denials: cfg.denials, unsent: cfg.unsent, crashes: cfg.crashes, duplicates: cfg.duplicates,
-		expiries: cfg.expiries, bumps: cfg.bumps, deletes: cfg.deletes, foreign: cfg.foreign, beats: cfg.beats, moves: cfg.moves,
+		expiries: cfg.expiries, bumps: cfg.bumps, deletes: cfg.deletes, foreign: cfg.foreign, beats: cfg.beats, moves: cfg.moves, persons: cfg.persons,
 	}
 	var members []Member
 	for i := range cmp.Or(cfg.ring, cfg.peers) {
@@ -49,23 +49,23 @@ func newWorld(cfg *config) *world {
 	if cfg.committed != "" {
 		w.seed(cfg.committed)
 	}
-	if cfg.person > 0 {
-		w.store.uids++
-		w.store.cells[cfg.person-1].obj = &Object{UID: "u" + strconv.Itoa(w.store.uids), RV: w.store.rv(), Payload: "person"}
+	for _, peer := range cfg.strangers {
+		w.place(w.store.index(string(peer)), "person")
 	}
 	for _, p := range cfg.plans {
 		op := p.op
 		op.Holds = cfg.tenant > 0
+		op.Inert = cfg.inert
 		op.Mode, op.Lease, op.Coordinator = cfg.mode, cfg.lease, op.ID
 		if op.Digest == "" {
-			op.Digest = "d" + op.Payload
+			op.Digest = digestOf(op.Payload)
 		}
 		for i := range cmp.Or(p.peers, cfg.peers) {
 			op.Peers = append(op.Peers, peerName(i))
 		}
 		w.procs = append(w.procs, &proc{op: op})
 	}
-	w.store.blind, w.store.named = cfg.mutant.blind, cfg.mutant.named
+	w.store.blind, w.store.named, w.store.inert = cfg.mutant.blind, cfg.mutant.named, cfg.inert
 	for range cfg.sweepers {
 		w.procs = append(w.procs, &proc{sweep: true})
 	}
@@ -76,7 +76,7 @@ func newWorld(cfg *config) *world {
 // seed puts a committed object of operation "o" into every peer.
 func (w *world) seed(payload string) {
 	m := New(Operation{
-		ID: "o", Action: Add, Mode: w.cfg.mode, Target: "a", Payload: payload, Digest: "d" + payload, Lease: w.cfg.lease,
+		ID: "o", Action: Add, Mode: w.cfg.mode, Target: "a", Payload: payload, Digest: digestOf(payload), Lease: w.cfg.lease,
 	})
 	for i := range w.store.cells[0].set.Members {
 		m.Op.Peers = append(m.Op.Peers, peerName(i))

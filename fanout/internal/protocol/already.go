@@ -1,0 +1,50 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+// owner ends strand i because y in peer is committed, unless it is what this
+// operation wants.
+func (m *Machine) owner(i int, peer string, y Object) {
+	if y.Committed() && m.satisfies(y) {
+		m.Result.Holder, m.Result.HolderAt = y, peer
+		m.Result.Reason = alreadyDone
+		m.finish(i)
+		m.Stopping = true
+		return
+	}
+	m.heldBy(i, HeldByOther, peer, y)
+}
+
+// alreadyDone is the reason that leads to the ending of that name.
+const alreadyDone Reason = "already done"
+
+// satisfies says whether the committed primary y has the effect that this
+// operation is to have.
+func (m *Machine) satisfies(y Object) bool {
+	switch {
+	case m.Op.Action == Adopt:
+		return false
+	case m.Op.Mode == Everywhere && m.Op.Agree:
+		return true
+	case m.Op.Mode == Everywhere:
+		return y.Revision.Digest == m.Op.Digest
+	default:
+		return y.Claim.Digest == m.Op.Digest && y.Claim.Target == m.Op.Target
+	}
+}
+
+// alreadyDone ends an operation whose effect another one's commit had. What
+// exists everywhere is helped to every peer.
+func (m *Machine) alreadyDone() {
+	m.Primary = m.Result.Holder
+	m.Record.Primary = Ref{Peer: m.Result.HolderAt, UID: m.Primary.UID}
+	if m.Op.Mode == Once {
+		m.end(AlreadyDone)
+		return
+	}
+	m.Result.Revision = m.Primary.Revision.Number
+	m.Claims = map[string]Claimed{}
+	m.HaveSet = false
+	m.bring()
+}

@@ -1,0 +1,105 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+// EditOperation stands in the place of an operation's ID in a revision whose
+// content a person or a tool wrote on the home itself. Whoever commits it writes
+// the same, so that it does not matter which of several did.
+const EditOperation = "edit"
+
+// edited says that the content of home o was changed without a revision. That is
+// a request for the next one: it takes effect nowhere until then.
+func (o Object) edited() bool {
+	return o.Committed() && o.Stage == Active && o.Primary(Everywhere) && !o.Home.Yielded &&
+		o.Digest != "" && o.Revision.Digest != "" && o.Digest != o.Revision.Digest
+}
+
+// accepted is home o with the revision that its edit asks for. The content stays
+// as it was read, and the write carries its resource version.
+func (o Object) accepted() Object {
+	o.Revision = Revision{Number: o.Revision.Number + 1, Operation: EditOperation, Digest: o.Digest}
+	o.History = append(append([]Revision(nil), o.History...), Revision{Number: o.Revision.Number, Operation: EditOperation})
+	if len(o.History) > HistoryLength {
+		o.History = o.History[len(o.History)-HistoryLength:]
+	}
+	return o
+}
+
+// accept commits a revision for the edit of the home that was found.
+func (m *Machine) accept() {
+	m.Stopping = false
+	m.enter(accepting)
+	m.spawn(jobAccept, m.Record.Primary.Peer)
+}
+
+func (m *Machine) sendAccepted(i int, next step, home Object) {
+	o := home.accepted()
+	m.send(i, next, Command{Verb: Put, Peer: m.Record.Primary.Peer, Object: o, UID: o.UID, RV: o.RV})
+}
+
+func (m *Machine) stepAccept(i int, r Reply) {
+	s := &m.Strands[i]
+	switch s.Step {
+	case "":
+		m.sendAccepted(i, "put", m.Primary)
+	case "put":
+		switch {
+		case r.Class == Applied:
+			m.Primary = r.Object
+			m.finish(i)
+		case !m.reread(i, r, tries):
+			m.unaccepted(i, r)
+		}
+	case "reread":
+		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
+	case "read":
+		switch {
+		case r.Code == NotFound, r.Code == OK && r.Object.UID != m.Record.Primary.UID:
+			m.Primary.UID = ""
+			m.finish(i)
+		case r.Code != OK:
+			if !m.reread(i, Reply{Code: Unavailable}, tries) {
+				m.unaccepted(i, r)
+			}
+		case r.Object.edited():
+			m.Primary = r.Object
+			m.sendAccepted(i, "put", m.Primary)
+		default:
+			m.Primary = r.Object
+			m.finish(i)
+		}
+	}
+}
+
+// unaccepted ends strand i with the edit as it is; a sweep goes on from there.
+func (m *Machine) unaccepted(i int, r Reply) {
+	m.because(reasonOf(r), m.Strands[i].Peer)
+	m.unconfirmed(i)
+}
+
+// afterAccepting goes on with what the edit was found by.
+func (m *Machine) afterAccepting() {
+	unaccepted := m.Primary.edited()
+	switch {
+	case m.Op.Action == Update && !m.Record.Committed && m.Result.Reason != alreadyDone:
+		m.Result.Pending = nil
+		switch {
+		case m.Primary.UID == "":
+			m.because(Missing, m.Record.Primary.Peer)
+			m.end(Aborted)
+		case unaccepted, m.Expired:
+			m.because(Late, "")
+			m.end(Aborted)
+		default:
+			m.revise()
+		}
+	case m.Primary.UID == "":
+		// Its removal, an operation of its own, has the replicas.
+		m.end(Done)
+	case unaccepted:
+		m.brought()
+	default:
+		m.bring()
+	}
+}

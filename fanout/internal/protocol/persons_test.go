@@ -1,0 +1,103 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import "strconv"
+
+// persons are how often people and their tools may create an object without a
+// claim, edit one or the home of one that is everywhere, and delete one that has
+// no claim.
+type persons struct {
+	creates, edits, withdrawals int
+}
+
+// place puts a person's object into peer i. Its UID tells it from those that
+// coordinators make.
+func (w *world) place(i int, payload string) {
+	w.store.uids++
+	w.store.cells[i].obj = &Object{
+		UID: "p" + strconv.Itoa(w.store.uids), RV: w.store.rv(), Payload: payload, Digest: digestOf(payload),
+	}
+}
+
+func digestOf(payload string) string { return "d" + payload }
+
+// personal returns what persons may do next.
+func (w *world) personal(add func(k kind, a, b int)) {
+	for i, c := range w.store.cells {
+		switch o := c.obj; {
+		case o == nil:
+			if w.creates > 0 && !w.outsider(i) {
+				add(actCreate, i, 0)
+			}
+		case !o.Claimed:
+			if w.edits > 0 {
+				add(actEdit, i, 0)
+			}
+			if w.withdrawals > 0 && !o.Terminating {
+				add(actWithdraw, i, 0)
+			}
+		case w.cfg.mode == Everywhere && o.Primary(Everywhere) && o.Committed():
+			if w.edits > 0 {
+				add(actEdit, i, 0)
+			}
+		}
+	}
+}
+
+// person carries out what a person does in peer i.
+func (w *world) person(k kind, i int) {
+	switch k {
+	case actCreate:
+		w.creates--
+		w.place(i, "made"+strconv.Itoa(w.creates))
+	case actEdit:
+		w.edits--
+		o := *w.store.cells[i].obj
+		o.Payload = "edit" + strconv.Itoa(w.edits)
+		o.Digest = digestOf(o.Payload)
+		o.RV = w.store.rv()
+		w.store.cells[i].obj = &o
+	case actWithdraw:
+		w.withdrawals--
+		w.personDeletes(i)
+	}
+}
+
+func describePerson(k kind, at string) string {
+	switch k {
+	case actCreate:
+		return "a person creates an object in " + at
+	case actEdit:
+		return "a person edits the object in " + at
+	default:
+		return "a person deletes the object without a claim in " + at
+	}
+}
+
+// strangers tells of objects without a claim what must hold in every state.
+func (w *world) strangers() string {
+	owner := ""
+	for i, c := range w.store.cells {
+		if c.obj != nil && c.obj.Primary(w.cfg.mode) && c.obj.Committed() {
+			owner = peerName(i)
+		}
+	}
+	for i, c := range w.store.cells {
+		if c.obj != nil && !c.obj.Claimed && owner != "" && !w.outsider(i) {
+			return "I1: " + owner + " owns the name and a person's object stands in " + peerName(i)
+		}
+	}
+	return ""
+}
+
+// waitsFor says whether x is a secondary of a person's object that lives.
+func (w *world) waitsFor(x *Object) bool {
+	at := w.store.index(x.Of(w.cfg.mode).Peer)
+	if at < 0 {
+		return false
+	}
+	y := w.store.cells[at].obj
+	return y != nil && !y.Claimed && y.UID == x.Of(w.cfg.mode).UID
+}
