@@ -28,6 +28,7 @@ var adoptSmall = []config{
 	{name: "edit and update", mode: Everywhere, peers: 2, committed: "p", sweepers: 1, persons: persons{edits: 1}, plans: []plan{update("x", "q")}},
 	{name: "edit and removal", mode: Everywhere, peers: 2, committed: "p", sweepers: 1, persons: persons{edits: 1}, plans: []plan{removal("r")}},
 	{name: "edit and add", mode: Everywhere, peers: 2, timeouts: 1, persons: persons{edits: 1}, plans: []plan{add("x", "a", 1, "p")}},
+	{name: "move and edit", mode: Everywhere, peers: 2, committed: "p", timeouts: 1, crashes: 1, persons: persons{edits: 1}, plans: []plan{move("m", "b")}},
 	{name: "join, adoption", peers: 3, ring: 2, changes: changes(joinC), strangers: "b", plans: []plan{known(2, adoption("x", "b"))}},
 }
 
@@ -67,6 +68,7 @@ var adoptDeep = []config{
 		persons: persons{withdrawals: 1}, plans: []plan{adoption("x", "a")}},
 	{name: "adoption, two timeouts, expiry, edit", peers: 2, strangers: "a", timeouts: 2, expiries: 1, crashes: 1, persons: persons{edits: 1, withdrawals: 1},
 		plans: []plan{adoption("x", "a")}},
+	{name: "move, edits, sweep", mode: Everywhere, peers: 2, committed: "p", sweepers: 1, persons: persons{edits: 2}, plans: []plan{move("m", "b")}},
 	{name: "join, account adoption, edit", mode: Everywhere, peers: 3, ring: 2, changes: changes(joinC), strangers: "b", timeouts: 1, persons: persons{edits: 1},
 		plans: []plan{known(2, adoption("x", "b"))}},
 	{name: "edits, two updates, a timeout", mode: Everywhere, peers: 2, committed: "p", timeouts: 1, persons: persons{edits: 2},
@@ -177,6 +179,15 @@ var adoptMutants = []broken{
 	{rule: "K19 an update does not overwrite an edit that came between", cfg: config{
 		mode: Everywhere, peers: 2, committed: "p", persons: persons{edits: 1}, plans: []plan{update("x", "q")},
 		mutant: mutant{reply: unseenEdit(jobRevise)},
+	}, want: "K19"},
+	{rule: "K19 a home yields with what is committed", cfg: config{
+		mode: Everywhere, peers: 2, committed: "p", persons: persons{edits: 1}, plans: []plan{move("m", "b")},
+		mutant: mutant{command: func(_ *world, p *proc, c Command) Command {
+			if c.Verb == Put && p.strand(c).Job == jobYield {
+				c.Object.Revision, c.Object.History = p.m.Primary.Revision, p.m.Primary.History
+			}
+			return c
+		}},
 	}, want: "K19"},
 }
 

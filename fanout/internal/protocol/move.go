@@ -146,6 +146,10 @@ func (m *Machine) stepYield(i int, r Reply) {
 
 func (m *Machine) sendYield(i int) {
 	o := m.Primary
+	if o.edited() {
+		// The next home starts with what is committed, so the edit is.
+		o = o.accepted()
+	}
 	m.send(i, "put", Command{Verb: Put, Peer: m.Strands[i].Peer, Object: o.yieldedTo(m.Record.Elect), UID: o.UID, RV: o.RV})
 }
 
