@@ -188,7 +188,7 @@ var adoptMutants = []broken{
 			}
 			return c
 		}},
-	}, want: "K19"},
+	}, want: "I7"},
 }
 
 // unseenEdit hides from a job that the home was edited.
