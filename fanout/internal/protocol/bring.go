@@ -161,12 +161,12 @@ func (m *Machine) stepBring(i int, r Reply) {
 			m.unconfirmed(i)
 		}
 	case "rival":
-		switch judge(m.Op.Mode, s.X, r) {
-		case dead:
+		switch v := judge(m.Op.Mode, s.X, r); {
+		case v == dead:
 			m.send(i, "remove", Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
-		case moved:
-			// It names an earlier home of this very object: no other can be in
-			// force under the name.
+		case v == moved && s.X.Claim.Operation == m.Primary.Claim.Operation:
+			// It names an earlier home of this very object, by the claim that
+			// all its replicas carry, and not of a later one of the name.
 			m.send(i, "primary", Command{Verb: Read, Peer: m.Record.Primary.Peer})
 		default:
 			m.rivaled(i, r)

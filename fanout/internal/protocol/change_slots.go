@@ -145,6 +145,10 @@ func (c *Change) idle() bool {
 		c.because(alreadyDone, c.Op.Peer)
 	case c.newcomer(), listed:
 		return false
+	case c.Op.Kind == Leave && anchor.left(c.Op.Peer) && own.Self.State != peerOut:
+		// It may be this very leave that the anchor has seen drop it, after own
+		// was read.
+		return false
 	case c.Op.Kind == Force && (c.Op.Anchor != "" || c.Resumed || c.Runs > 0):
 		return false
 	case anchor.departed(c.Op.Peer):

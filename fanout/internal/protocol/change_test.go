@@ -26,6 +26,7 @@ var smallChanges = []config{
 	{name: "join C, committed account, crash", mode: Everywhere, peers: 3, ring: 2, committed: "p", changes: changes(joinC), crashes: 1},
 	{name: "join C, timeout", peers: 3, ring: 2, committed: "p", changes: changes(joinC), timeouts: 1},
 	{name: "leave C, crash", peers: 3, committed: "p", changes: changes(leaveC), crashes: 1, helpers: 1},
+	{name: "leave C, a helper that has read C before it was marked", peers: 3, committed: "p", changes: changes(leaveC), helpers: 1, reads: true},
 	{name: "leave A is refused", peers: 3, committed: "p", changes: changes(leaveA), crashes: 1},
 	{name: "leave A", peers: 3, changes: changes(leaveA), crashes: 1, helpers: 1},
 }

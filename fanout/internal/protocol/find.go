@@ -22,6 +22,11 @@ func (m *Machine) stepFind(i int, r Reply) {
 	}
 	o := r.Object
 	switch {
+	case s.Step == "stray":
+		if judgeStray(m.Op.Mode, s.X, r) != dead && m.Result.Reason == "" {
+			m.Result.Reason, m.Result.Peer = UnknownOwner, s.X.Of(m.Op.Mode).Peer
+		}
+		m.finish(i)
 	case s.Step == "member":
 		if r.Code == OK {
 			m.Sets[s.Peer] = r.PeerSet
@@ -58,6 +63,10 @@ func (m *Machine) stepFind(i int, r Reply) {
 		}
 		m.astray(o, s.Peer)
 		m.finish(i)
+	case m.Phase == finding && !slices.Contains(m.Op.Peers, o.Of(m.Op.Mode).Peer):
+		// What it names may be in effect where this operation cannot look.
+		s.X = o
+		m.send(i, "stray", Command{Verb: ReadPeerSet, Peer: s.Peer})
 	default:
 		m.finish(i)
 	}

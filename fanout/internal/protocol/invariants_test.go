@@ -14,6 +14,7 @@ func (w *world) judge(p *proc) {
 	if p.sweep {
 		return
 	}
+	w.history.ends(op, r)
 	applied := slices.Contains(w.committed, op.ID)
 	switch r.Ending {
 	case Done, Committed:
@@ -22,7 +23,7 @@ func (w *world) judge(p *proc) {
 			w.judgeRemoval(p)
 		case op.Action == Move:
 			w.judgeMove(p)
-		case op.Action == Update && r.Ending == Done && !w.everywhere(r.Revision):
+		case op.Action == Update && r.Ending == Done && !w.everywhere(p.m.Primary.Claim.Operation, r.Revision):
 			w.fault("STALE: " + op.ID + " says everywhere and a member has an older revision")
 		case !applied:
 			w.fault("I4: " + op.ID + " says " + string(r.Ending) + " and was not committed")

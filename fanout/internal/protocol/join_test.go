@@ -5,10 +5,12 @@ package protocol
 
 import "slices"
 
-// everywhere says whether every active member has at least revision n, unless
-// the object is being removed.
-func (w *world) everywhere(n int64) bool {
-	if !slices.ContainsFunc(w.store.cells, func(c cell) bool { return c.obj != nil && c.obj.Primary(w.cfg.mode) && c.obj.Committed() }) {
+// everywhere says whether every active member has at least revision n of what
+// operation added, unless that is being removed or gone.
+func (w *world) everywhere(operation string, n int64) bool {
+	if !slices.ContainsFunc(w.store.cells, func(c cell) bool {
+		return c.obj != nil && c.obj.Primary(w.cfg.mode) && c.obj.Committed() && c.obj.Claim.Operation == operation
+	}) {
 		return true
 	}
 	for i, c := range w.store.cells {

@@ -197,6 +197,7 @@ func (w *world) key(k *keyer) uint64 {
 		w.creates, w.edits, w.withdrawals} {
 		k.n(b)
 	}
+	k.s(w.admitting)
 	for _, o := range w.committed {
 		k.s(o)
 	}

@@ -63,6 +63,11 @@ func (s PeerSet) Gone(peer string) bool {
 	return !s.lists(peer) && s.departed(peer)
 }
 
+// left says that peer departed of its own accord.
+func (s PeerSet) left(peer string) bool {
+	return slices.ContainsFunc(s.Departed, func(d Departure) bool { return d.Peer == peer && d.How == "Left" })
+}
+
 func (s PeerSet) departed(peer string) bool {
 	return slices.ContainsFunc(s.Departed, func(d Departure) bool { return d.Peer == peer })
 }

@@ -6,6 +6,7 @@ package protocol
 // personDeletes is a plain delete of the object in peer i.
 func (w *world) personDeletes(i int) {
 	o := *w.store.cells[i].obj
+	w.history.person(o, w.cfg.mode)
 	if w.cfg.mode == Everywhere && (o.Primary(Everywhere) || o.yielded(Everywhere)) {
 		w.note(byHand)
 	}

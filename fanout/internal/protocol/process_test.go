@@ -108,7 +108,7 @@ func (w *world) finish(i int) {
 	w.judge(p)
 	p.life++
 	w.net = slices.DeleteFunc(w.net, func(m message) bool {
-		return m.proc == i && !m.orphan && (m.cmd.Verb == Sleep || m.cmd.Verb == Read)
+		return m.proc == i && !m.orphan && (m.cmd.Verb == Sleep || m.cmd.Verb == Read || m.cmd.Verb == ReadPeerSet)
 	})
 	for j := range w.net {
 		if w.net[j].proc == i && !w.net[j].orphan {
@@ -139,6 +139,7 @@ func (w *world) finish(i int) {
 func (w *world) log(p *proc, v Verb, record Record) {
 	switch v {
 	case Begin:
+		w.history.begins(p.op)
 		p.begun = true
 		p.record = cloneRecord(record)
 	case Advance:

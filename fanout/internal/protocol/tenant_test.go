@@ -41,7 +41,7 @@ func (w *world) move() {
 	case reserved:
 		w.tenant = outside
 		if o := w.store.cells[w.cfg.tenant-1].obj; o != nil && o.Committed() && o.Stage == Active {
-			w.tenant = admitted
+			w.tenant, w.admitting = admitted, o.Claim.Operation
 		}
 	case admitted:
 		w.tenant = resident

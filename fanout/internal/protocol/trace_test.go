@@ -34,6 +34,8 @@ func (w *world) describe(a action) string {
 		return s
 	}
 	switch a.kind {
+	case actRead:
+		return "a look-up in " + peerName(i)
 	case actBegin:
 		return name(i) + " begins"
 	case actDeliver:

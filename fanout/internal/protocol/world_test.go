@@ -24,10 +24,12 @@ type world struct {
 	denied    []string // operations that were said to have been aborted
 	tenant    tenant
 	latest    latest
+	admitting string // the add of the owner that the tenant has seen
 	broken    string // the first violation
 	alone     bool   // it shares no process with another world
 	tell      func(what string, s store)
 	settling  bool // who is given up is not configured any more
+	history   *history
 	split     bool // every command is a message, and every answer another
 }
 

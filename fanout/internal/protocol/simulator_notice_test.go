@@ -1,0 +1,88 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// simulateMutant plays schedules with m until one goes wrong.
+func simulateMutant(t *testing.T, m mutant) (string, schedule) {
+	t.Helper()
+	for seed := range uint64(3000) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		s := schedule{cfg: draw(r)}
+		s.cfg.mutant = m
+		p := newPace(r, &s.cfg)
+		what, events := simulate(&s.cfg, nil, p.next)
+		if s.events = events; what != "" {
+			return what, s
+		}
+	}
+	require.Fail(t, "the simulator did not notice")
+	return "", schedule{}
+}
+
+// TestShrink breaks a rule and wants a short story of it.
+func TestShrink(t *testing.T) {
+	what, s := simulateMutant(t, mutant{blind: true, command: func(_ *world, p *proc, c Command) Command {
+		if c.Verb == Delete && p.strand(c).Step == "fence" {
+			c.RV = ""
+		}
+		return c
+	}})
+	short, as := s.shrink(what)
+	require.Equal(t, family(what), family(as))
+	require.Less(t, len(short.events), 20, short.String())
+	require.Less(t, len(short.events), len(s.events))
+	require.LessOrEqual(t, len(short.cfg.plans), 2)
+	require.LessOrEqual(t, short.cfg.peers, 2, short.String())
+	again, events := short.replay(nil)
+	require.Equal(t, as, again)
+	require.Equal(t, short.events, events, "every event of a shrunk schedule happens")
+	require.Contains(t, short.String(), " if u1@ ", "the trace tells what happened")
+}
+
+// TestHistoryNotices gives wrong answers that nothing but the histories of the
+// callers shows.
+func TestHistoryNotices(t *testing.T) {
+	for name, lie := range map[string]func(*Result){
+		"held, and nobody held it": func(r *Result) {
+			if r.Ending == Aborted && r.Reason == Late {
+				r.Reason = HeldByOther
+			}
+		},
+		"already done, and by nobody who asked for it": func(r *Result) {
+			if r.Ending == Aborted && r.Reason == HeldByOther && r.Holder.Claim.Operation == "o" {
+				r.Ending = AlreadyDone
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			what, _ := simulateMutant(t, mutant{over: func(_ *world, p *proc) { lie(&p.m.Result) }})
+			require.Equal(t, "history", family(what), what)
+		})
+	}
+}
+
+// TestRemovalOfUnknownPeer removes what stands in a peer that the coordinator
+// does not know: that is not the same as that it is not there.
+func TestRemovalOfUnknownPeer(t *testing.T) {
+	for mode, want := range map[Mode]Reason{Once: UnknownOwner, Everywhere: Homeless} {
+		for _, p := range []plan{removal("r"), update("r", "q")} {
+			cfg := config{mode: mode, peers: 3, plans: []plan{add("x", "c", 1, "p"), known(2, p)}}
+			w := newWorld(&cfg)
+			w.alone = true
+			for i := range cfg.plans {
+				w.do(action{actBegin, uint8(i), 0})
+				require.Empty(t, w.drain())
+			}
+			got := w.procs[1].result
+			require.Equal(t, []any{Aborted, want, "c"}, []any{got.Ending, got.Reason, got.Peer}, "%s %v", p.op.Action, mode)
+		}
+	}
+}

@@ -1,0 +1,167 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"slices"
+	"strings"
+)
+
+// shrink looks for a smaller schedule that goes wrong in the same way: with
+// fewer operations, peers, sweepers and events. It returns the smallest that it
+// found, and what goes wrong in it.
+func (s *schedule) shrink(what string) (schedule, string) {
+	best, as := *s, what
+	try := func(smaller schedule) bool {
+		got, events := smaller.attempt()
+		if family(got) != family(what) {
+			return false
+		}
+		best, as = schedule{smaller.cfg, events}, got
+		return true
+	}
+	for again := true; again; {
+		size := best.size()
+		for i := len(best.cfg.plans) - 1; i >= 0; i-- {
+			if smaller := best.withoutPlan(i); !try(smaller) {
+				// Without what it removes it may not be needed either.
+				smaller.cfg.committed = ""
+				try(smaller)
+			}
+		}
+		try(best.withoutPeer())
+		for _, smaller := range best.plainer() {
+			try(smaller)
+		}
+		for size := len(best.events); size > 0; size /= 2 {
+			for from := 0; from < len(best.events); {
+				to := min(from+size, len(best.events))
+				if !try(schedule{best.cfg, slices.Concat(best.events[:from], best.events[to:])}) {
+					from = to
+				}
+			}
+		}
+		try(best.withoutFaults())
+		again = best.size() < size
+	}
+	return best, as
+}
+
+// family is what makes two violations the same one.
+func family(what string) string {
+	kind, _, _ := strings.Cut(what, ":")
+	return kind
+}
+
+func (s *schedule) size() int {
+	return len(s.events) + len(s.cfg.plans) + len(s.cfg.changes) + s.cfg.peers + s.cfg.sweepers + len(s.cfg.committed)
+}
+
+// attempt replays a schedule that may make no sense any more: then it does not
+// go wrong.
+func (s *schedule) attempt() (what string, events []event) {
+	defer func() {
+		if recover() != nil {
+			what = ""
+		}
+	}()
+	return s.replay(nil)
+}
+
+func (s *schedule) withoutPlan(i int) schedule {
+	smaller := schedule{cfg: s.cfg}
+	gone := s.cfg.plans[i].after
+	smaller.cfg.plans = slices.Delete(slices.Clone(s.cfg.plans), i, i+1)
+	for j := range smaller.cfg.plans {
+		switch after := &smaller.cfg.plans[j].after; {
+		case *after == i+1:
+			*after = gone
+		case *after > i+1:
+			*after--
+		}
+	}
+	for _, e := range s.events {
+		if e.ofProcess() {
+			if e.a == i {
+				continue
+			}
+			if e.a > i {
+				e.a--
+			}
+		}
+		smaller.events = append(smaller.events, e)
+	}
+	return smaller
+}
+
+// ofProcess says whether e.a is a process.
+func (e event) ofProcess() bool {
+	switch e.kind {
+	case actRead, actBump, actDelete, actHold, actUnhold, actMove:
+		return false
+	}
+	return true
+}
+
+// withoutPeer leaves the last peer out.
+func (s *schedule) withoutPeer() schedule {
+	smaller := schedule{cfg: s.cfg, events: s.events}
+	smaller.cfg.peers--
+	last := peerName(smaller.cfg.peers)
+	smaller.cfg.plans = slices.Clone(s.cfg.plans)
+	for i := range smaller.cfg.plans {
+		p := &smaller.cfg.plans[i]
+		if p.op.Target == last {
+			p.op.Target = "a"
+		}
+		p.peers = min(p.peers, smaller.cfg.peers)
+	}
+	return smaller
+}
+
+// plainer are configurations that differ in one thing which is not always
+// needed.
+func (s *schedule) plainer() []schedule {
+	free, idle, stable := *s, *s, *s
+	free.cfg.committed = ""
+	idle.cfg.lease = 0
+	stable.cfg.changes, stable.cfg.ring = nil, 0
+	return []schedule{free, idle, stable}
+}
+
+// withoutFaults leaves out what no event needs any more.
+func (s *schedule) withoutFaults() schedule {
+	smaller := *s
+	smaller.cfg.sweepers = 0
+	smaller.cfg.timeouts, smaller.cfg.unsent, smaller.cfg.denials, smaller.cfg.crashes = 0, 0, 0, 0
+	smaller.cfg.duplicates, smaller.cfg.expiries, smaller.cfg.bumps, smaller.cfg.deletes = 0, 0, 0, 0
+	smaller.cfg.foreign, smaller.cfg.moves = 0, 0
+	for _, e := range s.events {
+		switch e.kind {
+		case actSweep, actLook:
+			smaller.cfg.sweepers = s.cfg.sweepers
+		case actTimeout:
+			smaller.cfg.timeouts++
+		case actUnsent:
+			smaller.cfg.unsent++
+		case actDeny:
+			smaller.cfg.denials++
+		case actCrash:
+			smaller.cfg.crashes++
+		case actDouble:
+			smaller.cfg.duplicates++
+		case actExpire:
+			smaller.cfg.expiries++
+		case actBump:
+			smaller.cfg.bumps++
+		case actDelete:
+			smaller.cfg.deletes++
+		case actHold:
+			smaller.cfg.foreign++
+		case actMove:
+			smaller.cfg.moves++
+		}
+	}
+	return smaller
+}

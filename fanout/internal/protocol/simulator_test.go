@@ -1,0 +1,297 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// actRead is a look-up in peer a, a step of the simulator only.
+const actRead kind = 255
+
+// event is one step of a schedule, named by what it is about and not by where
+// that stands: a schedule is still one when steps of it are left out.
+type event struct {
+	kind          kind
+	a, b          int // a process or a peer, and a peer
+	life, strand  int // of a message
+	seq           int
+	orphan, twice bool
+	verb          Verb
+	peer          string
+}
+
+// like says whether e and o are the same but for the numbers of strands, which
+// change when something else is left out.
+func (e event) like(o event) bool {
+	o.life, o.strand, o.seq = e.life, e.strand, e.seq
+	return e == o
+}
+
+// schedule is a configuration and what happens in it. Then everything runs on
+// to its end without further faults.
+type schedule struct {
+	cfg    config
+	events []event
+}
+
+// named names a in w.
+func (w *world) named(a action) event {
+	s := event{kind: a.kind, a: int(a.a), b: int(a.b)}
+	switch a.kind {
+	case actDeliver, actTimeout, actUnsent, actDeny, actDouble, actApply:
+		m := &w.net[a.a]
+		s.a, s.life, s.strand, s.seq, s.orphan, s.twice = m.proc, m.life, m.cmd.Strand, m.cmd.Seq, m.orphan, m.double
+		s.verb, s.peer = m.cmd.Verb, m.cmd.Peer
+	}
+	return s
+}
+
+// simulate runs a schedule; next says what happens next, or that it is over.
+// It returns what went wrong and what happened until then.
+func simulate(cfg *config, tell func(string, store), next func(*world) (action, bool)) (string, []event) {
+	w := newWorld(cfg)
+	w.split, w.alone, w.tell = true, true, tell
+	w.history = &history{of: map[string]*deed{}}
+	if cfg.committed != "" {
+		o := Operation{ID: "o", Action: Add, Mode: cfg.mode, Target: "a", Digest: "d" + cfg.committed}
+		w.history.begins(o)
+		w.history.ends(o, Result{Ending: Done})
+	}
+	var events []event
+	for {
+		w.history.watch(w.store)
+		a, ok := next(w)
+		if !ok {
+			break
+		}
+		what := ""
+		if tell != nil {
+			what = w.describe(a)
+		}
+		events = append(events, w.named(a))
+		if a.kind == actDouble || a.kind == actTimeout && w.net[a.a].cmd.Verb == Create {
+			w.history.strays(w.procs[w.net[a.a].proc].op.ID)
+		}
+		if a.kind == actRead {
+			w.look(int(a.a))
+		} else {
+			w.do(a)
+		}
+		if tell != nil {
+			tell(what, w.store)
+		}
+		if s := w.check(); s != "" {
+			return s, events
+		}
+	}
+	if tell != nil {
+		tell("everything runs on without further faults", w.store)
+	}
+	if s := w.complete(); s != "" {
+		return s, events
+	}
+	return w.history.check(), events
+}
+
+// pace is how fast the processes and their clocks are, and for how long each
+// stands still.
+type pace struct {
+	r       *rand.Rand
+	speed   []int
+	clock   []int
+	pauses  []int // until which step
+	left    int
+	at      int
+	weights []int
+}
+
+func newPace(r *rand.Rand, cfg *config) *pace {
+	p := &pace{r: r, left: 60 + r.IntN(80*len(cfg.plans))}
+	for range len(cfg.plans) + cfg.sweepers {
+		p.speed = append(p.speed, []int{1, 4, 4, 16}[r.IntN(4)])
+		p.clock = append(p.clock, []int{0, 1, 4, 4, 16}[r.IntN(5)])
+		p.pauses = append(p.pauses, 0)
+	}
+	return p
+}
+
+// next draws what happens next in w.
+func (p *pace) next(w *world) (action, bool) {
+	if p.at++; p.at > p.left {
+		return action{}, false
+	}
+	if i := p.r.IntN(len(w.store.cells)); p.r.IntN(12) == 0 && w.sights(i) {
+		return action{kind: actRead, a: uint8(i)}, true
+	}
+	if p.r.IntN(50) == 0 {
+		p.pauses[p.r.IntN(len(p.pauses))] = p.at + 10 + p.r.IntN(150)
+	}
+	acts := w.enabled()
+	p.weights = p.weights[:0]
+	sum := 0
+	for _, a := range acts {
+		n := p.weight(w, a)
+		p.weights = append(p.weights, n)
+		sum += n
+	}
+	if sum == 0 {
+		return action{}, false
+	}
+	n := p.r.IntN(sum)
+	for i, a := range acts {
+		if n -= p.weights[i]; n < 0 {
+			return a, true
+		}
+	}
+	return action{}, false
+}
+
+// weight is how likely a is to happen next. A process that stands still does
+// not even get answers, but what it sent arrives.
+func (p *pace) weight(w *world, a action) int {
+	still := func(i int) bool { return i < len(p.pauses) && p.pauses[i] > p.at }
+	speed := func(of []int, i int) int {
+		if i < len(of) {
+			return of[i]
+		}
+		return 4
+	}
+	switch a.kind {
+	case actDeliver, actApply:
+		m := &w.net[a.a]
+		switch {
+		case m.orphan:
+			return 4
+		case a.kind == actApply:
+			return 4 * speed(p.speed, m.proc)
+		case still(m.proc):
+			return 0
+		case m.cmd.Verb == Sleep:
+			return 4 * speed(p.clock, m.proc)
+		}
+		return 8 * speed(p.speed, m.proc)
+	case actTimeout, actUnsent, actDeny:
+		if still(w.net[a.a].proc) {
+			return 0
+		}
+		return 2
+	case actBegin, actRetry, actSweep, actLook, actExpire:
+		if still(int(a.a)) {
+			return 0
+		}
+		return 4
+	case actBump, actDelete, actHold, actCrash:
+		return 1
+	default:
+		return 4
+	}
+}
+
+// play runs the random schedule of a seed.
+func play(seed uint64) (string, schedule) {
+	r := rand.New(rand.NewPCG(seed, 1))
+	s := schedule{cfg: draw(r)}
+	p := newPace(r, &s.cfg)
+	what, events := simulate(&s.cfg, nil, p.next)
+	s.events = events
+	return what, s
+}
+
+// replay runs a schedule. Events that cannot happen are left out.
+func (s *schedule) replay(tell func(string, store)) (string, []event) {
+	at := 0
+	return simulate(&s.cfg, tell, func(w *world) (action, bool) {
+		for ; at < len(s.events); at++ {
+			if a, ok := w.find(s.events[at]); ok {
+				at++
+				return a, true
+			}
+		}
+		return action{}, false
+	})
+}
+
+// find returns the action that e names, if it can happen in w.
+func (w *world) find(e event) (action, bool) {
+	if e.kind == actRead {
+		return action{kind: actRead, a: uint8(e.a)}, e.a < len(w.store.cells) && w.sights(e.a)
+	}
+	acts := w.enabled()
+	for _, a := range acts {
+		if a.kind == e.kind && w.named(a) == e {
+			return a, true
+		}
+	}
+	for _, a := range acts {
+		if a.kind == e.kind && w.named(a).like(e) {
+			return a, true
+		}
+	}
+	return action{}, false
+}
+
+// String is the trace of a schedule.
+func (s *schedule) String() string {
+	var b strings.Builder
+	n, last := 0, ""
+	s.replay(func(what string, at store) {
+		n++
+		peers := at.String()
+		if peers == last {
+			peers = ""
+		} else {
+			last = peers
+		}
+		fmt.Fprintf(&b, "%4d %-*s %s\n", n, traceWidth, what, peers)
+	})
+	return b.String()
+}
+
+// TestSimulate plays random schedules. ATOLL_SEED plays one and tells it,
+// ATOLL_RUNS plays as many as it says, from a seed that nobody chose.
+func TestSimulate(t *testing.T) {
+	if s := os.Getenv("ATOLL_SEED"); s != "" {
+		seed, err := strconv.ParseUint(s, 10, 64)
+		require.NoError(t, err)
+		tryOut(t, seed)
+		return
+	}
+	runs, base := 10_000, uint64(0)
+	if raceEnabled {
+		runs = 1_000
+	}
+	if n, err := strconv.Atoi(os.Getenv("ATOLL_RUNS")); err == nil {
+		runs, base = n, rand.Uint64()>>1
+	}
+	begun := time.Now()
+	for i := range runs {
+		tryOut(t, base+uint64(i))
+	}
+	took := time.Since(begun)
+	said := fmt.Sprintf("%d schedules from seed %d, none failed, %.0f per second", runs, base, float64(runs)/took.Seconds())
+	t.Log(said)
+	writeSection(t, "exploration.md", "simulate", said+" (`make simulate RUNS="+strconv.Itoa(runs)+"`).\n")
+}
+
+// tryOut plays a seed. If it fails, it tells the shortest schedule that fails
+// like it.
+func tryOut(t *testing.T, seed uint64) {
+	t.Helper()
+	what, s := play(seed)
+	if what == "" {
+		return
+	}
+	short, as := s.shrink(what)
+	t.Fatalf("ATOLL_SEED=%d: %s\nshrunk from %d to %d steps of %d operations in %d peers: %s\n%s",
+		seed, what, len(s.events), len(short.events), len(short.cfg.plans), short.cfg.peers, as, short.String())
+}
