@@ -27,13 +27,14 @@ type request struct {
 // lone call is never delayed.
 func (f *File) own() {
 	defer close(f.stopped)
-	shared := false
+	var last group
 	for {
 		select {
 		case r := <-f.requests:
-			batch := f.gather(r, shared)
-			shared = len(batch) > 1
+			batch := f.gather(r, last)
+			start := time.Now()
 			f.commit(batch)
+			last = group{callers: int(f.writers.Load()), patience: time.Since(start) / 8}
 			for _, r := range batch {
 				close(r.done)
 			}
@@ -45,20 +46,27 @@ func (f *File) own() {
 	}
 }
 
-// patience is how often the owner lets others run before it goes without more calls. Those whom it has just answered are
-// about to call again: a commit that leaves without them makes them all wait for it.
-const patience = 8
+// group is what the owner knows of the callers when it answers some of them: those are about to call again, and a commit
+// that leaves without them makes them all wait for it.
+type group struct {
+	callers  int           // in a call, answered or waiting
+	patience time.Duration // a small part of a commit
+}
 
-// gather takes what waits. Only after a shared commit does it also let others run first, so that a lone call pays nothing.
-func (f *File) gather(first *request, shared bool) []*request {
+// maxYields bounds the wait for callers where the clock does not move.
+const maxYields = 1 << 10
+
+// gather takes what waits. If there were more callers when the last commit was answered, it lets them run for a moment. It
+// waits for no timer, and a lone call for nobody.
+func (f *File) gather(first *request, last group) []*request {
 	batch := []*request{first}
+	start := time.Now()
 	for yields := 0; len(batch) < maxBatch; {
 		select {
 		case r := <-f.requests:
 			batch = append(batch, r)
-			yields = 0
 		default:
-			if yields++; !shared || yields > patience {
+			if yields++; len(batch) >= last.callers || yields > maxYields || time.Since(start) >= last.patience {
 				return batch
 			}
 			runtime.Gosched()

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"iter"
 	"sync"
+	"sync/atomic"
 
 	"go.etcd.io/bbolt"
 )
@@ -23,6 +24,7 @@ type File struct {
 	damage []*CorruptError // found when the file was opened
 
 	requests  chan *request
+	writers   atomic.Int64  // in a call that writes
 	turns     chan func()   // run by the owner, between commits
 	stop      chan struct{} // tells the owner to return, once no call is in progress
 	stopped   chan struct{} // the owner has returned
@@ -184,6 +186,8 @@ func (f *File) write(ctx context.Context, op, id string, apply func(*state) (Ent
 		return Entry{}, f.wrap(op, id, err)
 	}
 	defer f.leave()
+	f.writers.Add(1)
+	defer f.writers.Add(-1)
 	r := &request{id: id, apply: apply, done: make(chan struct{})}
 	select {
 	case f.requests <- r:
