@@ -4,6 +4,8 @@
 package fanout_test
 
 import (
+	"context"
+	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -126,6 +128,84 @@ func TestAClusterWithoutAnAccountIsFound(t *testing.T) {
 	require.EqualValues(t, "us-east", report.Violations[0].Peer)
 	require.Equal(t, key(acme, "db"), report.Violations[0].Key)
 	require.Contains(t, report.Violations[0].Text, acme)
+}
+
+// A cluster that was added while its Account was being removed keeps the removal
+// waiting. That is under way and no violation: the Account's primary is there
+// until the cluster goes.
+func TestARemovalThatWaitsForAClusterIsUnderWay(t *testing.T) {
+	r := newRing(t)
+	log := waltest.NewMemory()
+	other := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
+	acme := unique("acme")
+	_, err := other.Add(t.Context(), newAccount(acme), fanout.AddOptions{Target: "ap-south"})
+	require.NoError(t, err)
+	var once sync.Once
+	c := coordinator(t, r, log, fanout.Options{Observer: &fanout.Observer{Step: func(ctx context.Context, e fanout.StepEvent) {
+		if !e.Done && e.Verb == "put" && e.Stage == "Removing" { // it has seen that the namespace is empty
+			once.Do(func() {
+				_, err := other.Add(ctx, newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east"})
+				require.NoError(t, err)
+			})
+		}
+	}}})
+	_, err = c.Remove(t.Context(), accounts, key("", acme), fanout.RemoveOptions{})
+	occupied, ok := errors.AsType[*fanout.OccupiedError](err)
+	require.True(t, ok, "%v", err)
+	require.True(t, occupied.Committed)
+	report, err := other.Audit(t.Context(), false)
+	require.NoError(t, err)
+	require.Empty(t, report.Violations)
+	require.Equal(t, []string{"removal"}, invariants(report.Pending))
+
+	_, err = other.Remove(t.Context(), serviceClusters, key(acme, "db"), fanout.RemoveOptions{})
+	require.NoError(t, err)
+	_, err = c.Recover(t.Context())
+	require.NoError(t, err)
+	requireSettled(t, log)
+	requireClean(t, c)
+}
+
+// One pass takes down all that a dead process without a log has reserved: when
+// its primary is gone, the secondaries that it kept alive go as well.
+func TestOnePassEndsADeadReservation(t *testing.T) {
+	for name, pass := range map[string]func(*testing.T, *fanout.Coordinator){
+		"audit with repair": func(t *testing.T, c *fanout.Coordinator) {
+			report, err := c.Audit(t.Context(), true)
+			require.NoError(t, err)
+			require.Empty(t, report.Violations)
+			require.Equal(t, []string{"I6"}, invariants(report.Repaired))
+		},
+		"sweep": func(t *testing.T, c *fanout.Coordinator) {
+			_, err := c.Sweep(t.Context())
+			require.NoError(t, err)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRing(t)
+			c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
+			acme := addAccount(t, c)
+			stop := newCrash(8, false) // the commit is next
+			doomed := coordinator(t, r, waltest.NewMemory(), fanout.Options{Observer: &fanout.Observer{Step: stop.step}, Cleanup: time.Millisecond})
+			ctx, cancel := withCancel(t)
+			returned := make(chan error, 1)
+			go func() {
+				_, err := doomed.Add(ctx, newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east"})
+				returned <- err
+			}()
+			<-stop.stopped
+			require.NotNil(t, held(t, r, key(acme, "db")), "all peers have a reservation")
+			pass(t, c)
+			requireClean(t, c)
+			require.Nil(t, held(t, r, key(acme, "db")))
+
+			heal := cut(r) // the dead process must not act any more
+			cancel()
+			close(stop.release)
+			<-returned
+			heal()
+		})
+	}
 }
 
 // Two objects that each say they are the home are found, and left to people.

@@ -11,6 +11,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/atoll-dev/atoll/fanout/internal/protocol"
@@ -29,7 +30,7 @@ func (c *Coordinator) orphans(ctx context.Context, s, owners survey) []Violation
 			if _, owned := owners.late[types.NamespacedName{Name: key.Namespace}][peer]; owned {
 				continue
 			}
-			if !c.orphan(ctx, s.kind, region.PeerName(peer), m) {
+			if !c.orphan(ctx, s, peer, m) {
 				continue
 			}
 			found = append(found, Violation{
@@ -38,32 +39,37 @@ func (c *Coordinator) orphans(ctx context.Context, s, owners survey) []Violation
 				Kind:      s.kind.GroupKind(),
 				Key:       key,
 				UID:       m.obj.GetUID(),
-				Text:      fmt.Sprintf("it is committed and no %s %s is here", owners.kind.Kind, key.Namespace),
+				Text:      fmt.Sprintf("it is committed and no peer has %s %s", owners.kind.Kind, key.Namespace),
 			})
 		}
 	}
 	return found
 }
 
-// orphan confirms it by two reads: the owner is not there, and afterwards the
-// object, which had been committed before, still is.
-func (c *Coordinator) orphan(ctx context.Context, kind Kind, peer region.PeerName, m met) bool {
+// orphan confirms it by further reads: the owner is in no peer, and afterwards
+// the object, which had been committed before, still is. While a removal that has
+// been committed waits for the object to go, the owner's primary is still there.
+func (c *Coordinator) orphan(ctx context.Context, s survey, peer string, m met) bool {
+	for _, p := range s.peers {
+		_, err := c.get(ctx, region.PeerName(p), s.kind.Within, types.NamespacedName{Name: m.obj.GetNamespace()})
+		if !isAbsent(err) {
+			return false
+		}
+	}
+	obj, err := c.get(ctx, region.PeerName(peer), s.kind.Resource, objectKey(m.obj))
+	if err != nil {
+		return false
+	}
+	view, _, err := s.kind.view(obj)
+	return err == nil && view.UID == m.view.UID && view.Committed()
+}
+
+func (c *Coordinator) get(ctx context.Context, peer region.PeerName, resource schema.GroupVersionResource, key types.NamespacedName) (*unstructured.Unstructured, error) {
 	conn, err := c.directory.Conn(peer)
 	if err != nil {
-		return false
+		return nil, err
 	}
-	_, err = within(ctx, c.opts.CallTimeout, func(ctx context.Context) (*unstructured.Unstructured, error) {
-		return conn.Dynamic().Resource(kind.Within).Get(ctx, m.obj.GetNamespace(), metav1.GetOptions{})
+	return within(ctx, c.opts.CallTimeout, func(ctx context.Context) (*unstructured.Unstructured, error) {
+		return conn.Dynamic().Resource(resource).Namespace(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
 	})
-	if !isAbsent(err) {
-		return false
-	}
-	obj, err := within(ctx, c.opts.CallTimeout, func(ctx context.Context) (*unstructured.Unstructured, error) {
-		return conn.Dynamic().Resource(kind.Resource).Namespace(m.obj.GetNamespace()).Get(ctx, m.obj.GetName(), metav1.GetOptions{})
-	})
-	if err != nil {
-		return false
-	}
-	view, _, err := kind.view(obj)
-	return err == nil && view.UID == m.view.UID && view.Committed()
 }

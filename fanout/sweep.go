@@ -6,6 +6,7 @@ package fanout
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -35,11 +36,24 @@ func (c *Coordinator) Sweep(ctx context.Context) (swept int, err error) {
 		for _, err := range s.unread {
 			errs = append(errs, err)
 		}
-		n, err := c.mend(ctx, kind, s.examine())
+		n, err := c.mendAll(ctx, kind, peers, s.examine())
 		swept += n
 		errs = append(errs, err)
 	}
 	return swept, errors.Join(errs...)
+}
+
+// mendAll mends what findings name, and then what the end of a reservation has
+// laid bare: as long as it is pending, the secondaries that name it are too.
+func (c *Coordinator) mendAll(ctx context.Context, kind Kind, peers []string, findings []finding) (int, error) {
+	n, err := c.mend(ctx, kind, findings)
+	pending := func(f finding) bool { return f.mend.obj != nil && f.mend.view.Claim.Primary && f.mend.view.Pending() }
+	if !slices.ContainsFunc(findings, pending) {
+		return n, err
+	}
+	bare := slices.DeleteFunc(c.look(ctx, kind, peers).examine(), pending)
+	more, also := c.mend(ctx, kind, bare)
+	return n + more, errors.Join(err, also)
 }
 
 // mend sweeps the objects that findings name, each once.
