@@ -11,7 +11,7 @@ BENCH ?= .
 RUNS ?= 1000000
 TOOL := go tool -modfile=tools/go.mod
 
-.PHONY: help build test e2e explore mutants simulate bench buildcost fuzz lint generate drift compat demo
+.PHONY: help build test e2e judge explore mutants simulate bench buildcost fuzz lint generate drift compat demo
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,6 +25,10 @@ test: ## all tests: race detector, nested modules, real API servers
 
 e2e: ## only the suites on real API servers (the first run builds them, minutes)
 	cd internal/e2e && $(GOTEST) -timeout 45m -p 1 ./...
+
+judge: ## kills, races and changes of the ring in the sizes of docs/e2e.md (an hour)
+	cd internal/e2e && ATOLL_KILLS=1000 ATOLL_ROUNDS=500 ATOLL_FREEZE=30s ATOLL_CHANGES=50 \
+		$(GOTEST) -count=1 -v -timeout 120m -p 1 ./suites/kill ./suites/race ./suites/peers
 
 PROTOCOL := ATOLL_DOCS="$(CURDIR)/docs" $(GOTEST) -count=1 -timeout 120m -v ./fanout/internal/protocol
 

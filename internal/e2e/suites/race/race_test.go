@@ -66,6 +66,9 @@ func TestRace(t *testing.T) {
 	start := time.Now()
 	for n := range rounds {
 		r.round(n)
+		if n%50 == 49 {
+			t.Logf("%d rounds in %s", n+1, time.Since(start).Round(time.Second))
+		}
 	}
 	reads, events := r.witness.Seen()
 	t.Logf("%d rounds, %d with a removal, %d processes, %d of them killed, %d rounds with a frozen API server, %d logs lost, in %s; ended by exit code: %v; %d names owned in the end",
