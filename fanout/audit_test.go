@@ -208,6 +208,34 @@ func TestOnePassEndsADeadReservation(t *testing.T) {
 	}
 }
 
+// A guard that a sweep restores while its primary is being removed is withdrawn:
+// the removal may have cleared the peer before the guard was there.
+func TestARestoredGuardDoesNotOutliveItsPrimary(t *testing.T) {
+	r := newRing(t)
+	other := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
+	acme := addAccount(t, other)
+	_, err := other.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east"})
+	require.NoError(t, err)
+	conn, err := r.Conn("eu-west")
+	require.NoError(t, err)
+	require.NoError(t, conn.Dynamic().Resource(serviceClusterResource).Namespace(acme).Delete(t.Context(), "db", metav1.DeleteOptions{}))
+
+	var once sync.Once
+	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{Observer: &fanout.Observer{Step: func(ctx context.Context, e fanout.StepEvent) {
+		if !e.Done && e.Verb == "create" {
+			once.Do(func() {
+				op, err := other.Remove(ctx, serviceClusters, key(acme, "db"), fanout.RemoveOptions{})
+				require.NoError(t, err)
+				require.Equal(t, fanout.Done, op.State)
+			})
+		}
+	}}})
+	_, err = c.Sweep(t.Context())
+	require.NoError(t, err)
+	requireClean(t, other)
+	require.Nil(t, held(t, r, key(acme, "db")))
+}
+
 // Two objects that each say they are the home are found, and left to people.
 func TestTwoHomesAreFound(t *testing.T) {
 	r := newRing(t)

@@ -153,6 +153,7 @@ func (m *Machine) stepGuard(i int, r Reply) {
 		s.X = r.Object
 		switch {
 		case r.Code == NotFound:
+			s.Unsure = true
 			m.send(i, "create", Command{Verb: Create, Peer: s.Peer, Object: m.secondaryOf(s.Peer)})
 		case r.Code == Denied, r.Code == NoSuchPeer:
 			m.unconfirmed(i)
@@ -160,6 +161,8 @@ func (m *Machine) stepGuard(i int, r Reply) {
 			if !m.again(i, "again") {
 				m.unconfirmed(i)
 			}
+		case s.X.Claimed && s.X.Of(m.Op.Mode) == m.Record.Primary && s.Unsure:
+			m.send(i, "verify", Command{Verb: Read, Peer: m.Record.Primary.Peer})
 		case s.X.Claimed && s.X.Of(m.Op.Mode) == m.Record.Primary:
 			m.finish(i)
 		case m.Op.Action == Cover && s.X.Primary(m.Op.Mode) && s.X.Pending():
@@ -179,9 +182,22 @@ func (m *Machine) stepGuard(i int, r Reply) {
 	case "create", "remove":
 		m.Result.Mended = m.Result.Mended || s.Step == "create" && r.Class == Applied
 		if s.Step == "create" && r.Class == Applied {
-			m.finish(i)
+			s.X = r.Object
+			m.send(i, "verify", Command{Verb: Read, Peer: m.Record.Primary.Peer})
 		} else if r.Code == Denied || !m.again(i, "again") {
 			m.unconfirmed(i)
 		}
+	case "verify":
+		// A removal may have cleared this peer before the guard was there.
+		if r.Code == NotFound || r.Code == OK && (r.Object.UID != m.Record.Primary.UID || r.Object.Leaving()) {
+			m.send(i, "withdraw", Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
+			return
+		}
+		m.finish(i)
+	case "withdraw":
+		if r.Code == Unavailable && m.again(i, "again") {
+			return
+		}
+		m.finish(i)
 	}
 }
