@@ -1,0 +1,159 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package peers_test lets peers join and leave a ring that is in use.
+package peers_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/atoll-dev/atoll/internal/e2e/ctltest"
+	"github.com/atoll-dev/atoll/internal/e2e/plane"
+	"github.com/atoll-dev/atoll/internal/e2e/planetest"
+)
+
+func TestMain(m *testing.M) { os.Exit(planetest.Run(m)) }
+
+// Changes of the ring, as atollctl calls them.
+const (
+	join        = "join"
+	leave       = "leave"
+	forceRemove = "force-remove"
+)
+
+// TestPeers lets a fourth peer join a ring, leave it, join again, be given up
+// while it is dead, and come back, again and again, while processes add and
+// remove ServiceClusters. Each change is killed at random moments and then run
+// again, by the same process's log, by its recovery, or by somebody else.
+//
+// After each change every member's PeerSet has the members that were asked for,
+// an audit is clean, what was acknowledged meanwhile is in every member, and what
+// was denied is nowhere. No name ever has two owners. A peer that has left holds
+// nothing.
+//
+// ATOLL_CHANGES says how many processes of each kind of change are killed.
+func TestPeers(t *testing.T) {
+	kills := ctltest.Count(t, "ATOLL_CHANGES", 10)
+	var options []plane.Options
+	for _, name := range plane.Names(4) {
+		options = append(options, plane.Options{Name: name})
+	}
+	planes := planetest.NewAll(t, options...) // of its own: one of them dies
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	r := &ring{
+		t: t, Ring: ctltest.New(t, planes, 3), random: rand.New(rand.NewPCG(seed, 0)), acme: fmt.Sprintf("acme-%x", seed),
+		core: planes[:3], guest: planes[3], killed: map[string]int{}, done: map[string]int{}, limit: map[string]time.Duration{},
+	}
+	for _, change := range []string{join, leave, forceRemove} {
+		r.limit[change] = time.Second
+	}
+	r.changer = r.Shell("changer")
+	r.core3().Succeed(t, "account", "add", "--target", planes[0].Name(), "-f", r.account())
+	r.witness = r.Witness(t.Context(), r.acme)
+	defer r.witness.Stop()
+	adders := r.addDuring()
+
+	start := time.Now()
+	for n := 0; r.killed[join] < kills || r.killed[leave] < kills || r.killed[forceRemove] < kills; n++ {
+		require.Less(t, n, 5*kills, "too few processes could be killed")
+		r.change(join)
+		r.change(leave)
+		r.change(join)
+		require.NoError(t, r.guest.Kill(t.Context()))
+		r.change(forceRemove)
+		require.NoError(t, r.guest.Restart(t.Context()))
+	}
+	adders.stop()
+	t.Logf("changes: %v, of their processes killed: %v, in %s", r.done, r.killed, time.Since(start).Round(time.Second))
+	t.Logf("meanwhile %d operations, by exit code: %v; %d ServiceClusters in the end", adders.operations, adders.codes, len(adders.known))
+	reads, events := r.witness.Seen()
+	t.Logf("the witness read all planes %d times and saw %d events", reads, events)
+}
+
+type ring struct {
+	*ctltest.Ring
+	t       *testing.T
+	random  *rand.Rand
+	witness *ctltest.Witness
+	changer *ctltest.Shell
+	adders  *adders
+	acme    string
+	core    []*plane.Plane
+	guest   *plane.Plane // who comes and goes
+
+	killed, done map[string]int           // by change
+	limit        map[string]time.Duration // before which a process is killed
+}
+
+// core3 is a shell that is configured with the peers that always are members.
+func (r *ring) core3() *ctltest.Shell { return r.Shell("core", r.core...) }
+
+// change carries one change out, however often it is killed, and looks at what
+// came of it.
+func (r *ring) change(change string) {
+	r.t.Helper()
+	args := []string{"peer", change, r.guest.Name()}
+	if change == forceRemove {
+		args = append(args, "--i-know-it-never-returns", "--by", "the judge")
+	}
+	for {
+		result, err := r.changer.Run(r.t.Context(), 1+time.Duration(r.random.Int64N(int64(r.limit[change]))), args...)
+		require.NoError(r.t, err)
+		if result.Code == ctltest.Done {
+			r.limit[change] -= r.limit[change] / 8
+			break
+		}
+		require.Equal(r.t, ctltest.Killed, result.Code, "%s", result)
+		r.killed[change]++
+		r.limit[change] += r.limit[change] / 10
+		if r.random.IntN(3) > 0 {
+			continue
+		}
+		if r.random.IntN(3) == 0 { // somebody else's, with another log
+			r.Shell(fmt.Sprintf("changer-%d", r.killed[change])).Succeed(r.t, args...)
+		} else {
+			r.changer.Succeed(r.t, "wal", "recover")
+			r.changer.Succeed(r.t, args...)
+		}
+		break
+	}
+	r.done[change]++
+	r.look(change)
+}
+
+// look checks what holds after a change.
+func (r *ring) look(change string) {
+	r.t.Helper()
+	members := slices.Clone(r.core)
+	if change == join {
+		members = append(members, r.guest)
+	}
+	r.adders.pause()
+	defer r.adders.resume()
+	r.requireMembers(members)
+	r.adders.recover(members)
+	r.Shell("auditor", members...).Succeed(r.t, "audit")
+	r.adders.requireTruth(members)
+	require.Empty(r.t, r.witness.Twice())
+	if change == leave {
+		for _, resource := range []string{"serviceclusters", "accounts"} {
+			r.requireNothing(resource)
+		}
+	}
+}
+
+func (r *ring) account() string {
+	return r.File(r.t, fmt.Sprintf("apiVersion: catalog.kubecarrier.io/v1alpha1\nkind: Account\nmetadata:\n  name: %s\nspec:\n  roles: [Tenant]\n", r.acme))
+}
+
+func (r *ring) cluster(name string) string {
+	return r.File(r.t, fmt.Sprintf("apiVersion: kubecarrier.io/v1alpha1\nkind: ServiceCluster\nmetadata:\n  namespace: %s\n  name: %s\nspec:\n  kubeconfigSecret:\n    name: %s\n", r.acme, name, name))
+}
