@@ -269,9 +269,15 @@ func (w *world) crash(i int) {
 			w.net[k].orphan = true
 		}
 	}
-	if !p.begun {
+	switch {
+	case w.cfg.mutant.scrapped:
+		p.state = done
+	case !p.begun:
 		p.state = done
 		p.result.Ending = Aborted
+		if p.op.Action == Add && !slices.Contains(w.committed, p.op.ID) && w.cfg.duplicates == w.duplicates {
+			w.judgeLeftovers(p.op.ID, Aborted)
+		}
 	}
 }
 

@@ -19,7 +19,7 @@ func deepConfigs() []config { return slices.Concat(deep, adoptDeep, movesDeep) }
 
 // allMutants are the rules of the protocol, each with what is found when it is
 // broken. They show that the exploration would notice.
-func allMutants() []broken { return slices.Concat(mutants, adoptMutants) }
+func allMutants() []broken { return slices.Concat(mutants, leaseMutants, adoptMutants) }
 
 // broken is a rule of the protocol that is broken.
 type broken struct {

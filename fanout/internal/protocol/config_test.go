@@ -45,14 +45,15 @@ type config struct {
 
 // mutant breaks one rule of the protocol. The zero value breaks none.
 type mutant struct {
-	command func(w *world, p *proc, c Command) Command
-	reply   func(w *world, p *proc, c Command, r Reply) Reply
-	over    func(w *world, p *proc)
-	handled func(p *proc, cmds []Command) []Command
-	stale   bool                          // sweeps read the primary's peer before what they judge
-	answer  func(c Command) (Reply, bool) // instead of the peer
-	blind   bool                          // a violation is what it leads to, not the broken rule itself
-	change  func(w *world, p *proc, c Command) Command
-	told    func(w *world, p *proc, c Command, r Reply) Reply // what a changer is told
-	named   bool                                              // a primary's UID is known before it exists
+	command  func(w *world, p *proc, c Command) Command
+	reply    func(w *world, p *proc, c Command, r Reply) Reply
+	over     func(w *world, p *proc)
+	handled  func(p *proc, cmds []Command) []Command
+	stale    bool                          // sweeps read the primary's peer before what they judge
+	answer   func(c Command) (Reply, bool) // instead of the peer
+	blind    bool                          // a violation is what it leads to, not the broken rule itself
+	change   func(w *world, p *proc, c Command) Command
+	told     func(w *world, p *proc, c Command, r Reply) Reply // what a changer is told
+	scrapped bool                                              // a crash loses the log as well
+	named    bool                                              // a primary's UID is known before it exists
 }
