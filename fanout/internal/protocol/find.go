@@ -17,7 +17,7 @@ func (m *Machine) find() {
 
 func (m *Machine) stepFind(i int, r Reply) {
 	s := &m.Strands[i]
-	if s.Step == "confirm" && r.Code != NotFound {
+	if (s.Step == "read" || s.Step == "confirm") && r.Code != NotFound {
 		delete(m.Sets, s.Peer)
 	}
 	o := r.Object
