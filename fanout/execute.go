@@ -103,7 +103,7 @@ func (r *runner) sleep(ctx context.Context) protocol.Reply {
 
 func (r *runner) perform(ctx context.Context, attempt *region.Attempt, command protocol.Command, write logWrite) (protocol.Reply, error) {
 	if r.rehearsal != nil {
-		if reply, err, ok := r.rehearse(ctx, attempt, command); ok {
+		if reply, ok, err := r.rehearse(ctx, attempt, command); ok {
 			return reply, err
 		}
 	}

@@ -151,25 +151,25 @@ func (r *runner) dryRun() []string {
 // rehearse carries out a command without its effect. What a peer can check is
 // sent as a dry run; the rest is taken to succeed. It returns false for commands
 // that only read.
-func (r *runner) rehearse(ctx context.Context, attempt *region.Attempt, command protocol.Command) (protocol.Reply, error, bool) {
+func (r *runner) rehearse(ctx context.Context, attempt *region.Attempt, command protocol.Command) (reply protocol.Reply, rehearsed bool, err error) {
 	done := protocol.Reply{Class: protocol.Applied, Code: protocol.OK, Object: command.Object}
 	h := r.rehearsal
 	peer := region.PeerName(command.Peer)
 	switch command.Verb {
 	case protocol.Begin, protocol.Advance, protocol.Forget, protocol.Activate, protocol.Release, protocol.Put:
-		return done, nil, true
+		return done, true, nil
 	case protocol.Delete:
 		if obj, view, ok := r.recall(command.UID, command.RV); ok && obj != nil && view.Claim.Operation != r.machine.Op.ID {
 			h.mu.Lock()
 			h.leftovers[peer] = view.Claim.Operation
 			h.mu.Unlock()
 		}
-		return done, nil, true
+		return done, true, nil
 	case protocol.Create:
 		reply, err := r.rehearseCreate(ctx, attempt, command)
-		return reply, err, true
+		return reply, true, err
 	default:
-		return protocol.Reply{}, nil, false
+		return protocol.Reply{}, false, nil
 	}
 }
 

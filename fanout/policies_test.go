@@ -38,15 +38,31 @@ func after(verb string, peer region.PeerName) moment {
 func always(e fanout.StepEvent) bool { return e.Verb == "begin" }
 
 // silence makes peer unreachable from when on, and reachable again after the
-// given pause, if there is one.
-func silence(t *testing.T, r *regiontest.Ring, peer region.PeerName, when moment, back time.Duration) *fanout.Observer {
+// given pause, if there is one. If there is none it calls tired when the peer was
+// asked more often than who does not wait would ask, and so many others have been
+// activated.
+func silence(t *testing.T, r *regiontest.Ring, peer region.PeerName, when moment, back time.Duration, others int, tired func()) *fanout.Observer {
 	t.Helper()
 	var (
-		once sync.Once
-		wg   sync.WaitGroup
+		once            sync.Once
+		wg              sync.WaitGroup
+		mu              sync.Mutex
+		refused, active int
 	)
 	t.Cleanup(wg.Wait)
 	return &fanout.Observer{Step: func(_ context.Context, e fanout.StepEvent) {
+		mu.Lock()
+		if e.Done && e.Peer == peer && e.Err != nil {
+			refused++
+		}
+		if e.Done && e.Verb == "activate" && e.Err == nil {
+			active++
+		}
+		enough := back == 0 && refused > 5 && active >= others
+		mu.Unlock()
+		if enough {
+			tired()
+		}
 		if !when(e) {
 			return
 		}
@@ -136,51 +152,54 @@ func TestUnreachable(t *testing.T) {
 		when   moment
 		back   time.Duration
 		want   func(*testing.T, *fanout.Operation, error)
+		others int // that are activated before its caller is tired of waiting
 	}{
-		{"add/reserving/fail", addCluster, fanout.Fail, "us-east", always, never, aborted},
-		{"add/reserving/wait, it comes back", addCluster, fanout.Wait, "us-east", always, soon, done},
-		{"add/reserving/wait, it does not", addCluster, fanout.Wait, "us-east", always, never, late},
-		{"add/claiming/fail", addCluster, fanout.Fail, "ap-south", always, never, aborted},
-		{"add/claiming/wait, it comes back", addCluster, fanout.Wait, "ap-south", always, soon, done},
-		{"add/claiming/wait, it does not", addCluster, fanout.Wait, "ap-south", always, never, late},
-		{"add/members/fail", addCluster, fanout.Fail, "ap-south", beforeMembers, never, aborted},
-		{"add/commit/fail, it comes back", addCluster, fanout.Fail, "us-east", beforeCommit, soon, done},
-		{"add/commit/wait, it comes back", addCluster, fanout.Wait, "us-east", beforeCommit, soon, done},
-		{"add/after the commit/fail", addCluster, fanout.Fail, "ap-south", after("put", "us-east"), never, done},
+		{"add/reserving/fail", addCluster, fanout.Fail, "us-east", always, never, aborted, 0},
+		{"add/reserving/wait, it comes back", addCluster, fanout.Wait, "us-east", always, soon, done, 0},
+		{"add/reserving/wait, it does not", addCluster, fanout.Wait, "us-east", always, never, late, 0},
+		{"add/claiming/fail", addCluster, fanout.Fail, "ap-south", always, never, aborted, 0},
+		{"add/claiming/wait, it comes back", addCluster, fanout.Wait, "ap-south", always, soon, done, 0},
+		{"add/claiming/wait, it does not", addCluster, fanout.Wait, "ap-south", always, never, late, 0},
+		{"add/members/fail", addCluster, fanout.Fail, "ap-south", beforeMembers, never, aborted, 0},
+		{"add/commit/fail, it comes back", addCluster, fanout.Fail, "us-east", beforeCommit, soon, done, 0},
+		{"add/commit/wait, it comes back", addCluster, fanout.Wait, "us-east", beforeCommit, soon, done, 0},
+		{"add/after the commit/fail", addCluster, fanout.Fail, "ap-south", after("put", "us-east"), never, done, 0},
 
-		{"account add/activation/fail", addTenant, fanout.Fail, "ap-south", after("put", "us-east"), never, forward("ap-south")},
-		{"account add/activation/wait, it comes back", addTenant, fanout.Wait, "ap-south", after("put", "us-east"), soon, done},
-		{"account add/activation/wait, it does not", addTenant, fanout.Wait, "ap-south", after("put", "us-east"), never, forward("ap-south")},
-		{"account update/finding/fail", updateTenant, fanout.Fail, "us-east", always, never, aborted},
-		{"account update/finding/fail, a replica's", updateTenant, fanout.Fail, "ap-south", always, never, forward("ap-south")},
-		{"account update/activation/wait, it comes back", updateTenant, fanout.Wait, "ap-south", after("put", "us-east"), soon, done},
+		{"account add/activation/fail", addTenant, fanout.Fail, "ap-south", after("put", "us-east"), never, forward("ap-south"), 0},
+		{"account add/activation/wait, it comes back", addTenant, fanout.Wait, "ap-south", after("put", "us-east"), soon, done, 0},
+		{"account add/activation/wait, it does not", addTenant, fanout.Wait, "ap-south", after("put", "us-east"), never, forward("ap-south"), 2},
+		{"account update/finding/fail", updateTenant, fanout.Fail, "us-east", always, never, aborted, 0},
+		{"account update/finding/fail, a replica's", updateTenant, fanout.Fail, "ap-south", always, never, forward("ap-south"), 0},
+		{"account update/activation/wait, it comes back", updateTenant, fanout.Wait, "ap-south", after("put", "us-east"), soon, done, 0},
 
-		{"remove/finding/fail", removeCluster, fanout.Fail, "us-east", always, never, aborted},
-		{"remove/finding/wait, it comes back", removeCluster, fanout.Wait, "us-east", always, soon, done},
-		{"remove/finding/wait, it does not", removeCluster, fanout.Wait, "us-east", always, never, late},
-		{"remove/finding/forward, the primary's", removeCluster, fanout.Forward, "us-east", always, never, aborted},
-		{"remove/finding/forward, a guard's", removeCluster, fanout.Forward, "ap-south", always, never, forward("ap-south")},
-		{"remove/clearing/fail", removeCluster, fanout.Fail, "ap-south", after("put", "us-east"), never, forward("ap-south")},
-		{"remove/clearing/wait, it comes back", removeCluster, fanout.Wait, "ap-south", after("put", "us-east"), soon, done},
-		{"remove/clearing/forward", removeCluster, fanout.Forward, "ap-south", after("put", "us-east"), never, forward("ap-south")},
+		{"remove/finding/fail", removeCluster, fanout.Fail, "us-east", always, never, aborted, 0},
+		{"remove/finding/wait, it comes back", removeCluster, fanout.Wait, "us-east", always, soon, done, 0},
+		{"remove/finding/wait, it does not", removeCluster, fanout.Wait, "us-east", always, never, late, 0},
+		{"remove/finding/forward, the primary's", removeCluster, fanout.Forward, "us-east", always, never, aborted, 0},
+		{"remove/finding/forward, a guard's", removeCluster, fanout.Forward, "ap-south", always, never, forward("ap-south"), 0},
+		{"remove/clearing/fail", removeCluster, fanout.Fail, "ap-south", after("put", "us-east"), never, forward("ap-south"), 0},
+		{"remove/clearing/wait, it comes back", removeCluster, fanout.Wait, "ap-south", after("put", "us-east"), soon, done, 0},
+		{"remove/clearing/forward", removeCluster, fanout.Forward, "ap-south", after("put", "us-east"), never, forward("ap-south"), 0},
 
-		{"account remove/listing/fail", removeTenant, fanout.Fail, "ap-south", always, never, aborted},
-		{"account remove/listing/wait, it comes back", removeTenant, fanout.Wait, "ap-south", always, soon, done},
-		{"account remove/listing/forward", removeTenant, fanout.Forward, "ap-south", always, never, forward("ap-south", "us-east")},
-		{"account remove/clearing/fail", removeTenant, fanout.Fail, "ap-south", after("put", "us-east"), never, forward("ap-south", "us-east")},
-		{"account remove/clearing/wait, it comes back", removeTenant, fanout.Wait, "ap-south", after("put", "us-east"), soon, done},
+		{"account remove/listing/fail", removeTenant, fanout.Fail, "ap-south", always, never, aborted, 0},
+		{"account remove/listing/wait, it comes back", removeTenant, fanout.Wait, "ap-south", always, soon, done, 0},
+		{"account remove/listing/forward", removeTenant, fanout.Forward, "ap-south", always, never, forward("ap-south", "us-east"), 0},
+		{"account remove/clearing/fail", removeTenant, fanout.Fail, "ap-south", after("put", "us-east"), never, forward("ap-south", "us-east"), 0},
+		{"account remove/clearing/wait, it comes back", removeTenant, fanout.Wait, "ap-south", after("put", "us-east"), soon, done, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			log := waltest.NewMemory()
+			ctx, cancel := withCancel(t)
+			defer cancel()
+			tired := cancel
+			if tc.mode != fanout.Wait {
+				tired = func() {} // it ends by itself
+			}
 			c := coordinator(t, r, log, fanout.Options{
-				Observer: silence(t, r, tc.silent, tc.when, tc.back), CallTimeout: 300 * time.Millisecond, Cleanup: 300 * time.Millisecond,
+				Observer: silence(t, r, tc.silent, tc.when, tc.back, tc.others, tired), CallTimeout: 300 * time.Millisecond, Cleanup: 300 * time.Millisecond,
 				MaxInFlight: time.Nanosecond, LeaseTimeout: 400 * time.Millisecond,
 			})
-			limit := time.Minute
-			if tc.back == never {
-				limit = 700 * time.Millisecond
-			}
-			op, err := tc.run(within(t, limit), c, tc.mode)
+			op, err := tc.run(ctx, c, tc.mode)
 			r.Partition(tc.silent, false)
 			tc.want(t, op, err)
 			_, err = c.Recover(t.Context())
@@ -192,11 +211,19 @@ func TestUnreachable(t *testing.T) {
 
 	t.Run("add/commit/fail, its answer is lost and it stays away", func(t *testing.T) {
 		log := waltest.NewMemory()
-		c := coordinator(t, r, log, fanout.Options{Cleanup: 300 * time.Millisecond, CallTimeout: 300 * time.Millisecond})
+		ctx, cancel := withCancel(t)
+		defer cancel()
+		c := coordinator(t, r, log, fanout.Options{Cleanup: 300 * time.Millisecond, CallTimeout: 300 * time.Millisecond, Observer: &fanout.Observer{
+			Step: func(_ context.Context, e fanout.StepEvent) {
+				if e.Done && e.Verb == "read" && e.Err != nil {
+					cancel() // its commit was sent
+				}
+			},
+		}})
 		server := r.Server("us-east")
 		server.Inject(regiontest.Fault{Verb: "update", Resource: serviceClusterResource.GroupResource(), Do: regiontest.DropReply()})
 		server.Inject(regiontest.Fault{Verb: "get", Resource: serviceClusterResource.GroupResource(), Times: -1, Do: regiontest.DropRequest()})
-		op, err := addCluster(within(t, 700*time.Millisecond), c, fanout.Fail)
+		op, err := addCluster(ctx, c, fanout.Fail)
 		inDoubt(t, op, err)
 		server.Reset()
 		op, err = c.Outcome(t.Context(), op.ID)

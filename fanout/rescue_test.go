@@ -31,8 +31,7 @@ func TestRescue(t *testing.T) {
 	_, err := c.Add(t.Context(), newServiceCluster(acme, "going"), fanout.AddOptions{Target: "eu-west"})
 	require.NoError(t, err)
 	release := hold(t, clusters(t, r, "eu-west", acme), "going")
-	removal, err := c.Remove(within(t, 200*time.Millisecond), serviceClusters, key(acme, "going"), fanout.RemoveOptions{})
-	require.NoError(t, err)
+	removal := removeHeld(t, r, acme, "going", "me/1")
 
 	r.Partition("ap-south", true)
 	op, err := c.Update(t.Context(), newAccount(acme, "Provider"), fanout.AddOptions{})

@@ -52,6 +52,25 @@ func reserve(t testing.TB, r *regiontest.Ring, namespace, name string, target re
 	return id
 }
 
+// removeHeld removes a cluster that somebody's finalizer holds, and waits no
+// longer than until it is marked and its deletion was asked for.
+func removeHeld(t testing.TB, r *regiontest.Ring, namespace, name, identity string) *fanout.Operation {
+	t.Helper()
+	ctx, cancel := withCancel(t)
+	defer cancel()
+	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{Identity: identity, Observer: &fanout.Observer{
+		Step: func(_ context.Context, e fanout.StepEvent) {
+			if e.Done && e.Verb == "delete" {
+				cancel()
+			}
+		},
+	}})
+	op, err := c.Remove(ctx, serviceClusters, key(namespace, name), fanout.RemoveOptions{})
+	require.NoError(t, err)
+	require.Equal(t, fanout.Committed, op.State)
+	return op
+}
+
 // door is a ring that nothing passes once it is shut.
 type door struct {
 	*regiontest.Ring

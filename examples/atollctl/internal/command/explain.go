@@ -30,7 +30,8 @@ operation may be one of the log or one of anybody else's.`,
 				return err
 			}
 			explain := func(c *fanout.Coordinator) error {
-				e, err := (*fanout.Explanation)(nil), error(nil)
+				var e *fanout.Explanation
+				var err error
 				if ok {
 					e, err = c.ExplainName(ctx, about.kind.GroupKind(), about.key)
 				} else {
