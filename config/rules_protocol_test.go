@@ -7,6 +7,8 @@ package config_test
 const (
 	primary   = `claim: {operation: op-1, digest: d1, start: "2026-01-02T03:04:05.000000Z", role: Primary, peer: a, target: a}`
 	secondary = `claim: {operation: op-1, digest: d1, start: "2026-01-02T03:04:05.000000Z", role: Secondary, peer: b, target: a, primary: {peer: a, uid: u1}}`
+	recorded  = `claim: {operation: op-1, digest: d1, start: "2026-01-02T03:04:05.000000Z", role: Secondary, peer: b, target: a, record: r1}`
+	bound     = `, stage: Reserved, bound: {peer: a, uid: u1}`
 	stranger  = `claim: {operation: op-2, digest: d1, start: "2026-01-02T03:04:05.000000Z", role: Primary, peer: a, target: a}`
 	removal   = `removal: {operation: op-9, start: "2026-01-03T03:04:05.000000Z"}`
 )
@@ -34,6 +36,14 @@ func protocolCases(k kind) []ruleCase {
 		{name: "create a reserved secondary", spec: fanout(secondary + ", stage: Reserved")},
 		{name: "create a secondary that is past Reserved", spec: fanout(secondary + ", stage: Removing, " + removal), want: "is created Reserved or without spec.fanout"},
 		{name: "create a primary that is past Reserved", spec: removing, want: "is created Reserved or without spec.fanout"},
+
+		{name: "create a claim that names a record", spec: fanout(recorded + ", stage: Reserved")},
+		{name: "a claim that names a record and a primary", want: "a claim names its record alone",
+			spec: fanout(`claim: {operation: o, digest: d, start: "2026-01-02T03:04:05Z", role: Secondary, peer: b, target: a, record: r, primary: {peer: a, uid: u}}, stage: Reserved`)},
+		{name: "bind", old: fanout(recorded + ", stage: Reserved"), spec: fanout(recorded + bound)},
+		{name: "bind again", old: fanout(recorded + bound), spec: fanout(recorded + ", stage: Reserved, bound: {peer: a, uid: u2}"), want: "bound is set once"},
+		{name: "unbind", old: fanout(recorded + bound), spec: fanout(recorded + ", stage: Reserved"), want: "bound is set once"},
+		{name: "bind a claim without a record", old: fanout(secondary + ", stage: Reserved"), spec: fanout(secondary + bound), want: "bound is set once"},
 
 		{name: "claim without stage", spec: fanout(primary), want: "claim and stage are both needed"},
 		{name: "stage without claim", spec: fanout("stage: Reserved"), want: "claim and stage are both needed"},

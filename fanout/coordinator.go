@@ -5,6 +5,7 @@ package fanout
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"sync"
@@ -40,10 +41,14 @@ type Coordinator struct {
 
 	logged atomic.Int64 // nanoseconds that the last write of the log took
 
-	mu   sync.Mutex
-	busy map[string]bool      // operations of the log that are being worked on
-	rest map[string]time.Time // when an operation that could not be settled may be tried again
-	met  map[place]bool       // peers whose cluster calls itself by their name
+	decider wal.Decider // the log, if several coordinators share it
+	holder  string      // who this one is in a shared log
+
+	mu      sync.Mutex
+	busy    map[string]bool      // operations of the log that are being worked on
+	watched map[string]watched   // entries of others
+	rest    map[string]time.Time // when an operation that could not be settled may be tried again
+	met     map[place]bool       // peers whose cluster calls itself by their name
 }
 
 // New checks opts and reads nothing: it does not block, and d may still be
@@ -60,7 +65,12 @@ func New(d region.Directory, log wal.Log, opts Options) (*Coordinator, error) {
 	if err := opts.validate(); err != nil {
 		return nil, err
 	}
-	return &Coordinator{directory: d, log: log, opts: opts, busy: map[string]bool{}, rest: map[string]time.Time{}, met: map[place]bool{}}, nil
+	c := &Coordinator{directory: d, log: log, opts: opts, busy: map[string]bool{}, rest: map[string]time.Time{}, met: map[place]bool{}}
+	if c.decider, _ = log.(wal.Decider); c.decider != nil {
+		c.holder = opts.Identity + "/" + rand.Text()[:6]
+		c.watched = map[string]watched{}
+	}
+	return c, nil
 }
 
 func (o Options) validate() error {

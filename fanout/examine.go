@@ -74,6 +74,8 @@ func (s survey) examineKey(key types.NamespacedName) []finding {
 		case m.view.Leaving():
 			owners = append(owners, peer)
 			e.report("removal", peer, m, true, "its removal is committed and goes on")
+		case m.view.Undecided():
+			e.report("I6", peer, m, true, "operation %s of %s holds the name by a record in the central log", m.view.Claim.Operation, m.view.Claim.Coordinator)
 		case m.view.Pending():
 			e.report("I6", peer, m, true, "operation %s of %s holds the name and is not committed", m.view.Claim.Operation, m.view.Claim.Coordinator)
 		}
@@ -124,6 +126,8 @@ func (e *examination) owner(peer string, m met) {
 		case !ok:
 			e.report("I2", member.Peer, m, false, "nothing guards the name of the object that is committed in %s", peer).mendAt = peer
 		case there.bad != nil:
+		case there.view.Undecided() && there.view.Sibling(m.view):
+			e.report("guard", member.Peer, m, true, "the claim is not bound yet to the object that is committed in %s", peer).mendAt = peer
 		case !there.view.Claimed || there.view.Primary(mode) || there.view.Of(mode) != self:
 			e.report("I2", member.Peer, m, false, "what stands here does not name the object that is committed in %s", peer).mendAt = peer
 		case mode == protocol.Everywhere && there.view.Stage != protocol.Active:
@@ -140,6 +144,10 @@ func (e *examination) owner(peer string, m met) {
 // secondary judges a guard or a replica by its primary as it was read later.
 func (e *examination) secondary(peer string, m met) {
 	mode := protocol.Mode(e.kind.Mode)
+	if m.view.Undecided() {
+		e.report("I6", peer, m, true, "operation %s of %s holds the name by a record in the central log", m.view.Claim.Operation, m.view.Claim.Coordinator)
+		return
+	}
 	of := m.view.Of(mode)
 	if e.unread[of.Peer] != nil {
 		return

@@ -108,6 +108,8 @@ func (r *runner) perform(ctx context.Context, attempt *region.Attempt, command p
 		}
 	}
 	switch command.Verb {
+	case protocol.Propose, protocol.ReadRecord, protocol.Decide, protocol.Withdraw:
+		return r.onRecord(ctx, command, write)
 	case protocol.Begin, protocol.Advance, protocol.Forget:
 		return r.writeLog(ctx, command.Verb, write)
 	}
@@ -141,9 +143,12 @@ func (r *runner) writeLog(ctx context.Context, verb protocol.Verb, write logWrit
 	err := write.err
 	log := r.coordinator.log
 	ctx = context.WithoutCancel(ctx)
+	r.logTurn <- struct{}{}
+	defer func() { <-r.logTurn }()
 	if err == nil {
 		begun := time.Now()
 		entry := write.entry
+		entry.Version = r.present().Version
 		switch {
 		case write.skip:
 		case verb == protocol.Forget:
@@ -155,9 +160,7 @@ func (r *runner) writeLog(ctx context.Context, verb protocol.Verb, write logWrit
 		}
 		if err == nil && verb != protocol.Forget {
 			r.coordinator.logged.Store(int64(time.Since(begun)))
-			r.mu.Lock()
-			r.entry = entry
-			r.mu.Unlock()
+			r.took(entry)
 		}
 	}
 	if err != nil {

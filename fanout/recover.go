@@ -60,6 +60,9 @@ func (c *Coordinator) recoverFirst(ctx context.Context) {
 		if cameToNothing(e) && time.Since(e.Began) <= c.opts.MaxInFlight {
 			return false // it stays for what may yet appear, and is told already
 		}
+		if !c.lapsed(e) {
+			return false // another coordinator works on it
+		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		return time.Now().After(c.rest[e.ID])
@@ -140,6 +143,9 @@ func (c *Coordinator) settleEntry(ctx context.Context, entry wal.Entry) (*Operat
 	}
 	j, err := decodeJournal(entry)
 	if err != nil {
+		return nil, err
+	}
+	if entry, err = c.adopt(ctx, entry); err != nil {
 		return nil, err
 	}
 	if j.Change != nil {

@@ -35,6 +35,8 @@ type runner struct {
 
 	rehearsal *rehearsal // of a plan, which writes nothing; else nil
 
+	logTurn chan struct{} // holds one: whose turn it is to write the entry
+
 	mu       sync.Mutex
 	contents map[string]content                    // by token
 	objects  map[string]*unstructured.Unstructured // as read, by incarnation
@@ -48,6 +50,7 @@ func (c *Coordinator) runner(kind Kind, key types.NamespacedName, machine *proto
 		kind:        kind,
 		key:         key,
 		machine:     machine,
+		logTurn:     make(chan struct{}, 1),
 		journal:     j,
 		contents:    map[string]content{},
 		objects:     map[string]*unstructured.Unstructured{},
@@ -65,6 +68,13 @@ func (c *Coordinator) runner(kind Kind, key types.NamespacedName, machine *proto
 // is told so; what it still has to find out or to clean up happens within
 // Options.Cleanup.
 func (r *runner) run(ctx context.Context) (protocol.Result, error) {
+	if r.coordinator.decider != nil && r.entry.ID != "" {
+		alive, stop := context.WithCancel(context.WithoutCancel(ctx))
+		var wg sync.WaitGroup
+		wg.Go(func() { r.keepAlive(alive) })
+		defer wg.Wait()
+		defer stop()
+	}
 	err := drive(ctx, r.machine, r.coordinator.opts.Cleanup, func(command protocol.Command) func(context.Context) protocol.Reply {
 		write := r.prepare(command)
 		return func(ctx context.Context) protocol.Reply { return r.execute(ctx, command, write) }
@@ -77,6 +87,7 @@ func (r *runner) run(ctx context.Context) (protocol.Result, error) {
 type logWrite struct {
 	entry   wal.Entry
 	outcome []byte
+	result  outcome // of a withdrawal
 	skip    bool
 	err     error
 }
@@ -90,7 +101,9 @@ func (r *runner) prepare(command protocol.Command) logWrite {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch command.Verb {
-	case protocol.Begin, protocol.Advance:
+	case protocol.Withdraw:
+		return logWrite{result: r.result(r.machine.Result)}
+	case protocol.Begin, protocol.Advance, protocol.Propose, protocol.Decide:
 		j := r.journal
 		j.Operation, j.Record = r.machine.Op, r.machine.Record
 		e := r.entry

@@ -4,6 +4,7 @@
 package fanout
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -66,7 +67,7 @@ func (c *Coordinator) submit(ctx context.Context, req request) (*Operation, *run
 		ID:    id,
 		Kind:  entryKind(req.kind.GroupKind(), req.action),
 		Key:   logKey,
-		Owner: c.opts.Identity,
+		Owner: cmp.Or(c.holder, c.opts.Identity),
 		Began: start,
 	}
 	for {
@@ -78,7 +79,7 @@ func (c *Coordinator) submit(ctx context.Context, req request) (*Operation, *run
 			// Another call with this idempotency key was faster.
 			return c.submit(ctx, req)
 		}
-		if err == nil && result.Reason == protocol.GaveWay && !result.Keep && ctx.Err() == nil {
+		if err == nil && result.Reason == protocol.GaveWay && !result.Keep && !op.Central && ctx.Err() == nil {
 			c.outlast(ctx, req.kind, req.key, result)
 			if ctx.Err() == nil {
 				op.ID = newOperationID(time.Now())
@@ -87,16 +88,17 @@ func (c *Coordinator) submit(ctx context.Context, req request) (*Operation, *run
 				continue
 			}
 		}
-		if err == nil && result.Reason == protocol.GaveWay && result.Keep && ctx.Err() == nil {
-			// Something of this attempt may yet appear, so its entry stays. The
-			// request goes on under another one, as old as before.
+		if err == nil && result.Reason == protocol.GaveWay && (result.Keep || op.Central) && ctx.Err() == nil {
+			// Something of this attempt may yet appear, so its entry stays; or it
+			// was the decision, and is withdrawn. The request goes on under another
+			// one, as old as before.
 			c.outlast(ctx, req.kind, req.key, result)
 			c.done(id)
 			_, _ = r.conclude(ctx, result, nil) // what is told is told by the other
 			req.start = start
 			return c.submit(ctx, req)
 		}
-		if result.Reason == protocol.GaveWay && !result.Keep {
+		if result.Reason == protocol.GaveWay && !result.Keep && !op.Central {
 			// If this is lost, the entry is found open and settled again.
 			_ = c.log.End(context.WithoutCancel(ctx), entry, r.outcome())
 		}

@@ -68,6 +68,10 @@ func read(o *protocol.Object, state *v1alpha1.Fanout) {
 	if c.Primary != nil {
 		o.Claim.Of = protocol.Ref{Peer: c.Primary.Peer, UID: string(c.Primary.UID)}
 	}
+	o.Claim.Record = c.Record
+	if b := state.Bound; b != nil {
+		o.Bound = protocol.Ref{Peer: b.Peer, UID: string(b.UID)}
+	}
 	o.Stage = protocol.Stage(state.Stage)
 	o.Heartbeat = state.Heartbeat
 	if state.Removal != nil {
@@ -101,12 +105,16 @@ func state(o protocol.Object, coordinator string, removedAt time.Time) *v1alpha1
 			Role:        role,
 			Peer:        c.Peer,
 			Target:      c.Target,
+			Record:      c.Record,
 		},
 		Stage:     v1alpha1.Stage(o.Stage),
 		Heartbeat: o.Heartbeat,
 	}
 	if c.Of != (protocol.Ref{}) {
 		f.Claim.Primary = &v1alpha1.ObjectRef{Peer: c.Of.Peer, UID: types.UID(c.Of.UID)}
+	}
+	if o.Bound != (protocol.Ref{}) {
+		f.Bound = &v1alpha1.ObjectRef{Peer: o.Bound.Peer, UID: types.UID(o.Bound.UID)}
 	}
 	if o.Removal != "" {
 		f.Removal = &v1alpha1.Removal{

@@ -60,6 +60,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.revision) || !has(oldSelf.revision) || self.revision.number != oldSelf.revision.number || self.revision == oldSelf.revision",message="revision cannot be changed under the same number: another content needs the next number"
 // +kubebuilder:validation:XValidation:rule="self.?home.term.orValue(0) >= oldSelf.?home.term.orValue(0)",message="home.term cannot fall: read the object again, its home has moved on"
 // +kubebuilder:validation:XValidation:rule="!has(self.home) || !has(oldSelf.home) || self.home.term != oldSelf.home.term || (self.home.peer == oldSelf.home.peer && (!has(oldSelf.home.uid) || size(oldSelf.home.uid) == 0 || (has(self.home.uid) && self.home.uid == oldSelf.home.uid)))",message="home cannot be changed within a term: a move needs the next term"
+// +kubebuilder:validation:XValidation:rule="has(self.bound) ? has(self.claim) && has(self.claim.record) && self.claim.role == 'Secondary' && (!has(oldSelf.bound) || self.bound == oldSelf.bound) : !has(oldSelf.bound)",message="bound is set once, on a Secondary whose claim names a record"
 type Fanout struct {
 	// Claim says who took the name, when and for which operation. Once set it
 	// never changes.
@@ -71,6 +72,11 @@ type Fanout struct {
 	//
 	// +optional
 	Stage Stage `json:"stage,omitempty"`
+
+	// Bound is the object that the claim's record was decided for.
+	//
+	// +optional
+	Bound *ObjectRef `json:"bound,omitempty"`
 
 	// Heartbeat is raised by one with each sign of life of the coordinator
 	// while a primary is Reserved.
@@ -106,7 +112,7 @@ type Fanout struct {
 // Claim is immutable: ownership changes only by delete and create, so the
 // object's UID is the fencing token.
 //
-// +kubebuilder:validation:XValidation:rule="(self.role == 'Secondary') == has(self.primary)",message="a Secondary names its primary and a Primary names none"
+// +kubebuilder:validation:XValidation:rule="has(self.record) ? !has(self.primary) : (self.role == 'Secondary') == has(self.primary)",message="a Secondary names its primary and a Primary names none; under a central log a claim names its record alone"
 type Claim struct {
 	// Operation is the ID of the operation that created the object.
 	//
@@ -154,6 +160,14 @@ type Claim struct {
 	//
 	// +optional
 	Primary *ObjectRef `json:"primary,omitempty"`
+
+	// Record is the UID of the operation's record in a central log, which
+	// decides about the claim.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	Record string `json:"record,omitempty"`
 }
 
 // ObjectRef names one incarnation of an object of the same name in a peer.

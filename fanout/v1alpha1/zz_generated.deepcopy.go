@@ -71,6 +71,11 @@ func (in *Fanout) DeepCopyInto(out *Fanout) {
 		*out = new(Claim)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.Bound != nil {
+		in, out := &in.Bound, &out.Bound
+		*out = new(ObjectRef)
+		**out = **in
+	}
 	if in.Removal != nil {
 		in, out := &in.Removal, &out.Removal
 		*out = new(Removal)

@@ -76,9 +76,8 @@ func (l *Log) End(ctx context.Context, e wal.Entry, outcome []byte) error {
 // end makes a live record history. What has ended, or is unknown, stays as it is.
 func (l *Log) end(ctx context.Context, op, id, v string, outcome []byte) error {
 	o, err := l.patch(ctx, op, id, v, v1alpha1.OperationEnded, map[string]any{"outcome": outcome, "ended": stamp(time.Now())})
-	_, doubt := errors.AsType[*InDoubtError](err)
 	switch {
-	case errors.Is(err, wal.ErrNotFound) && !doubt, o != nil && o.Spec.State == v1alpha1.OperationEnded:
+	case errors.Is(err, wal.ErrNotFound), o != nil && o.Spec.State == v1alpha1.OperationEnded:
 		return nil
 	default:
 		return err

@@ -66,9 +66,6 @@ func (l *Log) begin(ctx context.Context, e wal.Entry, state v1alpha1.OperationSt
 		if err == nil || !errors.Is(err, wal.ErrNotFound) && !errors.Is(err, wal.ErrStale) {
 			return begun, err
 		}
-		if _, doubt := errors.AsType[*InDoubtError](err); doubt {
-			return begun, err
-		}
 	}
 }
 

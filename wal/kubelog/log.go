@@ -87,5 +87,10 @@ func (e *InDoubtError) Error() string {
 	return fmt.Sprintf("central log: %s %q is in doubt, look the entry up to see whether it was written: %v", e.Op, e.ID, e.Err)
 }
 
-// Unwrap gives the cause.
-func (e *InDoubtError) Unwrap() error { return e.Err }
+// Unwrap gives the cause, unless that is wal.ErrStale or wal.ErrNotFound: they say for certain that nothing was written.
+func (e *InDoubtError) Unwrap() error {
+	if errors.Is(e.Err, wal.ErrStale) || errors.Is(e.Err, wal.ErrNotFound) {
+		return nil
+	}
+	return e.Err
+}

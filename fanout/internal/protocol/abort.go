@@ -16,6 +16,10 @@ func (m *Machine) abort() {
 		m.unadopted()
 		return
 	}
+	if m.central() {
+		m.withdraw()
+		return
+	}
 	if !m.Present {
 		m.clean()
 		return
@@ -106,6 +110,10 @@ func (m *Machine) unfenced(i int) {
 
 // leave notes that something of the operation may yet appear in peer.
 func (m *Machine) leave(peer string) {
+	if m.Withdrawn {
+		// Whatever appears is dead: its record is gone.
+		return
+	}
 	m.Result.Keep = true
 	if !slices.Contains(m.Record.Leftover, peer) {
 		m.Record.Leftover = append(m.Record.Leftover, peer)
@@ -166,7 +174,7 @@ func (m *Machine) stepClean(i int, r Reply) {
 		}
 	case "read":
 		switch {
-		case r.Code == OK && r.Object.Claim.Operation == m.Op.ID && r.Object.Pending() && !r.Object.Primary(m.Op.Mode):
+		case r.Code == OK && r.Object.Claim.Operation == m.Op.ID && r.Object.Pending() && m.ours(r.Object):
 			m.send(i, "delete", Command{Verb: Delete, Peer: s.Peer, UID: r.Object.UID, RV: r.Object.RV})
 		case r.Code == OK, r.Code == NotFound:
 			m.finish(i)

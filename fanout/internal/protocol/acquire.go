@@ -24,7 +24,10 @@ func (m *Machine) claim(peer string) Object {
 			Target:      m.Op.Target,
 		},
 	}
-	if !o.Claim.Primary {
+	switch {
+	case m.central():
+		o.Claim.Record = m.Decision.UID
+	case !o.Claim.Primary:
 		o.Claim.Of = m.Record.Primary
 	}
 	if m.Op.Action == Adopt {
@@ -64,6 +67,12 @@ func (m *Machine) stepAcquire(i int, r Reply) {
 		}
 	case "reread":
 		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
+	case "record":
+		m.acquireRecord(i, s.Peer, s.X, r)
+	case "primary record":
+		m.acquireRecord(i, s.X.Of(m.Op.Mode).Peer, s.Y, r)
+	case "decided":
+		m.acquireDecided(i, r)
 	case "judge":
 		m.judged(i, judge(m.Op.Mode, s.X, r), r.Object)
 	case "follow":
@@ -133,7 +142,7 @@ func (m *Machine) created(i int, r Reply) {
 // maybe notes that a create of the strand's peer may be applied at any time.
 func (m *Machine) maybe(i int) {
 	s := &m.Strands[i]
-	if s.Peer == m.Op.Target {
+	if s.Peer == m.Op.Target && !m.central() {
 		m.Present, m.Adrift = true, true
 		return
 	}
@@ -145,14 +154,18 @@ func (m *Machine) maybe(i int) {
 // hold ends strand i with its name taken.
 func (m *Machine) hold(i int) {
 	s := &m.Strands[i]
+	m.finish(i)
 	if s.Peer == m.Op.Target {
 		m.Present = true
 		m.Primary = s.X
 		m.Record.Primary = Ref{Peer: s.Peer, UID: s.X.UID}
-	} else {
+	}
+	if s.Peer != m.Op.Target || m.central() {
 		m.Claims[s.Peer] = Claimed{Object: s.X, Held: true, Unsure: s.Unsure}
 	}
-	m.finish(i)
+	if s.Peer == m.Op.Target && m.central() {
+		m.lookAround(s.Peer)
+	}
 }
 
 func (m *Machine) recreate(i int) {
@@ -188,6 +201,8 @@ func (m *Machine) inspect(i int) {
 		m.linger(i)
 	case !o.Claimed:
 		m.heldBy(i, HeldByOther, s.Peer, o)
+	case o.Undecided():
+		m.readRecord(i, "record", o)
 	case o.Primary(m.Op.Mode):
 		m.rival(i, s.Peer, o)
 	default:
@@ -207,7 +222,9 @@ func (m *Machine) own(i int) {
 		m.hold(i)
 		m.because(Fenced, s.Peer)
 		m.Stopping = true
-	case s.Peer != m.Op.Target && s.X.Claim.Of != m.Record.Primary:
+	case m.central() && s.X.Claim.Record == m.Decision.UID:
+		m.hold(i)
+	case m.central(), s.Peer != m.Op.Target && s.X.Claim.Of != m.Record.Primary:
 		// A secondary is never bound anew: it may be of a create that was sent
 		// twice.
 		m.maybe(i)
@@ -226,6 +243,11 @@ func (m *Machine) judged(i int, v verdict, y Object) {
 	case dead:
 		m.send(i, "remove", Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
 	case pending:
+		if y.Undecided() {
+			s.Y = y
+			m.readRecord(i, "primary record", y)
+			return
+		}
 		m.rival(i, at, y)
 	case moved:
 		if y.yielded(m.Op.Mode) {

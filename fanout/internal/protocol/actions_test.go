@@ -4,6 +4,7 @@
 package protocol
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 )
@@ -33,6 +34,7 @@ const (
 	actCreate
 	actEdit
 	actWithdraw
+	actAdopt
 )
 
 // action is one step of the scheduler: of process or message a, at peer b.
@@ -45,8 +47,10 @@ type action struct {
 func (w *world) enabled() []action {
 	var out []action
 	add := func(k kind, a, b int) { out = append(out, action{k, uint8(a), uint8(b)}) }
+	w.adoptable(add)
 	for i, p := range w.procs {
 		switch {
+		case p.adopter:
 		case p.change != nil:
 			switch {
 			case p.spawned:
@@ -116,7 +120,7 @@ func (w *world) enabled() []action {
 		if w.denials > 0 && !m.applied && m.cmd.remote() {
 			add(actDeny, k, 0)
 		}
-		if w.duplicates > 0 && m.cmd.Verb == Create && !m.applied {
+		if w.duplicates > 0 && m.cmd.Verb == cmp.Or(w.cfg.twice, Create) && !m.applied {
 			add(actDouble, k, 0)
 		}
 	}
@@ -142,13 +146,13 @@ func (w *world) enabled() []action {
 }
 
 func (c Command) remote() bool {
-	return c.Verb == Read || c.Verb == Create || c.Verb == Put || c.Verb == Delete
+	return c.onRecord() && c.Verb != Forget || c.Verb == Read || c.Verb == Create || c.Verb == Put || c.Verb == Delete
 }
 
 // rivalPending says whether the primary that p gave way to is still undecided.
 func (w *world) rivalPending(p *proc) bool {
 	o := w.store.cells[w.store.index(p.result.HolderAt)].obj
-	return o != nil && o.UID == p.result.Holder.UID && o.Stage == Reserved
+	return o != nil && o.UID == p.result.Holder.UID && o.Stage == Reserved && (o.Claim.Record == "" || o.Undecided())
 }
 
 // do carries an action out in a world of its own.
@@ -166,7 +170,7 @@ func (w *world) do(a action) {
 		}
 		p := w.own(i)
 		p.state, p.m = running, New(p.op)
-		w.run(i, p.m.Start())
+		w.run(i, w.started(p))
 	case actDeliver:
 		if w.net[i].cmd.Verb == Sleep && !w.split {
 			w.beats--
@@ -179,7 +183,7 @@ func (w *world) do(a action) {
 	case actTimeout:
 		w.timeouts--
 		m := w.net[i]
-		if m.applied || m.cmd.Verb == Read || m.cmd.Verb == ReadPeerSet || m.cmd.Verb == Survey {
+		if m.applied || m.cmd.Verb == Read || m.cmd.Verb == ReadPeerSet || m.cmd.Verb == Survey || m.cmd.Verb == ReadRecord {
 			w.net = slices.Delete(w.net, i, i+1)
 		} else {
 			w.net[i].orphan = true
@@ -217,6 +221,8 @@ func (w *world) do(a action) {
 		p.op.ID = w.cfg.plans[i].op.ID + strconv.Itoa(p.attempt)
 		p.state, p.m, p.begun, p.record = running, New(p.op), false, Record{}
 		w.run(i, p.m.Start())
+	case actAdopt:
+		w.adopt(i, int(a.b))
 	case actHelp:
 		w.help(i, int(a.b))
 	case actMove:
@@ -272,7 +278,7 @@ func (w *world) crash(i int) {
 	switch {
 	case w.cfg.mutant.scrapped:
 		p.state = done
-	case !p.begun:
+	case !p.begun && !p.op.Central:
 		p.state = done
 		p.result.Ending = Aborted
 		if p.op.Action == Add && !slices.Contains(w.committed, p.op.ID) && w.cfg.duplicates == w.duplicates {
@@ -313,6 +319,16 @@ func (w *world) prune() {
 		}
 		if m.applied {
 			return true
+		}
+		if m.cmd.onRecord() {
+			i := w.store.find(m.cmd.Record)
+			switch m.cmd.Verb {
+			case Propose:
+				return false
+			case ReadRecord:
+				return true
+			}
+			return i < 0 || w.store.records[i].history || m.cmd.UID != w.store.records[i].d.UID || m.cmd.RV != w.store.records[i].d.RV
 		}
 		switch m.cmd.Verb {
 		case Create:

@@ -134,6 +134,10 @@ func (m *Machine) afterClaiming() {
 		m.abort()
 		return
 	}
+	if m.central() {
+		m.decide()
+		return
+	}
 	m.enter(advancing)
 	m.Record.Committing = true
 	m.spawn(jobAdvance, "")

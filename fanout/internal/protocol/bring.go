@@ -114,7 +114,7 @@ func (m *Machine) secondaryOf(peer string) Object {
 	o := Object{Claimed: true, Stage: Reserved, Claim: m.Primary.Claim}
 	o.Claim.Primary = false
 	o.Claim.Peer = peer
-	o.Claim.Of = m.Record.Primary
+	o.Claim.Of, o.Claim.Record = m.Record.Primary, ""
 	if m.Op.Mode == Everywhere {
 		o.Revision = m.Primary.Revision
 		o.Home = m.Primary.Home
@@ -160,6 +160,8 @@ func (m *Machine) stepBring(i int, r Reply) {
 		if r.Code == Denied || !m.again(i, "again") {
 			m.unconfirmed(i)
 		}
+	case "rival record":
+		m.rivalRecord(i, r)
 	case "rival":
 		switch v := judge(m.Op.Mode, s.X, r); {
 		case v == dead:

@@ -40,7 +40,7 @@ func (m *Machine) stepClear(i int, r Reply) {
 	case "read":
 		o := r.Object
 		mine := r.Code == OK && o.Claimed && !o.Primary(m.Op.Mode) &&
-			(o.Of(m.Op.Mode) == m.Record.Primary || m.Op.Mode == Everywhere && o.Claim.Operation == m.Primary.Claim.Operation)
+			(o.Of(m.Op.Mode) == m.Record.Primary || o.Sibling(m.Primary) || m.Op.Mode == Everywhere && o.Claim.Operation == m.Primary.Claim.Operation)
 		switch {
 		case r.Code == OK && !mine && m.Op.Mode == Everywhere && o.Claimed && o.Stage == Active && !o.Primary(Everywhere):
 			s.X = o

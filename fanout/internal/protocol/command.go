@@ -63,6 +63,9 @@ type Command struct {
 	Object      Object
 	UID, RV     string
 
+	Record   string   // of the verbs on records, and of Forget: whose
+	Decision Decision // of Decide
+
 	Set   *PeerSet   // of PutPeerSet
 	Key   string     // of Sub
 	Sub   *Operation // of Sub; what depends on the kind is left out but the mode
@@ -108,8 +111,9 @@ type Reply struct {
 	Object      Object
 	PeerSet     PeerSet
 	Occupants   []Occupant
-	Found       []Found // of a Survey
-	Result      Result  // of a Sub
+	Decision    *Decision // the record
+	Found       []Found   // of a Survey
+	Result      Result    // of a Sub
 }
 
 // Occupant is an object in the namespace that an object owns.

@@ -35,6 +35,9 @@ type config struct {
 	bumps, deletes, foreign, beats, moves                    int
 	persons
 
+	adopters   int  // how many processes settle records that they meet
+	retained   bool // ended records keep their names
+	twice      Verb // what may be sent twice; "": creates
 	inert      bool // reservations carry no payload
 	lease      int
 	exactlyOne bool // of the adds exactly one content must come into effect
@@ -54,6 +57,7 @@ type mutant struct {
 	blind    bool                          // a violation is what it leads to, not the broken rule itself
 	change   func(w *world, p *proc, c Command) Command
 	told     func(w *world, p *proc, c Command, r Reply) Reply // what a changer is told
+	upsert   bool                                              // a decision comes back to life
 	scrapped bool                                              // a crash loses the log as well
 	named    bool                                              // a primary's UID is known before it exists
 }

@@ -106,6 +106,7 @@ func (e *exploration) settle(w *world) string {
 	e.quiet++
 	e.k.reset()
 	e.k.cells(w.store.cells)
+	e.k.records(w.store.records)
 	w.keySets(&e.k)
 	for _, p := range w.procs {
 		e.k.n(int(p.state))

@@ -48,7 +48,7 @@ func (w *world) judge(p *proc) {
 	default:
 		w.fault(op.ID + " is over without an ending")
 	}
-	if !r.Keep && op.Action == Add && w.cfg.duplicates == w.duplicates {
+	if !r.Keep && op.Action == Add && !op.Central && w.cfg.duplicates == w.duplicates {
 		w.judgeLeftovers(op.ID, r.Ending)
 	}
 }
@@ -125,6 +125,7 @@ func (w *world) check() string {
 		for i, c := range w.store.cells {
 			switch {
 			case i == owner, w.outsider(i), w.behind(c.obj, y):
+			case c.obj != nil && c.obj.Sibling(*y) && w.decided(c.obj):
 			case c.obj == nil, !c.obj.Claimed, c.obj.Primary(mode), c.obj.Of(mode) != Ref{peerName(owner), y.UID}:
 				if w.deletes == w.cfg.deletes || mode == Once {
 					return "I2: no guard in " + peerName(i)

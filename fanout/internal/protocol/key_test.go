@@ -74,6 +74,8 @@ func (k *keyer) object(o *Object) {
 	k.s(o.Claim.Operation)
 	k.s(o.Claim.Peer)
 	k.ref(o.Claim.Of)
+	k.id(o.Claim.Record)
+	k.ref(o.Bound)
 	k.s(string(o.Stage))
 	k.n(int(o.Heartbeat))
 	k.s(o.Removal)
@@ -102,6 +104,8 @@ func (k *keyer) machine(m *Machine) {
 	k.s(string(m.Phase))
 	k.s(m.Op.UID)
 	k.record(m.Record)
+	k.decision(&m.Decision)
+	k.b(m.Withdrawn)
 	k.object(&m.Primary)
 	if m.HaveSet {
 		k.members(&m.Set)
@@ -171,6 +175,10 @@ func (k *keyer) machine(m *Machine) {
 
 func (k *keyer) command(c *Command) {
 	k.s(string(c.Verb))
+	k.s(c.Record)
+	if c.Verb == Decide {
+		k.decision(&c.Decision)
+	}
 	k.s(c.Peer)
 	k.id(c.UID)
 	k.id(c.RV)
@@ -191,6 +199,7 @@ func (k *keyer) cells(cells []cell) {
 // key is the state of w.
 func (w *world) key(k *keyer) uint64 {
 	k.reset()
+	k.records(w.store.records)
 	k.cells(w.store.cells)
 	w.keySets(k)
 	for _, b := range []int{w.timeouts, w.unsent, w.denials, w.crashes, w.duplicates, w.expiries, w.bumps, w.deletes, w.foreign, w.beats, w.moves, int(w.tenant),
@@ -223,6 +232,9 @@ func (w *world) key(k *keyer) uint64 {
 		if p.sweep && p.m != nil {
 			k.s(p.op.Target)
 			k.object(&p.op.Met)
+		}
+		if p.adopter && p.m != nil {
+			k.s(p.op.ID)
 		}
 		if p.seen != nil {
 			k.cells(p.seen)

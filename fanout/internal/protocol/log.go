@@ -19,6 +19,8 @@ func (m *Machine) end(e Ending) {
 		m.Result.Keep = true
 		m.spawn(jobAdvance, "")
 	case m.Result.Reason == LogFailed:
+	case m.Withdrawn, m.central() && m.Decision.UID == "":
+		// Its record is gone already, or never was.
 	default:
 		m.spawn(jobForget, "")
 	}
@@ -59,7 +61,11 @@ func (m *Machine) stepLog(i int, r Reply) {
 	s := &m.Strands[i]
 	switch {
 	case s.Step == "" && s.Job == jobForget:
-		m.send(i, "log", Command{Verb: Forget})
+		c := Command{Verb: Forget}
+		if m.central() {
+			c.Record, c.UID, c.RV = m.Op.ID, m.Decision.UID, m.Decision.RV
+		}
+		m.send(i, "log", c)
 	case s.Step == "":
 		m.send(i, "log", Command{Verb: Advance})
 	case r.Class != Applied && m.Phase == advancing:

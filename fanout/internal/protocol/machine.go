@@ -17,17 +17,19 @@ type Machine struct {
 	Earlier int // how many strands there were in earlier phases
 	Result  Result
 
-	Primary  Object // as last seen, in Record.Primary.Peer
-	Claims   map[string]Claimed
-	Set      PeerSet // of the primary's peer, read after what it must follow
-	HaveSet  bool
-	Sets     map[string]PeerSet // of the claimed peers
-	Present  bool               // the primary is known to exist, or may
-	Adrift   bool               // a create of the primary may be applied yet
-	Unsure   bool               // a commit attempt may be applied yet or may have been
-	Stopping bool               // no new attempts: the phase has failed
-	Expired  bool               // the deadline has passed
-	Resumed  bool               // its process had ended: nobody waits for it
+	Decision  Decision // the operation's own record, as last seen
+	Primary   Object   // as last seen, in Record.Primary.Peer
+	Claims    map[string]Claimed
+	Set       PeerSet // of the primary's peer, read after what it must follow
+	HaveSet   bool
+	Sets      map[string]PeerSet // of the claimed peers
+	Present   bool               // the primary is known to exist, or may
+	Adrift    bool               // a create of the primary may be applied yet
+	Unsure    bool               // a commit attempt may be applied yet or may have been
+	Withdrawn bool               // the record is gone
+	Stopping  bool               // no new attempts: the phase has failed
+	Expired   bool               // the deadline has passed
+	Resumed   bool               // its process had ended: nobody waits for it
 
 	Astray   bool   // the primary is not where it was known to be
 	Lead     Object // which leads to it, from LeadAt; without a claim: it is looked for everywhere
@@ -71,6 +73,8 @@ func (m *Machine) Start() []Command {
 		m.recover()
 	case m.Op.Action == Sweep:
 		m.sweep()
+	case m.central():
+		m.propose()
 	case m.Op.Action == Cover:
 		m.cover()
 	case m.Op.Action == Discard:

@@ -57,6 +57,14 @@ func (w *world) carry(m message) Reply {
 			return r
 		}
 	}
+	if m.cmd.onRecord() {
+		return w.carryRecord(m)
+	}
+	if m.cmd.Verb == Delete {
+		if s := w.pinned(m.cmd); s != "" {
+			w.fault(s)
+		}
+	}
 	if m.cmd.Verb == List || m.cmd.Verb == Settle {
 		return w.reside(m.cmd)
 	}
@@ -85,7 +93,7 @@ func (w *world) carry(m message) Reply {
 			return r
 		}
 	}
-	if p := w.procs[m.proc]; !p.sweep && !p.begun && !m.orphan && (m.cmd.Verb == Create || m.cmd.Verb == Put || m.cmd.Verb == Delete) {
+	if p := w.procs[m.proc]; !p.sweep && !p.op.Central && !p.begun && !m.orphan && (m.cmd.Verb == Create || m.cmd.Verb == Put || m.cmd.Verb == Delete) {
 		w.fault("I8: a write before the log has the operation")
 	}
 	r, broken := w.store.apply(w.cfg.mode, m.cmd)

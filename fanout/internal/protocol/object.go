@@ -51,7 +51,8 @@ type Claim struct {
 	Primary     bool // the role
 	Peer        string
 	Target      string
-	Of          Ref // of a secondary: its primary
+	Of          Ref    // of a secondary: its primary
+	Record      string // of a claim under a central log: the UID of its record
 }
 
 // Revision identifies a content of an Everywhere object.
@@ -88,6 +89,7 @@ type Object struct {
 	Revision  Revision
 	History   []Revision // oldest first, without digests
 	Home      Home
+	Bound     Ref // of a secondary under a central log: what its record was decided for
 
 	// Payload stands for the content: equal contents, equal strings. It is
 	// empty on guards and inert reservations.
@@ -112,6 +114,9 @@ func (o Object) Primary(mode Mode) bool {
 func (o Object) Of(mode Mode) Ref {
 	if mode == Everywhere && o.Home.Term > 0 {
 		return o.Home.Ref
+	}
+	if o.Claim.Record != "" {
+		return o.Bound
 	}
 	return o.Claim.Of
 }

@@ -52,6 +52,7 @@ type Operation struct {
 	Met         Object   // of a sweep, cover or discard
 	Into        []string // of a cover
 
+	Central  bool // of an add: its record in the central log is its decision
 	Agree    bool // any content that is committed will do
 	Inert    bool // reservations carry no payload; the commit brings it
 	Within   bool // the namespace's owner must be Active

@@ -98,6 +98,14 @@ func (m *Machine) next() {
 		m.afterElecting()
 	case judging:
 		m.afterJudging()
+	case proposing:
+		m.afterProposing()
+	case deciding:
+		m.afterDeciding()
+	case binding:
+		m.afterBinding()
+	case withdrawing:
+		m.afterWithdrawing()
 	case covering:
 		m.afterCovering()
 	case recovering:

@@ -16,6 +16,8 @@ type proc struct {
 	record  Record // what the log has of it
 	attempt int
 	sweep   bool
+	adopter bool // it settles records
+	plain   bool // no mutant
 	result  Result
 	life    int // messages of an earlier life are nobody's
 	change  *changer
@@ -59,6 +61,9 @@ func (w *world) run(i int, cmds []Command) {
 func (w *world) local(p *proc, c Command) bool {
 	if c.Strand < p.m.Earlier {
 		return c.Verb == Sleep
+	}
+	if c.onRecord() {
+		return false
 	}
 	switch c.Verb {
 	case Read, Create, Put, Delete:
@@ -123,7 +128,7 @@ func (w *world) finish(i int) {
 		return
 	}
 	switch {
-	case p.sweep:
+	case p.sweep, p.adopter:
 		p.state = idle
 		p.op, p.result = Operation{}, Result{}
 	case p.result.Keep:

@@ -10,6 +10,10 @@ package protocol
 // incarnation and, of an update, on the revision that it was meant for. What
 // was committed goes forward.
 func (m *Machine) recover() {
+	if m.central() {
+		m.recoverCentral()
+		return
+	}
 	switch m.Op.Action {
 	case Add:
 		m.spawn(jobFind, m.Record.Primary.Peer)
@@ -38,6 +42,10 @@ func (m *Machine) recover() {
 
 // afterRecovering decides by what stands in the primary's place.
 func (m *Machine) afterRecovering() {
+	if m.central() {
+		m.afterRecord()
+		return
+	}
 	unread := len(m.Result.Peers) > 0 || m.Result.Reason == Refused
 	m.Stopping = false
 	switch {

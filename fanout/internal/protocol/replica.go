@@ -27,7 +27,7 @@ func (m *Machine) replica(i int, r Reply) {
 		if !m.again(i, "again") {
 			m.unconfirmed(i)
 		}
-	case m.Op.Action == Cover && s.X.Primary(m.Op.Mode) && s.X.Pending():
+	case m.Op.Action == Cover && s.X.Primary(m.Op.Mode) && s.X.Pending() && !s.X.Undecided():
 		// It cannot be committed in a peer that is no full member yet.
 		m.send(i, "remove", Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
 	case m.outranked(s.X):
@@ -35,8 +35,10 @@ func (m *Machine) replica(i int, r Reply) {
 		m.finish(i)
 	case !s.X.Claimed, s.X.Primary(m.Op.Mode):
 		m.obstructed(i, s.X, s.Peer)
-	case s.X.Of(m.Op.Mode) == m.Record.Primary, m.outdated(s.X):
+	case s.X.Of(m.Op.Mode) == m.Record.Primary, m.outdated(s.X), s.X.Undecided() && s.X.Sibling(m.Primary):
 		m.send(i, "primary", Command{Verb: Read, Peer: m.Record.Primary.Peer})
+	case s.X.Undecided():
+		m.readRecord(i, "rival record", s.X)
 	default:
 		m.send(i, "rival", Command{Verb: Read, Peer: s.X.Of(m.Op.Mode).Peer})
 	}
@@ -54,6 +56,9 @@ func (m *Machine) align(i int, y Object) {
 		return
 	}
 	x := s.X
+	if x.Undecided() {
+		x.Bound = m.Record.Primary
+	}
 	x.Stage = Active
 	x.Revision = y.Revision
 	x.History = nil

@@ -49,6 +49,9 @@ func (w *world) settle() string {
 			}
 		}
 	}
+	if s := w.settleRecords(); s != "" {
+		return s
+	}
 	if s := w.settleChanges(); s != "" {
 		return s
 	}

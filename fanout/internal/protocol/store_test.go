@@ -19,15 +19,17 @@ type cell struct {
 
 // store is the peers together with the counters their API servers keep.
 type store struct {
-	cells []cell
-	uids  int
-	rvs   int
+	cells   []cell
+	records []record // of the central log
+	uids    int
+	rvs     int
 
-	blind, named, inert bool // see mutant and config
+	blind, named, inert, upsert bool // see mutant and config
 }
 
 func (s store) clone() store {
 	s.cells = slices.Clone(s.cells)
+	s.records = slices.Clone(s.records)
 	return s
 }
 
@@ -89,6 +91,10 @@ func (s *store) create(at *cell, c Command) (Reply, string) {
 		broken = "rule: the claim names another peer"
 	case o.Finalizer:
 		broken = "rule: a reservation has no finalizer"
+	case o.Claim.Record != "":
+		if o.Claim.Of != (Ref{}) || o.Bound != (Ref{}) {
+			broken = "rule: a claim names its record alone"
+		}
 	case !o.Claim.Primary && (o.Claim.Of.Peer == "" || o.Claim.Of.UID == ""):
 		broken = "rule: a secondary names its primary's UID"
 	}
@@ -198,6 +204,8 @@ func rules(mode Mode, old, o Object) string {
 		return "rule: the claim is immutable"
 	case old.Claimed && rank(o.Stage) < rank(old.Stage), old.Claimed && rank(old.Stage) == 1 && rank(o.Stage) == 1 && o.Stage != old.Stage:
 		return fmt.Sprintf("rule: stage %s after %s", o.Stage, old.Stage)
+	case old.Bound != Ref{} && o.Bound != old.Bound, o.Bound != Ref{} && (o.Claim.Record == "" || o.Claim.Primary):
+		return "rule: a claim is bound once"
 	case o.Heartbeat != old.Heartbeat && o.Heartbeat != old.Heartbeat+1:
 		return "rule: the heartbeat adds one"
 	case old.Stage == Reserved && o.Stage == Reserved && o.Payload != old.Payload:

@@ -133,6 +133,18 @@ func (m *Machine) step(i int, r Reply) {
 		m.stepJudge(i, r)
 	case jobLook:
 		m.stepLook(i, r)
+	case jobPropose:
+		m.stepPropose(i, r)
+	case jobDecide:
+		m.stepDecide(i, r)
+	case jobConvert:
+		m.stepConvert(i, r)
+	case jobBind:
+		m.stepBind(i, r)
+	case jobWithdraw:
+		m.stepWithdraw(i, r)
+	case jobRecord:
+		m.stepRecord(i, r)
 	case jobDiscard:
 		m.stepDiscard(i, r)
 	case jobFollow:

@@ -61,12 +61,18 @@ func (m *Machine) stepJudge(i int, r Reply) {
 		case !m.again(i, "reread"):
 			m.unconfirmed(i)
 		}
+	case "record":
+		m.sweepRecord(i, s.Peer, s.X, r)
+	case "primary record":
+		m.sweepRecord(i, s.X.Of(m.Op.Mode).Peer, s.Y, r)
+	case "decided":
+		m.sweepDecided(i, r)
 	case "primary":
 		m.sweepSecondary(i, judge(m.Op.Mode, s.X, r), r.Object)
 	case "stray":
 		m.sweepSecondary(i, judgeStray(m.Op.Mode, s.X, r), Object{})
-	case "fence", "remove":
-		m.Result.Removed = m.Result.Removed || r.Class == Applied
+	case "fence", "remove", "mend":
+		m.Result.Removed = m.Result.Removed || s.Step != "mend" && r.Class == Applied
 		switch {
 		case s.Step == "remove" && r.Class == Applied:
 			m.finish(i)
@@ -86,6 +92,8 @@ func (m *Machine) look(i int) {
 	switch {
 	case !s.X.Claimed:
 		m.finish(i)
+	case s.X.Undecided():
+		m.readRecord(i, "record", s.X)
 	case !s.X.Primary(m.Op.Mode):
 		m.send(i, "primary", Command{Verb: Read, Peer: s.X.Of(m.Op.Mode).Peer})
 	case s.X.Pending():
@@ -102,6 +110,11 @@ func (m *Machine) sweepSecondary(i int, v verdict, y Object) {
 	case dead, leaving:
 		m.send(i, "remove", Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
 	case pending:
+		if y.Undecided() {
+			s.Y = y
+			m.readRecord(i, "primary record", y)
+			return
+		}
 		m.outlast(i, s.X.Of(m.Op.Mode).Peer, y)
 	case stray:
 		m.send(i, "stray", Command{Verb: ReadPeerSet, Peer: s.Peer})
@@ -165,21 +178,30 @@ func (m *Machine) stepGuard(i int, r Reply) {
 			m.send(i, "verify", Command{Verb: Read, Peer: m.Record.Primary.Peer})
 		case s.X.Claimed && s.X.Of(m.Op.Mode) == m.Record.Primary:
 			m.finish(i)
-		case m.Op.Action == Cover && s.X.Primary(m.Op.Mode) && s.X.Pending():
+		case s.X.Undecided() && s.X.Sibling(m.Primary) && m.Primary.Stage == Reserved:
+			// Its record will bind it.
+			m.finish(i)
+		case s.X.Undecided() && s.X.Sibling(m.Primary):
+			m.sendBind(i, m.Record.Primary)
+		case m.Op.Action == Cover && s.X.Primary(m.Op.Mode) && s.X.Pending() && !s.X.Undecided():
 			// It cannot be committed in a peer that is no full member yet.
 			m.send(i, "remove", Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
 		case !s.X.Claimed, s.X.Primary(m.Op.Mode):
 			m.obstructed(i, s.X, s.Peer)
+		case s.X.Undecided():
+			m.readRecord(i, "rival record", s.X)
 		default:
 			m.send(i, "rival", Command{Verb: Read, Peer: s.X.Of(m.Op.Mode).Peer})
 		}
+	case "rival record":
+		m.rivalRecord(i, r)
 	case "rival":
 		if judge(m.Op.Mode, s.X, r) == dead {
 			m.send(i, "remove", Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
 			return
 		}
 		m.rivaled(i, r)
-	case "create", "remove":
+	case "create", "remove", "put":
 		m.Result.Mended = m.Result.Mended || s.Step == "create" && r.Class == Applied
 		if s.Step == "create" && r.Class == Applied {
 			s.X = r.Object

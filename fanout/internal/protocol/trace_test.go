@@ -58,6 +58,8 @@ func (w *world) describe(a action) string {
 		return name(i) + " expires"
 	case actRetry:
 		return name(i) + " tries again"
+	case actAdopt:
+		return name(i) + " takes up " + w.store.records[a.b].op
 	case actHelp:
 		return fmt.Sprintf("%d helps the change in %s", i, peerName(int(a.b)))
 	case actMove:
@@ -81,7 +83,7 @@ func (w *world) describe(a action) string {
 
 // String shows a command in a trace.
 func (c Command) String() string {
-	s := string(c.Verb) + " " + c.Peer
+	s := string(c.Verb) + " " + c.Peer + c.Record
 	if c.Verb == Create || c.Verb == Put {
 		o := c.Object
 		role := "secondary of " + o.Claim.Of.Peer + "/" + o.Claim.Of.UID
@@ -159,6 +161,15 @@ func (s store) String() string {
 		}
 		if o.Foreign {
 			out += " held"
+		}
+	}
+	for _, r := range s.records {
+		out += fmt.Sprintf(" record %s=%s@%s", r.op, r.d.UID, r.d.RV)
+		if r.d.Committed {
+			out += " committed for " + r.d.Of.Peer + "/" + r.d.Of.UID
+		}
+		if r.history {
+			out += " ended"
 		}
 	}
 	return out

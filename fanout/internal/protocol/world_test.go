@@ -67,9 +67,12 @@ func newWorld(cfg *config) *world {
 		}
 		w.procs = append(w.procs, &proc{op: op})
 	}
-	w.store.blind, w.store.named, w.store.inert = cfg.mutant.blind, cfg.mutant.named, cfg.inert
+	w.store.blind, w.store.named, w.store.inert, w.store.upsert = cfg.mutant.blind, cfg.mutant.named, cfg.inert, cfg.mutant.upsert
 	for range cfg.sweepers {
 		w.procs = append(w.procs, &proc{sweep: true})
+	}
+	for range cfg.adopters {
+		w.procs = append(w.procs, &proc{adopter: true})
 	}
 	w.changers()
 	return w

@@ -1,0 +1,211 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+// bind carries a decision out: the target's object comes into force, and every
+// other claim is bound to it. These are writes on what stands there, never
+// creates. Anybody may do it at any time.
+func (m *Machine) bind() {
+	m.Stopping = false
+	m.enter(binding)
+	m.spawn(jobConvert, m.Record.Primary.Peer)
+	for _, p := range m.Op.Peers {
+		if p != m.Record.Primary.Peer {
+			m.spawn(jobBind, p)
+		}
+	}
+}
+
+// converted is the target's claim x as the decision makes it.
+func (m *Machine) converted(x Object) Object {
+	x.Finalizer = true
+	if x.Payload == "" {
+		x.Payload = m.Op.Payload
+	}
+	x.Stage = Configured
+	if m.Op.Mode == Everywhere {
+		first := Revision{Number: 1, Operation: x.Claim.Operation, Digest: x.Claim.Digest}
+		x.Stage = Active
+		x.Home = Home{Ref: Ref{Peer: x.Claim.Peer, UID: x.UID}, Term: 1}
+		x.Revision = first
+		first.Digest = ""
+		x.History = []Revision{first}
+	}
+	return x
+}
+
+// stepConvert brings the object that was decided for into force.
+func (m *Machine) stepConvert(i int, r Reply) {
+	s := &m.Strands[i]
+	switch s.Step {
+	case "":
+		if c := m.Claims[s.Peer]; c.Held {
+			m.convert(i, c.Object)
+			return
+		}
+		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
+	case "put":
+		if r.Class == Applied {
+			m.Primary = r.Object
+			m.finish(i)
+			return
+		}
+		m.retake(i, r)
+	case "reread":
+		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
+	case "read":
+		switch {
+		case r.Code == NotFound, r.Code == OK && r.Object.UID != m.Record.Primary.UID:
+			// It came into force and was removed since.
+			m.Primary = Object{}
+			m.finish(i)
+		case r.Code == OK && r.Object.Stage != Reserved:
+			m.Primary = r.Object
+			m.finish(i)
+		case r.Code == OK && !r.Object.Terminating:
+			m.convert(i, r.Object)
+		default:
+			m.retake(i, Reply{Code: Unavailable})
+		}
+	}
+}
+
+func (m *Machine) convert(i int, x Object) {
+	m.send(i, "put", Command{Verb: Put, Peer: m.Strands[i].Peer, Object: m.converted(x), UID: x.UID, RV: x.RV})
+}
+
+// retake follows up a write on a claim that was not answered with yes.
+func (m *Machine) retake(i int, r Reply) {
+	switch {
+	case r.Code == Denied, r.Code == NoSuchPeer:
+		m.unconfirmed(i)
+	case r.Code != Unavailable:
+		m.send(i, "read", Command{Verb: Read, Peer: m.Strands[i].Peer})
+	case !m.again(i, "reread"):
+		m.unconfirmed(i)
+	}
+}
+
+// stepBind binds the claim in the strand's peer.
+func (m *Machine) stepBind(i int, r Reply) {
+	s := &m.Strands[i]
+	switch s.Step {
+	case "":
+		if c := m.Claims[s.Peer]; c.Held {
+			s.X = c.Object
+			m.sendBind(i, m.Record.Primary)
+			return
+		}
+		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
+	case "put":
+		if r.Class == Applied {
+			m.Claims[s.Peer] = Claimed{Object: r.Object, Held: true}
+			m.finish(i)
+			return
+		}
+		delete(m.Claims, s.Peer)
+		m.retake(i, r)
+	case "reread":
+		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
+	case "read":
+		s.X = r.Object
+		switch {
+		case r.Code == OK && s.X.Undecided() && s.X.Claim.Operation == m.Op.ID && s.X.Claim.Record == m.Decision.UID:
+			m.sendBind(i, m.Record.Primary)
+		case r.Code == OK, r.Code == NotFound:
+			// Bound by somebody else, or removed since.
+			m.finish(i)
+		default:
+			m.retake(i, Reply{Code: Unavailable})
+		}
+	}
+}
+
+// sendBind binds X of strand i to the object that its record was decided for.
+func (m *Machine) sendBind(i int, of Ref) {
+	x := m.Strands[i].X
+	x.Bound = of
+	m.send(i, "put", Command{Verb: Put, Peer: m.Strands[i].Peer, Object: x, UID: x.UID, RV: x.RV})
+}
+
+// afterBinding goes on as after any commit. The record goes last, when no claim
+// of it was seen undecided after the decision.
+func (m *Machine) afterBinding() {
+	switch {
+	case len(m.Result.Pending) > 0:
+		m.Result.Keep = true
+		m.end(Committed)
+	case m.Primary.UID == "":
+		m.end(Done)
+	default:
+		m.Result.Revision = m.Primary.Revision.Number
+		m.bring()
+	}
+}
+
+// recoverCentral settles an operation by its record: a pending one is aborted, a
+// committed one finished. Nobody rolls a pending one forward: its create may
+// have been sent twice.
+func (m *Machine) recoverCentral() { m.spawn(jobRecord, "") }
+
+func (m *Machine) stepRecord(i int, r Reply) {
+	s := &m.Strands[i]
+	switch s.Step {
+	case "", "reread":
+		m.send(i, "read", Command{Verb: ReadRecord, Record: m.Op.ID})
+	case "read":
+		switch {
+		case r.Code == NotFound:
+			m.Withdrawn, m.Unsure = true, true
+			m.send(i, "target", Command{Verb: Read, Peer: m.Op.Target})
+		case r.Code != OK:
+			if r.Code == Denied || !m.again(i, "reread") {
+				m.because(Unreachable, "")
+				m.Result.Ending = InDoubt
+				m.finish(i)
+			}
+		case r.Decision.Committed:
+			m.decided(i, *r.Decision)
+		default:
+			m.Decision = *r.Decision
+			m.finish(i)
+		}
+	case "target again":
+		m.send(i, "target", Command{Verb: Read, Peer: m.Op.Target})
+	case "target":
+		o := r.Object
+		switch {
+		case r.Code == OK && o.Claim.Operation == m.Op.ID && o.Claim.Primary && o.Stage != Reserved:
+			m.Primary = o
+			m.Record.Primary = Ref{Peer: s.Peer, UID: o.UID}
+			m.Record.Committed = true
+			m.finish(i)
+		case r.Code == OK, r.Code == NotFound:
+			m.Result.Ending = Ended
+			m.finish(i)
+		case r.Code == Denied || !m.again(i, "target again"):
+			m.because(Unreachable, m.Op.Target)
+			m.Result.Ending = InDoubt
+			m.finish(i)
+		}
+	}
+}
+
+func (m *Machine) afterRecord() {
+	m.Stopping = false
+	switch {
+	case m.Result.Ending != Running:
+		m.because(Late, "")
+		m.end(m.Result.Ending)
+	case m.Record.Committed:
+		m.Result.Reason = ""
+		m.bind()
+	default:
+		for _, p := range m.Op.Peers {
+			m.Claims[p] = Claimed{}
+		}
+		m.because(Late, "")
+		m.withdraw()
+	}
+}

@@ -1,0 +1,131 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+// The configurations 5a to 5g are those of the central log with one process
+// that settles records and one that sweeps.
+var centralSmall = []config{
+	{name: "central add", peers: 2, sweepers: 1, timeouts: 1, plans: []plan{central(add("x", "a", 1, "p"))}},
+	{name: "central add, crash, adopter", peers: 2, adopters: 1, crashes: 1, plans: []plan{central(add("x", "a", 1, "p"))}},
+	{name: "central account", mode: Everywhere, peers: 2, adopters: 1, plans: []plan{central(add("x", "a", 1, "p"))}},
+	{name: "two live central adds, two targets", peers: 2, lease: live, exactlyOne: true,
+		plans: []plan{retrying(central(add("x", "a", 1, "p"))), retrying(central(add("y", "b", 2, "q")))}},
+	{name: "two live central accounts, same content", mode: Everywhere, peers: 2, lease: live, allSucceed: true,
+		plans: []plan{retrying(central(add("x", "a", 1, "p"))), retrying(central(add("y", "b", 2, "p")))}},
+}
+
+var centralDeep = []config{
+	{name: "5a central X@A, Y@B", peers: 2, sweepers: 1, plans: []plan{central(add("x", "a", 1, "p")), central(add("y", "b", 2, "q"))}},
+	{name: "5a central X@A, Y@B, adopter", peers: 2, adopters: 1, plans: []plan{central(add("x", "a", 1, "p")), central(add("y", "b", 2, "q"))}},
+	{name: "5b central X@A, Y@B, duplicates", peers: 2, sweepers: 1, duplicates: 1,
+		plans: []plan{central(add("x", "a", 1, "p")), central(add("y", "b", 2, "q"))}},
+	{name: "5c central X@A, Y@A, crash, duplicates of records", peers: 2, adopters: 1, crashes: 1, duplicates: 1, twice: Propose,
+		plans: []plan{central(add("x", "a", 1, "p")), central(add("y", "a", 2, "q"))}},
+	{name: "5d central X@A, Y@B, 3 peers", peers: 3, plans: []plan{central(add("x", "a", 1, "p")), central(add("y", "b", 2, "q"))}},
+	{name: "5e central X@A, removal, duplicates", peers: 2, sweepers: 1, adopters: 1, duplicates: 1,
+		plans: []plan{central(add("x", "a", 1, "p")), removal("r")}},
+	{name: "5e central X@A, removal, duplicates of records", peers: 2, sweepers: 1, adopters: 1, duplicates: 1, twice: Propose,
+		plans: []plan{central(add("x", "a", 1, "p")), removal("r")}},
+	{name: "5f central X@A, Y@B, removal", peers: 2, adopters: 1, plans: []plan{central(add("x", "a", 1, "p")), central(add("y", "b", 2, "q")), removal("r")}},
+	{name: "5g central X@A, Y@B, removal, duplicates", peers: 2, duplicates: 1,
+		plans: []plan{central(add("x", "a", 1, "p")), central(add("y", "b", 2, "q")), removal("r")}},
+	{name: "central add, timeout, crash, sweep, adopter", peers: 2, sweepers: 1, adopters: 1, timeouts: 1, crashes: 1,
+		plans: []plan{central(add("x", "a", 1, "p"))}},
+	{name: "central adds, a timeout, a crash", peers: 2, timeouts: 1, crashes: 1,
+		plans: []plan{central(add("x", "a", 1, "p")), central(add("y", "b", 2, "q"))}},
+	{name: "central add, removal, timeout, adopter", peers: 2, adopters: 1, timeouts: 1, plans: []plan{central(add("x", "a", 1, "p")), removal("r")}},
+	{name: "central X@A, Y@B, history kept", peers: 2, adopters: 1, retained: true, timeouts: 1,
+		plans: []plan{central(add("x", "a", 1, "p")), central(add("y", "b", 2, "q"))}},
+	{name: "central X@A, primary-first Y@B", peers: 2, sweepers: 1, plans: []plan{central(add("x", "a", 1, "p")), add("y", "b", 2, "q")}},
+	{name: "central X@A, primary-first Y@A, adopter, timeout", peers: 2, adopters: 1, timeouts: 1,
+		plans: []plan{central(add("x", "a", 1, "p")), add("y", "a", 2, "q")}},
+	{name: "central account, sweep, crash, adopter", mode: Everywhere, peers: 2, sweepers: 1, adopters: 1, crashes: 1,
+		plans: []plan{central(add("x", "a", 1, "p"))}},
+	{name: "two central accounts, adopter", mode: Everywhere, peers: 2, adopters: 1,
+		plans: []plan{central(add("x", "a", 1, "p")), central(add("y", "b", 2, "q"))}},
+	{name: "central account, removal, duplicates, sweep", mode: Everywhere, peers: 2, sweepers: 1, duplicates: 1,
+		plans: []plan{central(add("x", "a", 1, "p")), removal("r")}},
+	{name: "central account, update, adopter", mode: Everywhere, peers: 2, adopters: 1, timeouts: 1,
+		plans: []plan{central(add("x", "a", 1, "p")), update("v", "q")}},
+	{name: "join, a central add", peers: 3, ring: 2, changes: []ChangeOperation{change("j", Join, "c")}, plans: []plan{known(2, central(add("x", "b", 1, "p")))}},
+}
+
+// forward makes adopters go on with pending records.
+func forward(p *proc, cmds []Command) []Command {
+	m := p.m
+	if !p.adopter || p.plain || m.Phase != withdrawing || m.Withdrawn {
+		return cmds
+	}
+	m.Claims, m.Result, m.Stopping = map[string]Claimed{}, Result{}, false
+	m.afterProposing()
+	return m.take()
+}
+
+// beforeRecord claims the name while the record is on its way.
+func beforeRecord(p *proc, cmds []Command) []Command {
+	m := p.m
+	if m.Phase != proposing || m.Decision.UID != "" {
+		return cmds
+	}
+	m.Decision.UID = "rec-" + m.Op.ID
+	for _, peer := range m.Op.Peers {
+		m.spawn(jobAcquire, peer)
+	}
+	return append(cmds, m.take()...)
+}
+
+var centralMutants = []broken{
+	{n: "N41", rule: "claims begin when their record was answered", cfg: config{
+		peers: 2, sweepers: 1, plans: []plan{central(add("x", "a", 1, "p")), central(add("y", "b", 2, "q"))},
+		mutant: mutant{named: true, handled: beforeRecord},
+	}, want: "I"},
+	{n: "N42", rule: "a record outlives its undecided claims", cfg: config{
+		peers: 2, sweepers: 1, plans: []plan{central(add("x", "a", 1, "p"))},
+		mutant: mutant{command: func(_ *world, p *proc, c Command) Command {
+			if c.Verb == Put && p.strand(c).Job == jobBind {
+				c.Verb = Read
+			}
+			return c
+		}},
+	}, want: "I2"},
+	{n: "N43", rule: "a record names the target's UID", cfg: config{
+		peers: 2, sweepers: 1, duplicates: 1, plans: []plan{central(add("x", "a", 1, "p")), removal("r")},
+		mutant: mutant{reply: func(_ *world, p *proc, c Command, r Reply) Reply {
+			if p.sweep && c.Verb == ReadRecord && r.Decision != nil {
+				r.Decision.Of.UID = p.strand(c).X.UID
+			}
+			return r
+		}},
+	}, want: "I"},
+	{n: "N44", rule: "nobody rolls a pending record forward", cfg: config{
+		peers: 2, adopters: 1, duplicates: 1, twice: Propose, plans: []plan{central(add("x", "a", 1, "p")), removal("r")},
+		mutant: mutant{handled: forward},
+	}, want: "I4"},
+	{n: "N44", rule: "refused is not aborted once others roll forward", cfg: config{
+		peers: 2, adopters: 1, plans: []plan{central(add("x", "a", 1, "p")), removal("r")},
+		mutant: mutant{handled: forward},
+	}, want: "I2"},
+	{n: "N50", rule: "a decision is a put, never a create", cfg: config{
+		peers: 2, sweepers: 1, plans: []plan{central(add("x", "a", 1, "p"))},
+		mutant: mutant{upsert: true, blind: true},
+	}, want: "I"},
+	{rule: "nobody touches a claim of a pending record", cfg: config{
+		peers: 2, sweepers: 1, plans: []plan{central(add("x", "a", 1, "p"))},
+		mutant: mutant{reply: func(_ *world, p *proc, c Command, r Reply) Reply {
+			if p.sweep && c.Verb == ReadRecord && r.Code == OK && !r.Decision.Committed {
+				return refused(NotFound)
+			}
+			return r
+		}},
+	}, want: "I"},
+	{rule: "a record that cannot be read decides nothing", cfg: config{
+		peers: 2, timeouts: 1, plans: []plan{central(add("x", "a", 1, "p")), central(add("y", "b", 2, "q"))},
+		mutant: mutant{reply: func(_ *world, p *proc, c Command, r Reply) Reply {
+			if p.strand(c).Job == jobAcquire && c.Verb == ReadRecord && r.Code == Unavailable {
+				return refused(NotFound)
+			}
+			return r
+		}},
+	}, want: "I"},
+}

@@ -1,0 +1,235 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// record is one of the central log in the model.
+type record struct {
+	op string
+	d  Decision
+	// history says that it has ended and still has its name.
+	history bool
+}
+
+// central makes p decide in the central log.
+func central(p plan) plan {
+	p.op.Central = true
+	return p
+}
+
+// onRecord says whether c goes to the central store.
+func (c Command) onRecord() bool {
+	switch c.Verb {
+	case Propose, ReadRecord, Decide, Withdraw:
+		return true
+	}
+	return c.Verb == Forget && c.Record != ""
+}
+
+func (s *store) find(op string) int {
+	return slices.IndexFunc(s.records, func(r record) bool { return r.op == op })
+}
+
+// applyRecord carries out a command on the central store.
+func (s *store) applyRecord(c Command, retained bool) (Reply, string) {
+	i := s.find(c.Record)
+	yes := func(d Decision) Reply { return Reply{Class: Applied, Code: OK, Decision: &d} }
+	if c.Verb == Propose {
+		if i >= 0 {
+			return refused(Exists), ""
+		}
+		s.uids++
+		d := Decision{UID: "u" + strconv.Itoa(s.uids), RV: s.rv()}
+		if s.named {
+			d.UID = "rec-" + c.Record
+		}
+		s.records = append(s.records, record{op: c.Record, d: d})
+		slices.SortFunc(s.records, func(a, b record) int { return strings.Compare(a.op, b.op) })
+		return yes(d), ""
+	}
+	if c.Verb == Decide && i < 0 && s.upsert {
+		s.records = append(s.records, record{op: c.Record, d: c.Decision})
+		i = len(s.records) - 1
+		s.records[i].d.RV = c.RV
+	}
+	if i < 0 || s.records[i].history {
+		return refused(NotFound), ""
+	}
+	r := s.records[i]
+	if c.Verb == ReadRecord {
+		return yes(r.d), ""
+	}
+	var broken string
+	if c.UID == "" || c.RV == "" {
+		broken = "I5: a write of a record without preconditions"
+	}
+	if s.blind {
+		broken = ""
+	}
+	if c.UID != "" && c.UID != r.d.UID || c.RV != "" && c.RV != r.d.RV {
+		return refused(Conflict), broken
+	}
+	switch c.Verb {
+	case Decide:
+		switch {
+		case r.d.Committed && r.d.Of != c.Decision.Of:
+			broken = "rule: a decision does not change"
+		case c.Decision.Of.UID == "":
+			broken = "rule: a decision names the target's UID"
+		}
+		r.d.Committed, r.d.Of, r.d.RV = true, c.Decision.Of, s.rv()
+		s.records[i] = r
+		return yes(r.d), broken
+	case Withdraw:
+		if r.d.Committed && !s.blind {
+			broken = "rule: a committed record is withdrawn"
+		}
+	case Forget:
+		if !r.d.Committed && !s.blind {
+			broken = "rule: a pending record is forgotten"
+		}
+	}
+	if retained {
+		s.records[i].history = true
+		s.rvs++
+	} else {
+		s.records = slices.Delete(s.records, i, i+1)
+	}
+	return Reply{Class: Applied, Code: OK}, broken
+}
+
+// carryRecord is carry for the central store.
+func (w *world) carryRecord(m message) Reply {
+	r, broken := w.store.applyRecord(m.cmd, w.cfg.retained)
+	if broken != "" {
+		w.fault(broken)
+	}
+	if r.Class == Applied && m.cmd.Verb == Decide {
+		if slices.Contains(w.committed, m.cmd.Record) && !w.store.upsert {
+			w.fault("TWICE: " + m.cmd.Record + " is committed again")
+		}
+		w.note(m.cmd.Record)
+	}
+	return r
+}
+
+// pinned tells of a delete that takes away what a record was decided for, or a
+// claim that it needs before the target is in force.
+func (w *world) pinned(c Command) string {
+	at := w.store.cells[w.store.index(c.Peer)].obj
+	if at == nil || !c.holds(at) || !at.Undecided() {
+		return ""
+	}
+	i := w.store.find(at.Claim.Operation)
+	if i < 0 || w.store.records[i].history || w.store.records[i].d.UID != at.Claim.Record {
+		return ""
+	}
+	d := w.store.records[i].d
+	switch {
+	case !d.Committed:
+		return ""
+	case at.Claim.Primary && at.UID == d.Of.UID:
+		return "I3: what was decided for is deleted"
+	}
+	if y := w.store.cells[w.store.index(d.Of.Peer)].obj; !at.Claim.Primary && y != nil && y.UID == d.Of.UID && !y.Leaving() {
+		return "I2: a claim of a committed record is deleted"
+	}
+	return ""
+}
+
+// adopter is a process that settles operations by their records.
+func (w *world) adoptable(add func(k kind, a, b int)) {
+	for i, p := range w.procs {
+		if !p.adopter || p.m != nil {
+			continue
+		}
+		for j, r := range w.store.records {
+			if !r.history {
+				add(actAdopt, i, j)
+			}
+		}
+	}
+}
+
+// adopt lets process i settle the operation of record j.
+func (w *world) adopt(i, j int) {
+	p := w.own(i)
+	p.op = w.operationOf(w.store.records[j].op)
+	p.m, p.state = Recover(p.op, Record{Primary: Ref{Peer: p.op.Target}}), running
+	w.run(i, p.m.Start())
+}
+
+// operationOf is what the record of op holds.
+func (w *world) operationOf(id string) Operation {
+	for _, p := range w.procs[:len(w.cfg.plans)] {
+		if p.op.ID[:1] == id[:1] {
+			op := p.op
+			op.ID = id
+			return op
+		}
+	}
+	panic("no plan has the operation " + id)
+}
+
+// settleRecords lets somebody finish what the central log holds.
+func (w *world) settleRecords() string {
+	open := func() int {
+		return slices.IndexFunc(w.store.records, func(r record) bool { return !r.history })
+	}
+	if open() < 0 {
+		return ""
+	}
+	w.procs = append(w.procs, &proc{adopter: true, plain: true})
+	for n := 0; open() >= 0; n++ {
+		if n > 20 {
+			return "L2: the record of " + w.store.records[open()].op + " stays"
+		}
+		w.adopt(len(w.procs)-1, open())
+		if s := w.drain(); s != "" {
+			return "adopting: " + s
+		}
+	}
+	return ""
+}
+
+func (k *keyer) decision(d *Decision) {
+	if d == nil {
+		k.n(0)
+		return
+	}
+	k.id(d.UID)
+	k.id(d.RV)
+	k.b(d.Committed)
+	k.ref(d.Of)
+}
+
+func (k *keyer) records(records []record) {
+	for i := range records {
+		k.s(records[i].op)
+		k.decision(&records[i].d)
+		k.b(records[i].history)
+	}
+	k.n(253)
+}
+
+// decided says whether the record of the undecided claim x is committed, so that
+// x will be bound.
+func (w *world) decided(x *Object) bool {
+	i := w.store.find(x.Claim.Operation)
+	return x.Undecided() && i >= 0 && !w.store.records[i].history && w.store.records[i].d.UID == x.Claim.Record && w.store.records[i].d.Committed
+}
+
+// started are the first commands of p, as a mutant has them.
+func (w *world) started(p *proc) []Command {
+	cmds := p.m.Start()
+	if w.cfg.mutant.handled != nil {
+		cmds = w.cfg.mutant.handled(p, cmds)
+	}
+	return cmds
+}
