@@ -298,7 +298,7 @@ func (w *world) sweepAt(i, at, lease int) {
 		ID: "~", Action: Sweep, Mode: w.cfg.mode, Inert: w.cfg.inert, Holds: w.cfg.tenant > 0, Target: peerName(at), Met: *w.store.cells[at].obj, Lease: lease, Watch: lease > 0,
 	}
 	for j := range w.store.cells {
-		if !w.settling || !w.forced(j) {
+		if !w.settling && !w.cfg.givenUp || !w.forced(j) {
 			op.Peers = append(op.Peers, peerName(j))
 		}
 	}

@@ -22,13 +22,15 @@ type config struct {
 	plans    []plan
 	sweepers int // how many sweeps may be under way at once
 
-	committed string // the payload of an object that is committed at peer a from the start
-	strangers string // the peers in which persons' objects stand
-	ring      int    // how many of the first peers are members from the start; 0: all
-	changes   []ChangeOperation
-	helpers   int  // how many processes go on with changes that they meet
-	reads     bool // a changer's reads of PeerSets may be late
-	tenant    int  // 1 + the peer in which something is added to the namespace that the object owns
+	committed   string // the payload of an object that is committed at peer a from the start
+	strangers   string // the peers in which persons' objects stand
+	committedAt int    // 1 + the peer of that object; 0: the first
+	givenUp     bool   // sweeps do not have configured whom somebody has given up
+	ring        int    // how many of the first peers are members from the start; 0: all
+	changes     []ChangeOperation
+	helpers     int  // how many processes go on with changes that they meet
+	reads       bool // a changer's reads of PeerSets may be late
+	tenant      int  // 1 + the peer in which something is added to the namespace that the object owns
 
 	// What may go wrong, and how often.
 	timeouts, unsent, denials, crashes, duplicates, expiries int

@@ -109,6 +109,9 @@ func (w *world) check() string {
 	if s := w.strangers(); s != "" {
 		return s
 	}
+	if s := w.left(); s != "" {
+		return s
+	}
 	mode := w.cfg.mode
 	owner := -1
 	for i, c := range w.store.cells {

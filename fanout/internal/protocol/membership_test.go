@@ -16,7 +16,8 @@ type changer struct {
 	m      *Change
 	record ChangeRecord
 	result ChangeResult
-	helper bool // it goes on with changes that it meets
+	helper bool    // it goes on with changes that it meets
+	early  []Found // what a broken one has listed too early
 }
 
 // asked is the command that a process was spawned for.
@@ -346,6 +347,22 @@ func (w *world) changing() bool {
 	})
 }
 
+// left says what is in effect in a peer that has left.
+func (w *world) left() string {
+	for i, c := range w.store.cells {
+		if c.set == nil || c.set.Self.State != peerOut || c.obj == nil || !c.obj.Claimed || c.obj.Stage == Reserved || w.forced(i) || !c.set.departed(peerName(i)) {
+			continue
+		}
+		if c.obj.Primary(w.cfg.mode) {
+			return "OUT: " + peerName(i) + " has left and owns the name"
+		}
+		if of := w.store.cells[w.store.index(c.obj.Of(w.cfg.mode).Peer)].obj; of == nil || of.UID != c.obj.Of(w.cfg.mode).UID {
+			return "I7: " + peerName(i) + " has left with a replica in force that nobody takes back"
+		}
+	}
+	return ""
+}
+
 // settleChanges recovers and finishes every change.
 func (w *world) settleChanges() string {
 	for i := range w.procs {
@@ -403,6 +420,9 @@ func (k *keyer) change(ch *changer) {
 	k.s(string(ch.op.Kind))
 	k.s(ch.op.Peer)
 	k.s(string(ch.result.Ending))
+	for i := range ch.early {
+		k.object(&ch.early[i].Object)
+	}
 	k.s(ch.record.Anchor + strconv.Itoa(ch.record.Attempt))
 	c := ch.m
 	if c == nil {

@@ -81,7 +81,7 @@ func newWorld(cfg *config) *world {
 // seed puts a committed object of operation "o" into every peer.
 func (w *world) seed(payload string) {
 	m := New(Operation{
-		ID: "o", Action: Add, Mode: w.cfg.mode, Target: "a", Payload: payload, Digest: digestOf(payload), Lease: w.cfg.lease,
+		ID: "o", Action: Add, Mode: w.cfg.mode, Target: peerName(max(0, w.cfg.committedAt-1)), Payload: payload, Digest: digestOf(payload), Lease: w.cfg.lease,
 	})
 	for i := range w.store.cells[0].set.Members {
 		m.Op.Peers = append(m.Op.Peers, peerName(i))
