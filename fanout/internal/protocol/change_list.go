@@ -142,6 +142,9 @@ func (c *Change) afterList() {
 	}
 	blocked := len(c.Result.Blocking) > 0
 	switch {
+	case blocked && c.Phase == chDraining:
+		c.because(Occupied, peer)
+		c.keep()
 	case again && (c.Expired || c.Op.Patience != Patient && c.Rounds > max(tries, c.Op.Lease)):
 		c.because(Contended, c.StuckAt)
 		c.stop()
@@ -149,9 +152,6 @@ func (c *Change) afterList() {
 		c.survey()
 	case again:
 		c.list(c.Phase, peer)
-	case blocked && c.Phase == chDraining:
-		c.because(Occupied, peer)
-		c.keep()
 	case blocked:
 		c.because(Occupied, peer)
 		c.expel()

@@ -69,19 +69,6 @@ var changeMutants = []broken{
 		peers: 2, committedAt: 2, committed: "p", lease: live, changes: changes(forceB, returnB), plans: []plan{known(1, add("y", "a", 2, "q"))},
 		mutant: mutant{told: unlisted(chPlacing, func(Object) bool { return true })},
 	}, want: "I"},
-	{n: "N39", rule: "what is pending in a peer that comes back is fenced", cfg: config{
-		peers: 2, sweepers: 1, givenUp: true, lease: live, changes: changes(forceB, returnB), plans: []plan{add("x", "b", 1, "p")},
-		mutant: mutant{told: unlisted(chSettling, func(o Object) bool { return o.Stage == Reserved && o.Claim.Primary })},
-	}, want: "I2"},
-	{n: "N39", rule: "a peer that comes back is quarantined first", cfg: config{
-		peers: 2, sweepers: 1, givenUp: true, lease: live, changes: changes(forceB, returnB), plans: []plan{add("x", "b", 1, "p")},
-		mutant: mutant{reply: func(_ *world, p *proc, c Command, r Reply) Reply {
-			if c.Verb == ReadPeerSet && p.strand(c).Job == jobPeerSet && c.Peer == p.op.Target {
-				r.PeerSet.Self.State = peerActive
-			}
-			return r
-		}},
-	}, want: "I2"},
 	{n: "N40", rule: "who leaves is emptied last", cfg: config{
 		mode: Everywhere, peers: 3, committed: "p", sweepers: 1, changes: changes(leaveC), plans: []plan{removal("r")},
 		mutant: mutant{told: unlisted(chEmptying, func(Object) bool { return true })},
