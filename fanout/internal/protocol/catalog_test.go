@@ -12,14 +12,20 @@ import (
 )
 
 // smallConfigs are explored by every run of the tests.
-func smallConfigs() []config { return slices.Concat(small, adoptSmall, movesSmall, centralSmall, smallChanges) }
+func smallConfigs() []config {
+	return slices.Concat(small, adoptSmall, movesSmall, centralSmall, smallChanges)
+}
 
 // deepConfigs are the configurations that take minutes.
-func deepConfigs() []config { return slices.Concat(deep, adoptDeep, movesDeep, centralDeep, deepChanges) }
+func deepConfigs() []config {
+	return slices.Concat(deep, adoptDeep, movesDeep, centralDeep, deepChanges)
+}
 
 // allMutants are the rules of the protocol, each with what is found when it is
 // broken. They show that the exploration would notice.
-func allMutants() []broken { return slices.Concat(mutants, leaseMutants, adoptMutants, centralMutants, changeMutants) }
+func allMutants() []broken {
+	return slices.Concat(mutants, leaseMutants, adoptMutants, centralMutants, changeMutants)
+}
 
 // broken is a rule of the protocol that is broken.
 type broken struct {
