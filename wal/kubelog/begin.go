@@ -146,7 +146,7 @@ func (l *Log) holder(ctx context.Context, o *v1alpha1.Operation) (*v1alpha1.Oper
 			// Whatever comes of it, the next look tells.
 			_ = l.remove(ctx, record)
 		}
-		if !rest(ctx, pause) {
+		if !rest(ctx) {
 			return nil, context.Cause(ctx)
 		}
 	}

@@ -39,9 +39,9 @@ func (l *Log) taken(ctx context.Context) (context.Context, context.CancelFunc, e
 	return region.WithAttempt(ctx, new(region.Attempt)), cancel, nil
 }
 
-// rest waits for d and says whether there is time left.
-func rest(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
+// rest leaves the API server alone for a while and says whether there is time left.
+func rest(ctx context.Context) bool {
+	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -95,7 +95,7 @@ func (l *Log) find(ctx context.Context, name string) (*v1alpha1.Operation, error
 		if err == nil {
 			return o, nil
 		}
-		if _, damaged := errors.AsType[*wal.CorruptError](err); damaged || refused(err) || !rest(ctx, pause) {
+		if _, damaged := errors.AsType[*wal.CorruptError](err); damaged || refused(err) || !rest(ctx) {
 			return nil, err
 		}
 	}
@@ -132,7 +132,7 @@ func (l *Log) create(ctx context.Context, op string, o *v1alpha1.Operation) (sto
 			return nil, nil, &InDoubtError{Op: op, ID: o.Name, Err: was}
 		case err != nil:
 			return nil, nil, err
-		case there == nil && !rest(ctx, pause):
+		case there == nil && !rest(ctx):
 			if unsure {
 				return nil, nil, &InDoubtError{Op: op, ID: o.Name, Err: was}
 			}
@@ -204,7 +204,7 @@ func (l *Log) patch(ctx context.Context, op, id, v string, state v1alpha1.Operat
 			return there, nil
 		case there.UID != uid || there.ResourceVersion != rv:
 			return there, doubt(wal.ErrStale)
-		case !rest(ctx, pause):
+		case !rest(ctx):
 			return there, doubt(was)
 		}
 	}

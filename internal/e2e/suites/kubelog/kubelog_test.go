@@ -1,0 +1,67 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package kubelog_test holds the central log to its contract on a real API server.
+package kubelog_test
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/atoll-dev/atoll/config"
+	"github.com/atoll-dev/atoll/fanout/v1alpha1"
+	"github.com/atoll-dev/atoll/internal/e2e/plane"
+	"github.com/atoll-dev/atoll/internal/e2e/planetest"
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/wal"
+	"github.com/atoll-dev/atoll/wal/kubelog"
+	"github.com/atoll-dev/atoll/wal/waltest"
+)
+
+func TestMain(m *testing.M) { os.Exit(planetest.Run(m)) }
+
+// open empties the plane's log and opens it.
+func open(t *testing.T, p *plane.Plane) *kubelog.Log {
+	t.Helper()
+	api, err := region.APIFor(p.Config())
+	require.NoError(t, err)
+	operations := api.Dynamic().Resource(v1alpha1.GroupVersion.WithResource("operations"))
+	require.NoError(t, operations.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
+	require.Eventually(t, func() bool {
+		left, err := operations.List(t.Context(), metav1.ListOptions{Limit: 1})
+		return err == nil && len(left.Items) == 0
+	}, time.Minute, 10*time.Millisecond)
+	log, err := kubelog.New(api, kubelog.Options{})
+	require.NoError(t, err)
+	return log
+}
+
+func TestLog(t *testing.T) {
+	p := planetest.Shared(t, 1)[0]
+	api, err := region.APIFor(p.Config())
+	require.NoError(t, err)
+	_, err = config.InstallCRDs(t.Context(), api, config.InstallOptions{})
+	require.NoError(t, err)
+	waltest.Run(t, func(t *testing.T) wal.Log { return open(t, p) })
+
+	t.Run("limits", func(t *testing.T) {
+		log := open(t, p)
+		e, _, err := log.Propose(t.Context(), wal.Entry{ID: "large", Key: "k", Data: make([]byte, wal.MaxData)})
+		require.NoError(t, err)
+		e, d, err := log.Decide(t.Context(), e, "eu", "u1")
+		require.NoError(t, err)
+		require.True(t, d.Decided)
+		require.ErrorIs(t, log.Withdraw(t.Context(), d, nil), wal.ErrStale)
+		require.NoError(t, log.End(t.Context(), e, make([]byte, wal.MaxOutcome)))
+		got, err := log.Find(t.Context(), "k")
+		require.NoError(t, err)
+		require.Len(t, got.Data, wal.MaxData)
+		require.Len(t, got.Outcome, wal.MaxOutcome)
+		_, err = log.Advance(t.Context(), got)
+		require.ErrorIs(t, err, wal.ErrStale)
+	})
+}
