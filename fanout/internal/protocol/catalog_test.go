@@ -37,6 +37,7 @@ type broken struct {
 }
 
 func TestMutants(t *testing.T) {
+	page := newMutantsPage()
 	for _, b := range allMutants() {
 		t.Run(b.rule, func(t *testing.T) {
 			b.cfg.name = b.rule
@@ -49,6 +50,10 @@ func TestMutants(t *testing.T) {
 			first, _, _ := strings.Cut(trace, "\n")
 			require.Contains(t, first, b.want, trace)
 			t.Log(first)
+			page.explored(b, e.states, first)
 		})
+	}
+	if !t.Failed() {
+		page.write(t)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -33,7 +34,7 @@ func TestExploreDeep(t *testing.T) {
 		debug.SetMemoryLimit(limit)
 	})
 	var rows []figures
-	for _, cfg := range append(smallConfigs(), deepConfigs()...) {
+	for _, cfg := range slices.Concat(smallConfigs(), smallChanges, deepConfigs(), deepChanges) {
 		t.Run(cfg.name, func(t *testing.T) {
 			rows = append(rows, explore(t, cfg))
 			debug.FreeOSMemory()

@@ -206,11 +206,11 @@ var mutants = []broken{
 		}},
 	}, want: "I2"},
 	{n: "N33", rule: "an update reads the members after its commit", cfg: config{
-		mode: Everywhere, peers: 3, ring: 2, changes: []ChangeOperation{change("j", Join, "c")}, committed: "p", sweepers: 1, plans: []plan{update("x", "q")},
+		mode: Everywhere, peers: 3, ring: 2, changes: []ChangeOperation{change("j", Join, "c")}, committed: "p", plans: []plan{update("x", "q")},
 		mutant: mutant{reply: earlyMembers(finding, jobLook)},
 	}, want: "STALE"},
 	{n: "N34", rule: "a removal reads the members after its commit", cfg: config{
-		mode: Everywhere, peers: 3, ring: 2, changes: []ChangeOperation{change("j", Join, "c")}, committed: "p", sweepers: 1, plans: []plan{removal("r")},
+		mode: Everywhere, peers: 3, ring: 2, changes: []ChangeOperation{change("j", Join, "c")}, committed: "p", plans: []plan{removal("r")},
 		mutant: mutant{reply: earlyMembers(finding, jobLook)},
 	}, want: "I7"},
 	{n: "N15", rule: "an add reads the members after its primary was created", cfg: config{

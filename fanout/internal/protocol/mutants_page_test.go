@@ -1,0 +1,85 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// named are rules that no exploration can break, since time or the runtime is
+// part of them: a test of their own fails instead.
+var named = []struct{ n, rule, dir, test, want string }{
+	{"N14", "others fence what a scrapped machine reserved", ".", "TestScrapped", "I6: its reservations outlive it"},
+	{"N21", "a refusal cancels no sibling", "../..", "TestARefusalCancelsNoSibling", "requests of unknown effect"},
+	{"N22", "a heartbeat changes the object", ".", "TestHeartbeat", "a live reservation is fenced"},
+	{"", "an operation that cannot look at the owner's peer says so", ".", "TestRemovalOfUnknownPeer", "it says that nothing is there"},
+	{"", "the callers' histories can be put in one order", ".", "TestHistoryNotices", "history"},
+	{"", "the simulator notices, and shrinks what it finds", ".", "TestShrink", "I3"},
+}
+
+// notOurs are the interleavings of what this protocol does not do.
+var notOurs = []string{"N45"}
+
+type mutantsPage struct{ rows []mutantRow }
+
+type mutantRow struct {
+	n            string
+	line, by     string
+	found, steps string
+}
+
+func newMutantsPage() *mutantsPage {
+	p := &mutantsPage{}
+	for _, m := range named {
+		p.rows = append(p.rows, mutantRow{n: m.n, line: m.rule, by: "`" + m.test + "`", found: m.want, steps: "–"})
+	}
+	return p
+}
+
+// explored notes what an exploration of states said first about b.
+func (p *mutantsPage) explored(b broken, states int, first string) {
+	found, rest, _ := strings.Cut(first, ", after ")
+	steps, _, _ := strings.Cut(rest, " ")
+	p.rows = append(p.rows, mutantRow{n: b.n, line: b.rule, by: fmt.Sprintf("exploration, %d states", states), found: found, steps: steps})
+}
+
+func (p *mutantsPage) write(t *testing.T) {
+	t.Helper()
+	number := func(r mutantRow) int {
+		n, err := strconv.Atoi(strings.TrimPrefix(r.n, "N"))
+		if err != nil {
+			return 1000
+		}
+		return n
+	}
+	slices.SortStableFunc(p.rows, func(a, b mutantRow) int { return cmp.Compare(number(a), number(b)) })
+	var b strings.Builder
+	b.WriteString("| | rule that is broken | what notices | what it finds | steps |\n|---|---|---|---|---|\n")
+	for _, r := range p.rows {
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", cmp.Or(r.n, "–"), r.line, r.by, r.found, r.steps)
+	}
+	writeSection(t, "mutants.md", "mutants", b.String())
+}
+
+// TestNamed sees to it that the tests that stand for mutants exist.
+func TestNamed(t *testing.T) {
+	for _, m := range named {
+		files, err := filepath.Glob(filepath.Join(m.dir, "*_test.go"))
+		require.NoError(t, err)
+		require.True(t, slices.ContainsFunc(files, func(path string) bool {
+			src, err := os.ReadFile(path)
+			require.NoError(t, err)
+			return strings.Contains(string(src), "\nfunc "+m.test+"(t *testing.T)")
+		}), "%s in %s", m.test, m.dir)
+	}
+}
