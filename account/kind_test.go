@@ -190,6 +190,34 @@ func TestReleased(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// A release that comes so late that the Account was removed by somebody else and
+// added again takes nothing from the new one.
+func TestReleasedAfterTheNextAdd(t *testing.T) {
+	t.Parallel()
+	_, c := peer(t)
+	next := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"roles": []any{"Tenant"},
+		"fanout": map[string]any{"stage": "Reserved", "claim": map[string]any{
+			"operation": "a later add", "coordinator": "me", "digest": "d", "role": "Primary", "peer": "eu", "target": "eu",
+			"start": "2020-01-01T00:00:00Z", "epoch": int64(1),
+		}},
+	}}}
+	next.SetGroupVersionKind(resource.GroupVersion().WithKind("Account"))
+	next.SetName("acme")
+	next, err := c.Dynamic().Resource(resource).Create(t.Context(), next, metav1.CreateOptions{})
+	require.NoError(t, err)
+	require.NoError(t, Kind().Activated(t.Context(), c, next))
+	old := next.DeepCopy()
+	require.NoError(t, unstructured.SetNestedField(old.Object, "an earlier add", "spec", "fanout", "claim", "operation"))
+	require.NoError(t, Kind().Released(t.Context(), c, old))
+	_, err = getNamespace(t, c, "acme")
+	require.NoError(t, err)
+
+	require.NoError(t, Kind().Released(t.Context(), c, next))
+	_, err = getNamespace(t, c, "acme")
+	require.True(t, apierrors.IsNotFound(err))
+}
+
 // An activation that comes too late leaves nothing behind.
 func TestActivatedAfterRemoval(t *testing.T) {
 	t.Parallel()

@@ -99,6 +99,11 @@ func release(ctx context.Context, c *region.Conn, obj *unstructured.Unstructured
 	case !ours(ns) || ns.GetDeletionTimestamp() != nil:
 		return nil
 	}
+	// Only now: a release that is late finds the namespace of the next Account of
+	// the name, and then that Account stands there too.
+	if replaced, err := replaced(ctx, c, obj); replaced || err != nil {
+		return err
+	}
 	return remove(ctx, c, name, ns.GetUID())
 }
 

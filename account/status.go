@@ -71,6 +71,26 @@ func current(ctx context.Context, c *region.Conn, obj *unstructured.Unstructured
 	return account, nil
 }
 
+// replaced says whether the Account that now has obj's name was added by another
+// operation.
+func replaced(ctx context.Context, c *region.Conn, obj *unstructured.Unstructured) (bool, error) {
+	account, err := c.Dynamic().Resource(resource).Get(ctx, obj.GetName(), metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, failed(c, "read Account "+obj.GetName(), err)
+	}
+	was, now := addedBy(obj), addedBy(account)
+	return now != "" && now != was, nil
+}
+
+// addedBy is the operation that took the Account's name, the same in all peers.
+func addedBy(account *unstructured.Unstructured) string {
+	operation, _, _ := unstructured.NestedString(account.Object, "spec", "fanout", "claim", "operation")
+	return operation
+}
+
 // report applies the status that follows from ns, unless it is there already.
 func report(ctx context.Context, c *region.Conn, account *unstructured.Unstructured, ns namespace) error {
 	was := statusIn(account)

@@ -87,8 +87,10 @@ type Kind struct {
 
 	// Released is called in each peer, with the object as it was, when a
 	// committed removal has taken away all that the object Holds and before
-	// the object itself is gone: at least once, so it must be idempotent. An
-	// error is tried again and holds the removal up. May be nil.
+	// the object itself is gone: at least once, so it must be idempotent. It may
+	// come so late that somebody else finished the removal and the name was
+	// added again: it must leave alone what was made for an object with another
+	// claim. An error is tried again and holds the removal up. May be nil.
 	Released func(ctx context.Context, c *region.Conn, obj *unstructured.Unstructured) error
 }
 
