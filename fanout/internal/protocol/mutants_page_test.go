@@ -27,6 +27,9 @@ var named = []struct{ n, rule, dir, test, want string }{
 	{"", "the simulator notices, and shrinks what it finds", ".", "TestShrink", "I3"},
 }
 
+// notOurs are the interleavings of what this protocol does not do.
+var notOurs = []string{"N45"}
+
 type mutantsPage struct{ rows []mutantRow }
 
 type mutantRow struct {

@@ -86,39 +86,3 @@ func TestRemovalOfUnknownPeer(t *testing.T) {
 		}
 	}
 }
-
-// TestBringLeavesTheNextOneAlone lets a sweep that is late meet the replica of
-// an object that was added under the name since, and whose home has just
-// yielded. It is not taken for a replica of the sweep's own object.
-func TestBringLeavesTheNextOneAlone(t *testing.T) {
-	home := func(operation, uid string, h Home) Object {
-		return Object{UID: uid, RV: "r", Claimed: true, Stage: Active, Finalizer: true, Home: h,
-			Claim: Claim{Operation: operation, Primary: true, Peer: h.Peer}, Revision: Revision{Number: 1, Operation: operation}}
-	}
-	met := home("o", "u1", Home{Ref: Ref{"a", "u1"}, Term: 1})
-	m := New(Operation{ID: "~", Action: Sweep, Mode: Everywhere, Target: "a", Met: met, Peers: []string{"a", "b"}})
-	next := home("w", "u5", Home{Ref: Ref{"c", "u5"}, Term: 1})
-	replica := next
-	replica.UID, replica.Finalizer, replica.Claim.Primary, replica.Claim.Peer, replica.Claim.Of = "u6", false, false, "b", next.Home.Ref
-	yielded := next
-	yielded.Home = Home{Ref: Ref{"d", "u7"}, Term: 2, Yielded: true}
-	set := PeerSet{Self: Member{Peer: "a", State: "Active"}, Members: []Member{{Peer: "a", State: "Active"}, {Peer: "b", State: "Active"}}}
-
-	cmds := m.Start()
-	for n := 0; len(cmds) > 0; n++ {
-		require.Less(t, n, 50)
-		c := cmds[0]
-		require.NotEqual(t, Delete, c.Verb, "%s", c)
-		r := Reply{Strand: c.Strand, Seq: c.Seq, Class: Applied, Code: OK, PeerSet: set}
-		switch {
-		case c.Verb == Read && c.Peer == "b":
-			r.Object = replica
-		case c.Verb == Read && c.Peer == "c":
-			r.Object = yielded
-		case c.Verb == Read:
-			r.Class, r.Code = NotApplied, NotFound
-		}
-		cmds = append(cmds[1:], m.Handle(r)...)
-	}
-	require.True(t, m.Over())
-}
