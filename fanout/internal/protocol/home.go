@@ -50,6 +50,11 @@ func (m *Machine) regain() {
 		m.unfound()
 		return
 	}
+	if m.Op.Action == Succeed && !m.Lead.yielded(Everywhere) {
+		m.Lead = Object{}
+		m.succeed()
+		return
+	}
 	if !m.Lead.Claimed {
 		m.find()
 		return
@@ -216,13 +221,13 @@ func (m *Machine) resume() {
 	first := m.Record.Origin == ""
 	m.Record.Origin = m.Primary.Claim.Operation
 	switch {
-	case first && m.Op.UID != "" && m.Op.UID != m.Primary.UID && m.Named != m.Primary.Claim.Operation && m.Op.Action != Sweep:
+	case first && m.Op.UID != "" && m.Op.UID != m.Primary.UID && m.Named != m.Primary.Claim.Operation && m.Op.logged():
 		m.because(Missing, m.Record.Primary.Peer)
 		m.end(Aborted)
-	case m.Op.Action == Sweep && m.Primary.Leaving():
+	case (m.Op.Action == Sweep || m.Op.Action == Succeed) && m.Primary.Leaving():
 		m.Record.Committed = true
 		m.afterMark()
-	case m.Op.Action == Sweep:
+	case m.Op.Action == Sweep, m.Op.Action == Succeed:
 		m.Record.Committed = true
 		m.bring()
 	case m.Result.Reason == alreadyDone:
@@ -247,7 +252,7 @@ func (m *Machine) resume() {
 // nowhere ends an operation whose object is nowhere to be found.
 func (m *Machine) nowhere() {
 	switch {
-	case m.Op.Action == Sweep:
+	case m.Op.Action == Sweep, m.Op.Action == Succeed:
 		m.end(Done)
 	case m.Result.Reason == alreadyDone:
 		m.end(AlreadyDone)
@@ -271,7 +276,7 @@ func (m *Machine) nowhere() {
 func (m *Machine) unfound() {
 	m.because(Unreachable, m.Record.Primary.Peer)
 	switch {
-	case m.Op.Action == Sweep:
+	case m.Op.Action == Sweep, m.Op.Action == Succeed:
 		m.pend(m.Result.Peer)
 		m.end(Done)
 	case m.Result.Reason == alreadyDone:

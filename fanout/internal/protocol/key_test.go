@@ -84,7 +84,8 @@ func (k *keyer) object(o *Object) {
 		k.revision(h)
 	}
 	k.ref(o.Home.Ref)
-	k.n(int(o.Home.Term))
+	k.n(int(o.Home.Term / generation))
+	k.n(int(o.Home.Term % generation))
 	k.b(o.Home.Yielded)
 	k.s(o.Payload)
 }
@@ -93,6 +94,7 @@ func (k *keyer) record(r Record) {
 	k.ref(r.Primary)
 	k.ref(r.Elect)
 	k.s(r.Origin)
+	k.n(int(r.Term % 251))
 	k.n(int(r.Base))
 	k.b(r.Committing, r.Committed, r.Arrived)
 	for _, p := range r.Leftover {

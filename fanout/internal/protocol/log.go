@@ -14,7 +14,7 @@ func (m *Machine) end(e Ending) {
 	}
 	m.enter(ending)
 	switch {
-	case m.Op.Action == Sweep, m.Op.Action == Cover, m.Op.Action == Discard:
+	case !m.Op.logged():
 	case e == InDoubt || m.Result.Keep:
 		m.Result.Keep = true
 		m.spawn(jobAdvance, "")

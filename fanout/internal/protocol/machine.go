@@ -75,6 +75,10 @@ func (m *Machine) Start() []Command {
 		m.sweep()
 	case m.central():
 		m.propose()
+	case m.Op.Action == Succeed:
+		m.succeed()
+	case m.Op.Action == Move && !m.Op.logged():
+		m.find()
 	case m.Op.Action == Cover:
 		m.cover()
 	case m.Op.Action == Discard:

@@ -107,7 +107,9 @@ func (m *Machine) afterElecting() {
 		m.Record.Elect = Ref{Peer: m.Op.Target, UID: s.X.UID}
 		m.Record.Committing = true
 		m.enter(advancing)
-		m.spawn(jobAdvance, "")
+		if m.Op.logged() {
+			m.spawn(jobAdvance, "")
+		}
 	}
 }
 

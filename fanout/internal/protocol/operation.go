@@ -14,6 +14,9 @@ const (
 	Move Action = "move"
 	// Adopt takes what a person applied in Target under the protocol.
 	Adopt Action = "adopt"
+	// Succeed gives an object whose home was lost with its peer another home among
+	// the members Into.
+	Succeed Action = "succeed"
 	// Sweep judges one object that was met and mends what it belongs to.
 	Sweep Action = "sweep"
 	// Cover sees to it that a primary that was met has its secondaries in the
@@ -23,6 +26,19 @@ const (
 	// is no member.
 	Discard Action = "discard"
 )
+
+// logged says whether the log knows of the operation. What is done about an
+// object that was met is finished by whoever meets it next.
+func (o Operation) logged() bool {
+	switch o.Action {
+	case Add, Update, Remove, Adopt:
+		return true
+	case Move:
+		return !o.Met.Claimed
+	default:
+		return false
+	}
+}
 
 // Patience is what an operation does about a peer that does not answer.
 type Patience uint8
@@ -50,7 +66,7 @@ type Operation struct {
 	UID         string   // of a removal or adoption: the object's, if only that one is meant
 	Base        int64    // of an update: the revision that it replaces; 0 takes the one that is there
 	Met         Object   // of a sweep, cover or discard
-	Into        []string // of a cover
+	Into        []string // of a cover; of a succession: all members that are left
 
 	Central  bool // of an add: its record in the central log is its decision
 	Agree    bool // any content that is committed will do
@@ -67,6 +83,7 @@ type Record struct {
 	Primary    Ref      // the peer and, once known, the UID of the primary
 	Origin     string   // the operation in the primary's claim, which it keeps when its home moves
 	Base       int64    // of an update: the revision that it replaces
+	Term       int64    // of the home that an update was meant for, or that a succession makes
 	Elect      Ref      // of a move: the replica that the primary yields to
 	Arrived    bool     // of a move: the target has been home
 	Committing bool     // a commit may have been sent

@@ -27,6 +27,9 @@ const (
 	dropping   Phase = "dropping"  // our finalizer
 	following  Phase = "following" // a primary that has moved
 	electing   Phase = "electing"  // the replica that a primary moves to
+	surveying  Phase = "surveying" // what is left of an object that lost its home
+	freezing   Phase = "freezing"  // its replicas
+	crowning   Phase = "crowning"  // its heir
 	judging    Phase = "judging"
 	covering   Phase = "covering" // a primary, in peers that become members
 	recovering Phase = "recovering"
@@ -96,6 +99,12 @@ func (m *Machine) next() {
 		m.afterFollowing()
 	case electing:
 		m.afterElecting()
+	case surveying:
+		m.afterSurveying()
+	case freezing:
+		m.afterFreezing()
+	case crowning:
+		m.afterCrowning()
 	case judging:
 		m.afterJudging()
 	case proposing:

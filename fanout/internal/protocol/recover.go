@@ -3,6 +3,8 @@
 
 package protocol
 
+import "slices"
+
 // recover settles an operation whose process ended. An add that was not
 // committed is never committed by it: it is fenced and cleaned. An update or a
 // removal has no reservation that could be fenced, so that a commit which may
@@ -33,6 +35,11 @@ func (m *Machine) recover() {
 		}
 		m.Op.UID = m.Record.Primary.UID
 		if m.Op.Action == Move {
+			m.find()
+			return
+		}
+		if m.Op.Mode == Everywhere && m.Record.Origin != "" && !slices.Contains(m.Op.Peers, m.Record.Primary.Peer) {
+			// Its peer is gone for good: it may have another home.
 			m.find()
 			return
 		}

@@ -44,12 +44,26 @@ func (m *Machine) replica(i int, r Reply) {
 	}
 }
 
+// lost says whether replica o has a revision that home y never heard of: it was
+// lost with an earlier home. Its number may be another content's by now, so that
+// the replica cannot be brought along, only made anew.
+func (o Object) lost(y Object) bool {
+	return o.Revision.Number > y.Revision.Number ||
+		o.Revision.Number == y.Revision.Number && o.Revision.Operation != y.Revision.Operation
+}
+
 // align brings replica X of strand i up to primary y.
 func (m *Machine) align(i int, y Object) {
 	s := &m.Strands[i]
 	switch {
 	case s.X.term() > y.term():
 		m.unconfirmed(i)
+		return
+	case s.X.term() < y.term() && s.X.former(Everywhere) && s.X.lost(y):
+		m.unconfirmed(i)
+		return
+	case s.X.term() < y.term() && s.X.lost(y):
+		m.send(i, "remove", Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
 		return
 	case s.X.Stage == Active && s.X.Revision.Number >= y.Revision.Number && s.X.term() == y.term() && !s.X.Home.Yielded:
 		m.send(i, "activate", Command{Verb: Activate, Peer: s.Peer, Object: s.X})

@@ -8,7 +8,7 @@ import "slices"
 // outranked says whether x was written by a later home than the one that is
 // being brought.
 func (m *Machine) outranked(x Object) bool {
-	return m.Op.Mode == Everywhere && x.Claimed && x.Stage != Reserved && x.term() > m.Primary.term()
+	return m.Op.Mode == Everywhere && x.Claimed && x.term() > m.Primary.term()
 }
 
 // outdated says whether x is a replica of the same object that names an earlier

@@ -62,6 +62,9 @@ const (
 	jobMeet     job = "meet"
 	jobAdopt    job = "adopt"
 	jobAccept   job = "accept"
+	jobSurvey   job = "survey"
+	jobFreeze   job = "freeze"
+	jobCrown    job = "crown"
 )
 
 // send emits a command of strand i.
@@ -159,5 +162,11 @@ func (m *Machine) step(i int, r Reply) {
 		m.stepAdopt(i, r)
 	case jobAccept:
 		m.stepAccept(i, r)
+	case jobSurvey:
+		m.stepSurvey(i, r)
+	case jobFreeze:
+		m.stepFreeze(i, r)
+	case jobCrown:
+		m.stepCrown(i, r)
 	}
 }

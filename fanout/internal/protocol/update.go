@@ -26,6 +26,7 @@ func (m *Machine) revise() {
 		m.bring()
 	default:
 		m.Record.Base = number
+		m.Record.Term = m.Primary.term()
 		m.Record.Committing = true
 		m.enter(advancing)
 		m.spawn(jobAdvance, "")
@@ -120,6 +121,10 @@ func (m *Machine) overtaken(i int, o Object) {
 		m.Result.Revision = o.Revision.Number
 		m.because(Outdated, s.Peer)
 		m.Result.Ending = Aborted
+		if m.Unsure && o.term()/generation != m.Record.Term/generation {
+			// It may have been committed where it was lost since.
+			m.Result.Ending = Ended
+		}
 		return
 	}
 	m.Result.Revision = o.Revision.Number

@@ -1,0 +1,210 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"cmp"
+	"slices"
+)
+
+// generation is the distance between the terms of a home and of the one that
+// was made in its absence. Moves add one or two to a term; a departed home may
+// have moved some times more than those who replace it can know, and their terms
+// must not meet.
+const generation = 1 << 20
+
+func nextGeneration(term int64) int64 { return (term/generation + 1) * generation }
+
+// succeed gives an object whose home was lost with its peer another one, among
+// the members Into: first every replica is made to name the heir, so that
+// nothing that is under way from the old home can reach it any more; then the
+// heir becomes home with the latest revision that any of them has. It may be
+// repeated, by anybody, at any time: a run that cannot go on with an earlier one
+// uses a later generation, which wins.
+func (m *Machine) succeed() {
+	if m.Turns++; m.Turns > takeovers {
+		m.because(Contended, m.Op.Target)
+		m.pend(m.Op.Target)
+		m.end(Done)
+		return
+	}
+	m.Astray = false
+	m.enter(surveying)
+	for _, p := range m.Op.Into {
+		m.spawn(jobSurvey, p)
+	}
+}
+
+// stepSurvey reads what the strand's peer has.
+func (m *Machine) stepSurvey(i int, r Reply) {
+	s := &m.Strands[i]
+	switch {
+	case s.Step != "read":
+		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
+	case r.Code == OK:
+		s.X = r.Object
+		m.finish(i)
+	case r.Code == NotFound:
+		m.finish(i)
+	case r.Code == Denied, r.Code == NoSuchPeer, !m.again(i, "retry"):
+		m.unconfirmed(i)
+	}
+}
+
+// inForce says whether o is in force in its peer, as home or as a replica.
+func (o Object) inForce() bool { return o.Claimed && o.Stage == Active }
+
+func (m *Machine) afterSurveying() {
+	if len(m.Result.Pending) > 0 {
+		// Who does not answer may have the latest revision.
+		m.end(Done)
+		return
+	}
+	held := map[string]Object{}
+	var top Object
+	var at string
+	for _, s := range m.Strands {
+		held[s.Peer] = s.X
+		if s.X.Claimed && s.X.Stage != Reserved && (!top.Claimed || s.X.term() > top.term()) {
+			top, at = s.X, s.Peer
+		}
+	}
+	if !top.Claimed {
+		// Nothing of it is in force anywhere, so its reservations are dead.
+		m.because(Missing, m.Op.Target)
+		m.end(Done)
+		return
+	}
+	of := top.Of(Everywhere)
+	heir, lives := held[of.Peer]
+	lives = lives && heir.UID == of.UID
+	switch {
+	case lives && heir.Primary(Everywhere) && heir.term() >= top.term():
+		m.heir(heir, of.Peer)
+	case top.yielded(Everywhere) && slices.Contains(m.Op.Into, of.Peer):
+		// It moves among those who are left.
+		m.astray(top, at)
+		m.regain()
+	case lives && !heir.Terminating && top.term() >= generation && heir.term() < top.term():
+		m.freeze(Home{Ref: of, Term: top.term()})
+	default:
+		m.choose(held, nextGeneration(top.term()))
+	}
+}
+
+// choose makes the first member that has the object in force its heir.
+func (m *Machine) choose(held map[string]Object, term int64) {
+	for _, p := range slices.Sorted(slices.Values(m.Op.Into)) {
+		if o := held[p]; o.inForce() && !o.Terminating {
+			m.freeze(Home{Ref: Ref{Peer: p, UID: o.UID}, Term: term})
+			return
+		}
+	}
+	m.because(Missing, m.Op.Target)
+	m.end(Done)
+}
+
+// freeze makes every replica but the heir's name the heir.
+func (m *Machine) freeze(h Home) {
+	survey := m.Strands
+	m.enter(freezing)
+	m.Record.Elect, m.Record.Term = h.Ref, h.Term
+	for _, s := range survey {
+		if s.X.Claimed && (s.X.Stage != Reserved || !s.X.Primary(Everywhere)) {
+			m.Strands = append(m.Strands, Strand{Job: jobFreeze, Peer: s.Peer, X: s.X})
+			m.step(len(m.Strands)-1, Reply{})
+		}
+	}
+}
+
+func (m *Machine) stepFreeze(i int, r Reply) {
+	s := &m.Strands[i]
+	home := Home{Ref: m.Record.Elect, Term: m.Record.Term}
+	switch {
+	case s.Step == "" && (s.Peer == home.Peer || s.X.Home == home):
+		m.finish(i)
+	case s.Step == "":
+		o := s.X
+		o.Home = home
+		m.send(i, "put", Command{Verb: Put, Peer: s.Peer, Object: o, UID: o.UID, RV: o.RV})
+	case s.Step == "pause":
+		m.finish(i)
+	case r.Class == Applied:
+		s.X = r.Object
+		m.finish(i)
+	case r.Code == Denied, r.Code == NoSuchPeer:
+		m.unconfirmed(i)
+	default:
+		// It has changed, or the answer was lost: look at all again.
+		m.Astray = true
+		m.pause(i, "pause")
+	}
+}
+
+// afterFreezing makes the heir home with the latest revision.
+func (m *Machine) afterFreezing() {
+	switch {
+	case len(m.Result.Pending) > 0:
+		m.end(Done)
+	case m.Astray:
+		m.succeed()
+	default:
+		var heir, latest Object
+		for _, s := range m.Strands {
+			if s.Peer == m.Record.Elect.Peer {
+				heir = s.X
+			}
+			if s.X.inForce() && cmp.Or(cmp.Compare(s.X.Revision.Number, latest.Revision.Number), cmp.Compare(len(s.X.History), len(latest.History))) > 0 {
+				latest = s.X
+			}
+		}
+		latest.Home = Home{Ref: m.Record.Elect, Term: m.Record.Term}
+		if n := len(latest.History); n == 0 || latest.History[n-1].Number != latest.Revision.Number {
+			latest.History = []Revision{{Number: latest.Revision.Number, Operation: latest.Revision.Operation}}
+		}
+		m.enter(crowning)
+		m.Strands = append(m.Strands, Strand{Job: jobCrown, Peer: m.Record.Elect.Peer, X: heir, Y: latest})
+		m.step(0, Reply{})
+	}
+}
+
+func (m *Machine) stepCrown(i int, r Reply) {
+	s := &m.Strands[i]
+	switch {
+	case s.Step == "":
+		m.send(i, "put", Command{Verb: Put, Peer: s.Peer, Object: s.X.successorOf(s.Y), UID: s.X.UID, RV: s.X.RV})
+	case s.Step == "pause":
+		m.finish(i)
+	case r.Class == Applied:
+		s.X = r.Object
+		m.Result.Mended = true
+		m.finish(i)
+	case r.Code == Denied, r.Code == NoSuchPeer:
+		m.unconfirmed(i)
+	default:
+		m.Astray = true
+		m.pause(i, "pause")
+	}
+}
+
+func (m *Machine) afterCrowning() {
+	switch {
+	case len(m.Result.Pending) > 0:
+		m.end(Done)
+	case m.Astray:
+		m.succeed()
+	default:
+		m.heir(m.Strands[0].X, m.Record.Elect.Peer)
+	}
+}
+
+// heir goes on with o in peer as home. Result.Revision is what it has: those
+// above it are lost.
+func (m *Machine) heir(o Object, peer string) {
+	m.Primary = o
+	m.Record.Primary = Ref{Peer: peer, UID: o.UID}
+	m.Present = true
+	m.Result.Revision = o.Revision.Number
+	m.resume()
+}
