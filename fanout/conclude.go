@@ -197,6 +197,8 @@ func (r *runner) cause(ctx context.Context, result protocol.Result) error {
 	switch result.Reason {
 	case protocol.Membership:
 		return membershipError(result.Problem)
+	case protocol.Homeless:
+		return &region.Error{Peer: peer, Op: "find the primary", Err: errors.New("the primary was lost with its peer and is being replaced, or its peer is not configured here")}
 	case protocol.OneCluster:
 		return fmt.Errorf("%w: %s and %s: configure it under one name", region.ErrSameCluster, peer, strings.Join(result.Peers, ", "))
 	case protocol.NoOwner:

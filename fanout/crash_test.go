@@ -81,6 +81,13 @@ func revised(obj *unstructured.Unstructured) bool {
 	return slices.Equal(roles, []string{"Provider"})
 }
 
+func movedTo(peer string) func(*unstructured.Unstructured) bool {
+	return func(obj *unstructured.Unstructured) bool {
+		home, _, _ := unstructured.NestedString(obj.Object, "spec", "fanout", "home", "peer")
+		return home == peer
+	}
+}
+
 var crashCases = []crashCase{
 	{
 		name:   "add ServiceCluster",
@@ -128,6 +135,18 @@ var crashCases = []crashCase{
 		},
 		run: func(ctx context.Context, c *fanout.Coordinator, key types.NamespacedName) error {
 			_, err := c.Update(ctx, newAccount(key.Name, "Provider"), fanout.AddOptions{})
+			return err
+		},
+	},
+	{
+		name:   "move Account",
+		effect: movedTo("eu-west"),
+		prepare: func(t *testing.T, c *fanout.Coordinator, _ string) types.NamespacedName {
+			t.Helper()
+			return key("", addAccount(t, c))
+		},
+		run: func(ctx context.Context, c *fanout.Coordinator, key types.NamespacedName) error {
+			_, err := c.Move(ctx, accounts, key, "eu-west", fanout.MoveOptions{})
 			return err
 		},
 	},

@@ -67,6 +67,8 @@ func (s survey) examineKey(key types.NamespacedName) []finding {
 			continue
 		}
 		switch {
+		case m.view.Claimed && mode == protocol.Everywhere && m.view.Home.Yielded && !m.view.Primary(mode):
+			e.report("move", peer, m, true, "the primary moves from here to %s", m.view.Home.Peer)
 		case !m.view.Claimed, !m.view.Primary(mode):
 		case m.view.Committed():
 			owners = append(owners, peer)
@@ -128,6 +130,8 @@ func (e *examination) owner(peer string, m met) {
 		case there.bad != nil:
 		case there.view.Undecided() && there.view.Sibling(m.view):
 			e.report("guard", member.Peer, m, true, "the claim is not bound yet to the object that is committed in %s", peer).mendAt = peer
+		case mode == protocol.Everywhere && m.view.Outranks(there.view):
+			e.report("move", member.Peer, m, true, "the replica has not followed the primary to %s", peer).mendAt = peer
 		case !there.view.Claimed || there.view.Primary(mode) || there.view.Of(mode) != self:
 			e.report("I2", member.Peer, m, false, "what stands here does not name the object that is committed in %s", peer).mendAt = peer
 		case mode == protocol.Everywhere && there.view.Stage != protocol.Active:
@@ -135,6 +139,8 @@ func (e *examination) owner(peer string, m met) {
 		case mode == protocol.Everywhere && there.view.Revision.Number < m.view.Revision.Number:
 			e.report("replica", member.Peer, m, true, "the replica has revision %d, the primary in %s %d",
 				there.view.Revision.Number, peer, m.view.Revision.Number).mendAt = peer
+		case mode == protocol.Everywhere && there.view.Finalizer:
+			e.report("move", member.Peer, m, true, "it was the primary and is held as one yet").mendAt = peer
 		case mode == protocol.Everywhere && unready(there):
 			e.report("activation", member.Peer, m, true, "the replica is in force and not ready").mendAt = peer
 		}

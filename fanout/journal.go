@@ -100,7 +100,7 @@ func Describe(e wal.Entry) (Description, error) {
 // Description is a log entry for people.
 type Description struct {
 	Operation string
-	Action    string // "add", "update" or "remove"
+	Action    string // "add", "update", "move" or "remove"
 	Kind      schema.GroupKind
 	Key       types.NamespacedName
 	Primary   region.PeerName

@@ -13,12 +13,12 @@ import (
 
 // smallConfigs are explored by every run of the tests.
 func smallConfigs() []config {
-	return slices.Concat(small, adoptSmall, movesSmall, centralSmall, smallChanges)
+	return slices.Concat(small, adoptSmall, movesSmall, successionsSmall, centralSmall, smallChanges)
 }
 
 // deepConfigs are the configurations that take minutes.
 func deepConfigs() []config {
-	return slices.Concat(deep, adoptDeep, movesDeep, centralDeep, deepChanges)
+	return slices.Concat(deep, adoptDeep, movesDeep, successionsDeep, centralDeep, deepChanges)
 }
 
 // allMutants are the rules of the protocol, each with what is found when it is

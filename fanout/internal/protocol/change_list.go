@@ -70,6 +70,8 @@ func (c *Change) errand(peer string, f Found) (Operation, bool) {
 		return Operation{Action: Cover, Into: c.ring()}, primary && o.Committed()
 	case chDraining:
 		return c.drainage(f)
+	case chRehoming:
+		return c.rehoming(f)
 	case chEmptying:
 		c.Worked = c.Worked || o.Claimed && !primary
 		return Operation{Action: Discard}, o.Claimed && !primary

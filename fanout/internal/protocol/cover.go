@@ -61,6 +61,9 @@ func (m *Machine) stepDiscard(i int, r Reply) {
 		case r.Code == OK && o.Primary(m.Op.Mode) && o.Stage != Reserved:
 			// It was committed meanwhile.
 			m.finish(i)
+		case r.Code == OK && (o.former(m.Op.Mode) || o.yielded(m.Op.Mode)):
+			// What names it is to be brought along first.
+			m.unconfirmed(i)
 		case r.Code == OK && !o.Terminating:
 			m.send(i, "delete", Command{Verb: Delete, Peer: s.Peer, UID: o.UID, RV: o.RV})
 		case !m.again(i, "again"):

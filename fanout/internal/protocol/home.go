@@ -19,6 +19,12 @@ func (o Object) yielded(mode Mode) bool {
 	return mode == Everywhere && o.Claimed && o.Home.Yielded && !o.Primary(mode)
 }
 
+// Outranks says that x is a replica of the same object as home o and names an
+// earlier home.
+func (o Object) Outranks(x Object) bool {
+	return x.Claimed && x.Claim.Operation == o.Claim.Operation && x.term() < o.term() && !x.Primary(Everywhere)
+}
+
 // former says whether o was home and is held by our finalizer still.
 func (o Object) former(mode Mode) bool {
 	return mode == Everywhere && o.Claimed && o.Finalizer && !o.Primary(mode)

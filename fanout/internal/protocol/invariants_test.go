@@ -159,6 +159,8 @@ func (w *world) checkReplicas() string {
 		switch {
 		case y == nil || y.UID != of.UID || y.Stage == Reserved:
 			return "I7: the active replica in " + peerName(i) + " has no primary"
+		case y.Claimed && y.term() < x.term() && !y.Primary(Everywhere):
+			// Its home is being made, of the latest that there is.
 		case x.Revision.Number > y.Revision.Number:
 			return "I7: the replica in " + peerName(i) + " runs ahead"
 		case x.Revision.Digest != x.Digest:

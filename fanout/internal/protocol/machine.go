@@ -78,6 +78,7 @@ func (m *Machine) Start() []Command {
 	case m.Op.Action == Succeed:
 		m.succeed()
 	case m.Op.Action == Move && !m.Op.logged():
+		m.Op.Target = m.Op.Into[0]
 		m.find()
 	case m.Op.Action == Cover:
 		m.cover()

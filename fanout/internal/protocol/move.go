@@ -43,7 +43,7 @@ func (m *Machine) elect() {
 		m.bring()
 	case m.Resumed && m.Primary.UID != m.Op.UID:
 		// Moved by somebody since: what was sent cannot be applied any more.
-		m.because(Outdated, m.Record.Primary.Peer)
+		m.because(Contended, m.Record.Primary.Peer)
 		m.refrain()
 	case m.Primary.Leaving(), m.Primary.Stage != Active:
 		m.Result.Holder, m.Result.HolderAt = m.Primary, m.Record.Primary.Peer

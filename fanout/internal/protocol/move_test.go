@@ -23,14 +23,15 @@ const byHand = "by hand"
 
 // latest is the highest revision that any home of an object was seen to have.
 type latest struct {
-	origin   string
-	revision Revision
+	origin     string
+	generation int64
+	revision   Revision
 }
 
 // homes notes what a home in peer became: no revision may be lost on the way
 // from one home to the next.
 func (w *world) homes(peer string, o Object) {
-	if w.cfg.mode != Everywhere || !o.Primary(Everywhere) || o.Stage == Reserved {
+	if w.cfg.mode != Everywhere || !o.Primary(Everywhere) || o.Stage == Reserved || w.forced(w.store.index(peer)) {
 		return
 	}
 	w.note("@" + peer)
@@ -38,6 +39,15 @@ func (w *world) homes(peer string, o Object) {
 		w.latest = latest{origin: o.Claim.Operation}
 	}
 	was := w.latest.revision
+	if g := o.term() / generation; g > w.latest.generation {
+		// What reached none of those who are left is lost.
+		w.latest.generation, was = g, Revision{}
+		for i, c := range w.store.cells {
+			if w.member(i) && c.obj != nil && c.obj.inForce() && c.obj.Claim.Operation == o.Claim.Operation && c.obj.Revision.Number > was.Number {
+				was = c.obj.Revision
+			}
+		}
+	}
 	switch {
 	case o.Revision.Number < was.Number, o.Revision.Number == was.Number && o.Revision != was:
 		w.fault(fmt.Sprintf("I10: revision %d by %s is lost: the home in %s has %d by %s",
@@ -87,7 +97,7 @@ func (w *world) settledHome(owner *Object) string {
 		return "I3: the object is gone and nobody removed it"
 	}
 	for i, c := range w.store.cells {
-		if o := c.obj; o != nil && (o.former(Everywhere) || o.yielded(Everywhere)) {
+		if o := c.obj; o != nil && w.member(i) && (o.former(Everywhere) || o.yielded(Everywhere)) {
 			return "I10: the object in " + peerName(i) + " is still held as a home"
 		}
 	}
@@ -104,6 +114,27 @@ var movesSmall = []config{
 	{name: "move there and back, an update", mode: Everywhere, peers: 2, committed: "p", plans: []plan{move("m", "b"), after(1, move("n", "a")), update("x", "q")}},
 	{name: "move, a replica deleted", mode: Everywhere, peers: 2, committed: "p", sweepers: 1, deletes: 1, plans: []plan{move("m", "b")}},
 	{name: "add and move", mode: Everywhere, peers: 2, timeouts: 1, plans: []plan{add("x", "a", 1, "p"), move("m", "b")}},
+}
+
+var forceA = change("f", Force, "a")
+
+// successionsSmall are homes that are lost with their peer.
+var successionsSmall = []config{
+	{name: "the home is lost", mode: Everywhere, peers: 3, committed: "p", crashes: 1, changes: changes(forceA)},
+	{name: "the home is lost, an update", mode: Everywhere, peers: 3, committed: "p", changes: changes(forceA), plans: []plan{update("x", "q")}},
+	{name: "the home is lost, a sweep", mode: Everywhere, peers: 3, committed: "p", changes: changes(forceA), sweepers: 1},
+	{name: "the home is lost while it moves", mode: Everywhere, peers: 3, committed: "p", changes: changes(forceA), plans: []plan{move("m", "b")}},
+}
+
+// successionsDeep take longer.
+var successionsDeep = []config{
+	{name: "the home is lost, an update, a sweep", mode: Everywhere, peers: 3, committed: "p", changes: changes(forceA), sweepers: 1, plans: []plan{update("x", "q")}},
+	{name: "the home is lost, two updates", mode: Everywhere, peers: 3, committed: "p", changes: changes(forceA), plans: []plan{update("x", "q"), update("y", "s")}},
+	{name: "the home is lost while it moves, an update", mode: Everywhere, peers: 3, committed: "p", changes: changes(forceA), plans: []plan{move("m", "b"), update("x", "q")}},
+	{name: "the home is lost, a replica deleted, a sweep", mode: Everywhere, peers: 3, committed: "p", deletes: 1, sweepers: 1, changes: changes(forceA)},
+	{name: "the home is lost, crash, helper, timeout", mode: Everywhere, peers: 3, committed: "p", crashes: 1, helpers: 1, timeouts: 1, changes: changes(forceA)},
+	{name: "the home is lost, removal", mode: Everywhere, peers: 3, committed: "p", changes: changes(forceA), plans: []plan{removal("r")}},
+	{name: "the home is lost, an add", mode: Everywhere, peers: 3, changes: changes(forceA), plans: []plan{add("x", "a", 1, "p")}},
 }
 
 // movesDeep take longer.

@@ -66,7 +66,7 @@ type Operation struct {
 	UID         string   // of a removal or adoption: the object's, if only that one is meant
 	Base        int64    // of an update: the revision that it replaces; 0 takes the one that is there
 	Met         Object   // of a sweep, cover or discard
-	Into        []string // of a cover; of a succession: all members that are left
+	Into        []string // of a cover; of a succession: all members that are left; of a move of what was met: where to
 
 	Central  bool // of an add: its record in the central log is its decision
 	Agree    bool // any content that is committed will do

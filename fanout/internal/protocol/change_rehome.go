@@ -1,0 +1,16 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import "slices"
+
+// rehoming is what is done about an object whose home may have been lost: it
+// names a peer that is no member, or a home that was made in the absence of one
+// and that somebody has perhaps not finished.
+func (c *Change) rehoming(f Found) (Operation, bool) {
+	o := f.Object
+	lost := f.Mode == Everywhere && o.Claimed && o.Stage != Reserved &&
+		(!slices.Contains(c.ring(), o.Of(Everywhere).Peer) || !o.Primary(Everywhere) && o.term() >= generation)
+	return Operation{Action: Succeed, Into: c.ring()}, lost
+}
