@@ -65,7 +65,7 @@ func (c *Change) errand(peer string, f Found) (Operation, bool) {
 		if f.Mode == Everywhere && o.Pending() && primary && c.Rounds == 0 {
 			c.Worked = true // it may be committed before the newcomer is asked for
 		}
-		return Operation{Action: Cover, Into: []string{c.Op.Peer}}, (primary || !o.Claimed) && !o.Leaving() && !o.Terminating
+		return Operation{Action: Cover, Into: []string{c.Op.Peer}}, (primary || !o.Claimed || o.former(f.Mode) || o.yielded(f.Mode)) && !o.Leaving() && !o.Terminating
 	case chPlacing:
 		return Operation{Action: Cover, Into: c.ring()}, primary && o.Committed()
 	case chDraining:

@@ -11,6 +11,6 @@ import "slices"
 func (c *Change) rehoming(f Found) (Operation, bool) {
 	o := f.Object
 	lost := f.Mode == Everywhere && o.Claimed && o.Stage != Reserved &&
-		(!slices.Contains(c.ring(), o.Of(Everywhere).Peer) || !o.Primary(Everywhere) && o.term() >= generation)
+		(!slices.Contains(c.ring(), o.Of(Everywhere).Peer) || o.frozen())
 	return Operation{Action: Succeed, Into: c.ring()}, lost
 }

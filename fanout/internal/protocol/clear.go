@@ -49,6 +49,9 @@ func (m *Machine) stepClear(i int, r Reply) {
 			m.cleared(i)
 		case r.Code == Denied, r.Code == NoSuchPeer:
 			m.unconfirmed(i)
+		case r.Code == OK && m.Primary.UID != "" && m.outranked(o):
+			// A later home has it: this one was given up for lost.
+			m.unconfirmed(i)
 		case r.Code == OK && o.former(m.Op.Mode):
 			// It was home: what names it goes first.
 			s.X = o

@@ -7,6 +7,12 @@ package protocol
 // that are becoming members, or in all if its own peer is.
 func (m *Machine) cover() {
 	m.Primary = m.Op.Met
+	if m.Op.Mode == Everywhere && m.Primary.Claimed && !m.Primary.Primary(Everywhere) {
+		// It moves: whoever joins needs it from where it is now.
+		m.astray(m.Primary, m.Op.Target)
+		m.regain()
+		return
+	}
 	if !m.Primary.Claimed {
 		// A secondary of an object that nobody has claimed is right by itself.
 		m.Primary.Claim = Claim{Operation: m.Op.ID, Coordinator: m.Op.Coordinator, Target: m.Op.Target}

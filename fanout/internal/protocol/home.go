@@ -56,7 +56,7 @@ func (m *Machine) regain() {
 		m.unfound()
 		return
 	}
-	if m.Op.Action == Succeed && !m.Lead.yielded(Everywhere) {
+	if m.Op.Action == Succeed && (!m.Lead.yielded(Everywhere) || m.Lead.frozen()) {
 		m.Lead = Object{}
 		m.succeed()
 		return
@@ -137,6 +137,8 @@ func (m *Machine) pursued(i int, r Reply) {
 		m.failAt(i, Homeless, at.Peer)
 	case r.Code != OK && r.Code != NotFound:
 		m.halt(i, r)
+	case x.frozen() && (missing || y.term() < x.term()):
+		m.failAt(i, Homeless, at.Peer)
 	case x.yielded(m.Op.Mode) && missing, elect && y.Terminating:
 		// Nobody can finish this move any more. A replica that is being
 		// deleted is given no finalizer, so it cannot be made home.
@@ -233,6 +235,13 @@ func (m *Machine) resume() {
 	case (m.Op.Action == Sweep || m.Op.Action == Succeed) && m.Primary.Leaving():
 		m.Record.Committed = true
 		m.afterMark()
+	case m.Op.Action == Cover:
+		m.enter(covering)
+		for _, p := range m.Op.Into {
+			if p != m.Record.Primary.Peer && !m.Primary.Leaving() {
+				m.spawn(jobBring, p)
+			}
+		}
 	case m.Op.Action == Sweep, m.Op.Action == Succeed:
 		m.Record.Committed = true
 		m.bring()
@@ -258,7 +267,7 @@ func (m *Machine) resume() {
 // nowhere ends an operation whose object is nowhere to be found.
 func (m *Machine) nowhere() {
 	switch {
-	case m.Op.Action == Sweep, m.Op.Action == Succeed:
+	case !m.Op.logged() && m.Op.Action != Move:
 		m.end(Done)
 	case m.Result.Reason == alreadyDone:
 		m.end(AlreadyDone)
@@ -282,7 +291,7 @@ func (m *Machine) nowhere() {
 func (m *Machine) unfound() {
 	m.because(Unreachable, m.Record.Primary.Peer)
 	switch {
-	case m.Op.Action == Sweep, m.Op.Action == Succeed:
+	case !m.Op.logged() && m.Op.Action != Move:
 		m.pend(m.Result.Peer)
 		m.end(Done)
 	case m.Result.Reason == alreadyDone:

@@ -65,9 +65,14 @@ func judge(mode Mode, x Object, y Reply) verdict {
 // judgeStray says what secondary x is whose primary cannot be read, from the
 // reply to a read of the PeerSet of the peer in which x stands.
 func judgeStray(mode Mode, x Object, r Reply) verdict {
-	if r.Code == OK && r.PeerSet.Gone(x.Of(mode).Peer) && !(mode == Everywhere && x.Stage == Active) {
+	switch {
+	case r.Code != OK, !r.PeerSet.Gone(x.Of(mode).Peer):
+		return undecidable
+	case mode == Everywhere && x.Stage == Active && r.PeerSet.Change.ID != "" && !r.PeerSet.Change.Over:
+		// A replica in force outlives its home: whoever removes the home's peer
+		// gives it another one before the slot is free again.
+		return undecidable
+	default:
 		return dead
 	}
-	// A replica in force outlives its home: it is given another one.
-	return undecidable
 }

@@ -52,6 +52,11 @@ func (m *Machine) stepSurvey(i int, r Reply) {
 	}
 }
 
+// frozen says that o, a replica of an object whose home was lost, names an heir
+// that perhaps is not home yet. Only who replaces the home may make it one, or
+// name another.
+func (o Object) frozen() bool { return o.Home.Yielded && o.Home.Term%generation == 0 }
+
 // inForce says whether o is in force in its peer, as home or as a replica.
 func (o Object) inForce() bool { return o.Claimed && o.Stage == Active }
 
@@ -82,14 +87,17 @@ func (m *Machine) afterSurveying() {
 	switch {
 	case lives && heir.Primary(Everywhere) && heir.term() >= top.term():
 		m.heir(heir, of.Peer)
-	case top.yielded(Everywhere) && slices.Contains(m.Op.Into, of.Peer):
+	case top.yielded(Everywhere) && !top.frozen() && slices.Contains(m.Op.Into, of.Peer):
 		// It moves among those who are left.
 		m.astray(top, at)
 		m.regain()
-	case lives && !heir.Terminating && top.term() >= generation && heir.term() < top.term():
-		m.freeze(Home{Ref: of, Term: top.term()})
-	default:
+	case lives && !heir.Terminating && top.frozen() && heir.term() < top.term():
+		m.freeze(of, top.term())
+	case !slices.Contains(m.Op.Into, of.Peer), top.frozen():
 		m.choose(held, nextGeneration(top.term()))
+	default:
+		// The home was made, or has moved, between the reads.
+		m.succeed()
 	}
 }
 
@@ -97,7 +105,7 @@ func (m *Machine) afterSurveying() {
 func (m *Machine) choose(held map[string]Object, term int64) {
 	for _, p := range slices.Sorted(slices.Values(m.Op.Into)) {
 		if o := held[p]; o.inForce() && !o.Terminating {
-			m.freeze(Home{Ref: Ref{Peer: p, UID: o.UID}, Term: term})
+			m.freeze(Ref{Peer: p, UID: o.UID}, term)
 			return
 		}
 	}
@@ -106,10 +114,10 @@ func (m *Machine) choose(held map[string]Object, term int64) {
 }
 
 // freeze makes every replica but the heir's name the heir.
-func (m *Machine) freeze(h Home) {
+func (m *Machine) freeze(heir Ref, term int64) {
 	survey := m.Strands
 	m.enter(freezing)
-	m.Record.Elect, m.Record.Term = h.Ref, h.Term
+	m.Record.Elect, m.Record.Term = heir, term
 	for _, s := range survey {
 		if s.X.Claimed && (s.X.Stage != Reserved || !s.X.Primary(Everywhere)) {
 			m.Strands = append(m.Strands, Strand{Job: jobFreeze, Peer: s.Peer, X: s.X})
@@ -120,7 +128,7 @@ func (m *Machine) freeze(h Home) {
 
 func (m *Machine) stepFreeze(i int, r Reply) {
 	s := &m.Strands[i]
-	home := Home{Ref: m.Record.Elect, Term: m.Record.Term}
+	home := Home{Ref: m.Record.Elect, Term: m.Record.Term, Yielded: true}
 	switch {
 	case s.Step == "" && (s.Peer == home.Peer || s.X.Home == home):
 		m.finish(i)

@@ -1,0 +1,114 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+// moveMutants break the rules that keep one home, and what it knows, while it
+// moves.
+var moveMutants = []broken{
+	{"N36", "a home yields before the next one takes its place", config{
+		mode: Everywhere, peers: 2, committed: "p", plans: []plan{move("m", "b")},
+		mutant: mutant{handled: func(p *proc, cmds []Command) []Command {
+			m := p.m
+			if m.Phase != committing || m.Op.Action != Move || m.Strands[0].Step != "put" || m.Strands[0].Seq > 1 {
+				return cmds
+			}
+			m.astray(m.Primary.yieldedTo(m.Record.Elect), m.Record.Primary.Peer)
+			m.regain()
+			return m.take()
+		}},
+	}, "I1", false},
+	{"N36", "the next home copies the content and the history of the last one", config{
+		mode: Everywhere, peers: 2, committed: "p", plans: []plan{move("m", "b"), update("x", "q")},
+		mutant: mutant{command: func(w *world, p *proc, c Command) Command {
+			if s := p.strand(c); s.Job == jobFollow && s.Step == "finish" {
+				own := w.store.cells[w.store.index(c.Peer)].obj
+				c.Object.Payload, c.Object.Revision, c.Object.History = own.Payload, own.Revision, own.History
+			}
+			return c
+		}},
+	}, "I10: revision 2", false},
+	{"N36", "a home that has yielded takes its place back, and is not judged", config{
+		mode: Everywhere, peers: 2, committed: "p", sweepers: 1, deletes: 1, plans: []plan{move("m", "b")},
+		mutant: mutant{blind: true, command: func(_ *world, p *proc, c Command) Command {
+			if s := p.strand(c); s.Job == jobJudge {
+				s.X.Home.Yielded = false
+			}
+			return c
+		}},
+	}, "I3", false},
+	{"N46", "an activation by an earlier home has the resource version", config{
+		mode: Everywhere, peers: 2, committed: "p", sweepers: 1, plans: []plan{move("m", "b"), update("x", "q")},
+		mutant: mutant{blind: true, command: func(_ *world, p *proc, c Command) Command {
+			if c.Verb == Put && p.strand(c).Job == jobBring {
+				c.RV = ""
+			}
+			return c
+		}},
+	}, "the term of a home", false},
+	{"", "what was home is held until nothing names it", config{
+		mode: Everywhere, peers: 3, committed: "p", deletes: 1, plans: []plan{move("m", "b")},
+		mutant: mutant{blind: true, command: func(_ *world, p *proc, c Command) Command {
+			if c.Verb == Put && p.strand(c).Job == jobBring {
+				c.Object.Finalizer = false
+			}
+			return c
+		}},
+	}, "I7", false},
+	{"", "an update that meets a home which has yielded decides by the next one's history", config{
+		mode: Everywhere, peers: 2, committed: "p", timeouts: 1, plans: []plan{move("m", "b"), update("x", "q")},
+		mutant: mutant{over: func(_ *world, p *proc) {
+			if p.op.Action == Update && p.m.Turns > 0 {
+				p.m.Result.Ending = Aborted
+			}
+		}},
+	}, "I4", false},
+	{"", "an add whose primary is gone looks for another home before it says ended", config{
+		mode: Everywhere, peers: 2, crashes: 1, deletes: 1, plans: []plan{add("x", "a", 1, "p"), move("m", "b")},
+		mutant: mutant{handled: func(p *proc, cmds []Command) []Command {
+			p.m.Searched = true
+			return cmds
+		}},
+	}, "I4", false},
+	{"", "a departed home's replicas in force are not dead", config{
+		mode: Everywhere, peers: 3, committed: "p", sweepers: 1, changes: changes(forceA),
+		mutant: mutant{
+			answer: func(c Command) (Reply, bool) { return refused(NoSuchPeer), c.Verb == Read && c.Peer == "a" },
+			reply: func(_ *world, p *proc, c Command, r Reply) Reply {
+				if s := p.strand(c); s.Job == jobJudge && s.Step == "stray" {
+					r.PeerSet.Change = Slot{}
+				}
+				return r
+			},
+		},
+	}, "I3", false},
+	{"", "the heir of a lost home has the latest revision that is left", config{
+		mode: Everywhere, peers: 3, committed: "p", changes: changes(forceA), plans: []plan{update("x", "q")},
+		mutant: mutant{command: func(w *world, p *proc, c Command) Command {
+			if s := p.strand(c); s.Job == jobCrown {
+				c.Object.Payload, c.Object.Revision, c.Object.History = s.X.Payload, s.X.Revision, nil
+			}
+			return c
+		}},
+	}, "I10", false},
+	{"", "a removal leaves alone what has a later home", config{
+		mode: Everywhere, peers: 3, committed: "p", changes: changes(forceA), plans: []plan{removal("r")},
+		mutant: mutant{command: func(w *world, p *proc, c Command) Command {
+			if s := p.strand(c); p.op.Action == Remove && s.Job == jobClear && c.Verb == Read {
+				p.m.Primary.Home.Term = 2 * generation
+			}
+			return c
+		}},
+	}, "I2", false},
+	{"", "a lost home's replicas are made to name the heir before it is home", config{
+		mode: Everywhere, peers: 3, committed: "p", changes: changes(forceA), plans: []plan{update("x", "q")},
+		mutant: mutant{handled: func(p *proc, cmds []Command) []Command {
+			m := p.m
+			if m.Phase != freezing {
+				return cmds
+			}
+			m.afterFreezing()
+			return m.take()
+		}},
+	}, "I", false},
+}
