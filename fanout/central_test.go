@@ -177,7 +177,8 @@ func centralCrashOnce(t *testing.T, r *regiontest.Ring, s *regiontest.Server, ac
 	require.Eventually(t, func() bool {
 		_, err := successor.Recover(t.Context())
 		require.NoError(t, err, "command %d", at)
-		for range log.Open(t.Context()) {
+		for _, err := range log.Open(t.Context()) {
+			require.NoError(t, err)
 			return false
 		}
 		return true

@@ -84,7 +84,7 @@ var moveMutants = []broken{
 	}, "I3", false},
 	{"", "the heir of a lost home has the latest revision that is left", config{
 		mode: Everywhere, peers: 3, committed: "p", changes: changes(forceA), plans: []plan{update("x", "q")},
-		mutant: mutant{command: func(w *world, p *proc, c Command) Command {
+		mutant: mutant{command: func(_ *world, p *proc, c Command) Command {
 			if s := p.strand(c); s.Job == jobCrown {
 				c.Object.Payload, c.Object.Revision, c.Object.History = s.X.Payload, s.X.Revision, nil
 			}
@@ -93,7 +93,7 @@ var moveMutants = []broken{
 	}, "I10", false},
 	{"", "a removal leaves alone what has a later home", config{
 		mode: Everywhere, peers: 3, committed: "p", changes: changes(forceA), plans: []plan{removal("r")},
-		mutant: mutant{command: func(w *world, p *proc, c Command) Command {
+		mutant: mutant{command: func(_ *world, p *proc, c Command) Command {
 			if s := p.strand(c); p.op.Action == Remove && s.Job == jobClear && c.Verb == Read {
 				p.m.Primary.Home.Term = 2 * generation
 			}

@@ -27,6 +27,9 @@ var named = []struct{ n, rule, dir, test, want string }{
 	{"", "the simulator notices, and shrinks what it finds", ".", "TestShrink", "I3"},
 }
 
+// interleavings is how many are known.
+const interleavings = 50
+
 // notOurs are the interleavings of what this protocol does not do.
 var notOurs = []string{"N45"}
 
@@ -69,6 +72,24 @@ func (p *mutantsPage) write(t *testing.T) {
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", cmp.Or(r.n, "–"), r.line, r.by, r.found, r.steps)
 	}
 	writeSection(t, "mutants.md", "mutants", b.String())
+}
+
+// TestEveryInterleavingIsCaught sees to it that no interleaving that is known to
+// break a variant of the protocol is left out.
+func TestEveryInterleavingIsCaught(t *testing.T) {
+	caught := map[string]bool{}
+	for _, m := range allMutants() {
+		for n := range strings.SplitSeq(m.n, "/") {
+			caught[n] = true
+		}
+	}
+	for _, m := range named {
+		caught[m.n] = true
+	}
+	for i := range interleavings {
+		n := fmt.Sprintf("N%d", i+1)
+		require.Equal(t, !slices.Contains(notOurs, n), caught[n], "a variant that allows %s", n)
+	}
 }
 
 // TestNamed sees to it that the tests that stand for mutants exist.
