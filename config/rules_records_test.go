@@ -14,6 +14,14 @@ var peerSetCases = []ruleCase{
 	{name: "a change of the same epoch", old: "{self: {peer: a, uid: ua, state: Active}, " + members + ", epoch: 3}", spec: "{self: {peer: a, uid: ua, state: Leaving}, " + members + ", epoch: 3}", want: "epoch must grow"},
 	{name: "an earlier epoch", old: "{self: {peer: a, uid: ua, state: Active}, " + members + ", epoch: 3}", spec: "{self: {peer: a, uid: ua, state: Active}, " + members + ", epoch: 2}", want: "epoch must grow"},
 	{name: "another name", old: "{self: {peer: a, uid: ua, state: Active}, " + members + ", epoch: 3}", spec: "{self: {peer: b, uid: ua, state: Active}, " + members + ", epoch: 4}", want: "self cannot become another peer"},
+	{name: "a newcomer", spec: "{self: {peer: a, uid: ua, state: Quarantined}, members: [], epoch: 1, change: {id: c1, kind: Join, peer: a, uid: ua, anchor: b}}"},
+	{name: "a slot taken", old: "{self: {peer: a, uid: ua, state: Active}, " + members + ", epoch: 3}", spec: "{self: {peer: a, uid: ua, state: Active}, " + members + ", epoch: 4, change: {id: c1, kind: Leave, peer: b, anchor: a, coordinator: x}}"},
+	{name: "a sign of life", old: "{self: {peer: a, uid: ua, state: Active}, " + members + ", epoch: 4, change: {id: c1, kind: Leave, peer: b}}", spec: "{self: {peer: a, uid: ua, state: Active}, " + members + ", epoch: 5, change: {id: c1, kind: Leave, peer: b, heartbeat: 1}}"},
+	{name: "a change that is over", old: "{self: {peer: a, uid: ua, state: Active}, " + members + ", epoch: 4, change: {id: c1, kind: Leave, peer: b}}", spec: "{self: {peer: a, uid: ua, state: Active}, " + members + ", epoch: 5, change: {id: c1, kind: Leave, peer: b, over: true}}"},
+	{name: "a peer dropped", old: "{self: {peer: a, uid: ua, state: Active}, members: [{peer: a, uid: ua, state: Active}, {peer: b, uid: ub, state: Active}], epoch: 4, change: {id: c1, kind: ForceRemove, peer: b}}", spec: "{self: {peer: a, uid: ua, state: Active}, " + members + ", epoch: 5, change: {id: c1, kind: ForceRemove, peer: b}, departed: [{peer: b, how: Forced, by: alice, at: '2026-01-02T03:04:05Z'}]}"},
+	{name: "a slot freed", old: "{self: {peer: a, uid: ua, state: Active}, " + members + ", epoch: 5, change: {id: c1, kind: Comeback, peer: b}}", spec: "{self: {peer: a, uid: ua, state: Active}, " + members + ", epoch: 6}"},
+	{name: "a slot taken in the same epoch", old: "{self: {peer: a, uid: ua, state: Active}, " + members + ", epoch: 3}", spec: "{self: {peer: a, uid: ua, state: Active}, " + members + ", epoch: 3, change: {id: c1, kind: Leave, peer: b}}", want: "epoch must grow"},
+	{name: "an unknown change", spec: "{self: {peer: a, uid: ua, state: Active}, " + members + ", epoch: 1, change: {id: c1, kind: Merge, peer: b}}", want: "Unsupported value"},
 	{name: "another cluster", old: "{self: {peer: a, uid: ua, state: Active}, " + members + ", epoch: 3}", spec: "{self: {peer: a, uid: ub, state: Active}, " + members + ", epoch: 4}", want: "self cannot become another peer"},
 }
 

@@ -27,6 +27,13 @@
 //     revision, never run ahead of their primary and never go back.
 //   - Nothing is sent to a peer before the log has the operation.
 //
+// # Peers come and go
+//
+// Coordinator.Join, Leave, ForceRemove and Comeback change who the members are,
+// one change at a time, while operations go on. Configure a newcomer in every
+// coordinator before it joins, and take a peer out of the configurations when it
+// has left: until configuration and PeerSets agree, adds are refused.
+//
 // These hold under crashes at any moment, lost and late replies, stopped or
 // skewed clocks and rivals; docs/fanout.md says why, and the package's tests
 // explore it.
