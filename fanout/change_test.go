@@ -4,10 +4,12 @@
 package fanout_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -174,4 +176,33 @@ func TestAddsWhileARingGrows(t *testing.T) {
 	_, err := all.Sweep(t.Context())
 	require.NoError(t, err)
 	requireClean(t, all)
+}
+
+// TestAPeerIsLostInTheMiddleOfAJoin gives up the first member while a join holds
+// every slot, which nobody can finish without it.
+func TestAPeerIsLostInTheMiddleOfAJoin(t *testing.T) {
+	r := servers(t, "ap-south", "eu-west", "us-east")
+	acme := unique("acme")
+	_, err := of(t, r, "ap-south", "eu-west", "us-east").Add(t.Context(), newAccount(acme), fanout.AddOptions{Target: "us-east"})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	doomed := coordinator(t, some(t, r, four...), waltest.NewMemory(), fanout.Options{Cleanup: time.Millisecond, Observer: &fanout.Observer{
+		Step: func(_ context.Context, e fanout.StepEvent) {
+			if e.Verb == "survey" && e.Peer == "eu-west" {
+				r.Partition("ap-south", true)
+				cancel()
+			}
+		},
+	}})
+	_, err = doomed.Join(ctx, "sa-east")
+	require.Error(t, err)
+
+	three := of(t, r, "eu-west", "sa-east", "us-east")
+	_, err = three.ForceRemove(t.Context(), "ap-south", fanout.ForceRemoveOptions{By: "alice"})
+	require.NoError(t, err)
+	change, err := three.Join(t.Context(), "sa-east")
+	require.NoError(t, err)
+	requireStates(t, change, map[region.PeerName]v1alpha1.PeerState{"eu-west": "Active", "sa-east": "Active", "us-east": "Active"})
+	requireClean(t, three)
 }

@@ -85,7 +85,7 @@ func (c *Change) freed(peer string, set PeerSet) PeerSet {
 	switch {
 	case c.newcomer():
 		for _, m := range set.Members {
-			if m.Peer == c.Op.Peer && m.State == peerJoining {
+			if m.Peer == c.Op.Peer && m.State == peerJoining && c.Sets[m.Peer].Self.State == peerActive {
 				set = set.with(Member{Peer: m.Peer, UID: m.UID, State: peerActive})
 			}
 		}

@@ -43,8 +43,12 @@ func (c *Change) stepLook(i int, r Reply) {
 // never takes the anchor twice.
 func (c *Change) afterLooking() {
 	begun := c.Record.Anchor != "" && (c.Held || c.Resumed || c.Op.Anchor != "")
-	at := c.Sets[c.Record.Anchor]
+	at, read := c.Sets[c.Record.Anchor]
 	switch {
+	case begun && !read && !slices.Contains(c.Absent, c.Record.Anchor) && !c.departed(c.Record.Anchor):
+		c.because(Unreachable, c.Record.Anchor)
+		c.Result.Problem = "its anchor " + c.Record.Anchor + " is not configured"
+		c.stop()
 	case begun && (!c.mine(at) || at.Change.Over):
 		c.release()
 	case begun:
@@ -82,6 +86,16 @@ func (c *Change) anchor() string {
 func (c *Change) dropped(peer string) bool {
 	for p, set := range c.Sets {
 		if p != peer && p != c.Op.Peer && set.Gone(peer) && !c.Sets[peer].Gone(p) {
+			return true
+		}
+	}
+	return false
+}
+
+// departed says whether a peer that is not configured has left the ring.
+func (c *Change) departed(peer string) bool {
+	for _, set := range c.Sets {
+		if set.Gone(peer) {
 			return true
 		}
 	}
@@ -182,7 +196,7 @@ func (c *Change) stepTake(i int, r Reply) {
 			c.failed(i, r, "retry")
 		case c.mine(s.Set):
 			c.hold(i)
-		case s.Set.Change.ID != "" && (s.Peer != c.Op.Peer || !c.newcomer()):
+		case s.Set.Change.ID != "" && (s.Peer != c.Op.Peer || !c.newcomer()) && !c.usurps(s):
 			c.occupied(i)
 		case s.Peer != c.Record.Anchor:
 			c.send(i, "anchor", Command{Verb: ReadPeerSet, Peer: c.Record.Anchor})
@@ -226,6 +240,17 @@ func (c *Change) stepTake(i int, r Reply) {
 	}
 }
 
+// usurps says that the slot in s is taken from the change that holds it: that
+// one cannot be finished without the peer that is given up. It is over by that,
+// and may be asked for again: who reaches its anchor finds that the members
+// differ.
+func (c *Change) usurps(s *changeStrand) bool {
+	return c.Op.Kind == Force && s.Tries > 0 && s.Seen == sign(s.Set)
+}
+
+// sign is what changes with each sign of life of the change that holds a slot.
+func sign(set PeerSet) string { return set.Change.ID + "@" + set.RV }
+
 func (c *Change) hold(i int) {
 	s := &c.Strands[i]
 	c.Sets[s.Peer] = s.Set
@@ -239,8 +264,8 @@ func (c *Change) hold(i int) {
 // shows no sign of life.
 func (c *Change) occupied(i int) {
 	s := &c.Strands[i]
-	if sign := fmt.Sprintf("%s@%s", s.Set.Change.ID, s.Set.RV); sign != s.Seen {
-		s.Seen, s.Quiet = sign, 0
+	if sign := sign(s.Set); sign != s.Seen {
+		s.Seen, s.Quiet, s.Tries = sign, 0, 0
 	} else {
 		s.Quiet++
 	}
@@ -278,10 +303,12 @@ func (c *Change) retreat(problem string) {
 // verify compares the lists of the members, which do not change any more, and
 // goes to work.
 func (c *Change) verify() {
-	ring := c.ring()
-	for _, p := range ring {
-		if names := c.Sets[p].names(c.Op.Peer); !slices.Equal(names, ring) {
-			c.retreat(fmt.Sprintf("%s lists %v, and %s %v", c.Record.Anchor, ring, p, names))
+	anchor := c.Sets[c.Record.Anchor]
+	members := anchor.full(c.Op.Peer)
+	for _, p := range members {
+		// What an interrupted join has come to differs from member to member.
+		if names := c.Sets[p].full(c.Op.Peer); !slices.Equal(names, members) {
+			c.retreat(fmt.Sprintf("%s lists %v, and %s %v", c.Record.Anchor, members, p, names))
 			return
 		}
 	}

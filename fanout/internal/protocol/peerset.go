@@ -125,3 +125,8 @@ func (s PeerSet) names(but string) []string {
 	slices.Sort(names)
 	return names
 }
+
+// full are the members but peer that are no newcomers, in order.
+func (s PeerSet) full(but string) []string {
+	return slices.DeleteFunc(s.names(but), func(p string) bool { return slices.Contains(s.peers(peerJoining), p) })
+}
