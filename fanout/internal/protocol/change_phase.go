@@ -3,6 +3,8 @@
 
 package protocol
 
+import "slices"
+
 // next chooses the phase that follows once all strands have ended.
 func (c *Change) next() {
 	switch c.Phase {
@@ -42,6 +44,9 @@ func (c *Change) next() {
 // witness is the peer whose PeerSet is read between the read and the write of
 // another: the write is void unless the witness still vouched for it later.
 func (c *Change) witness(peer string) string {
+	if c.Phase == chReleasing && slices.Contains(c.Op.Peers, c.Record.Anchor) {
+		return c.Record.Anchor
+	}
 	if (c.Phase == chTelling || c.Phase == chDropping && c.Op.Kind == Leave) && peer != c.Op.Peer {
 		return c.Op.Peer
 	}
@@ -50,6 +55,10 @@ func (c *Change) witness(peer string) string {
 
 // vouches says whether the witness still agrees.
 func (c *Change) vouches(set PeerSet) bool {
+	if c.Phase == chReleasing {
+		// What took the anchor's slot may have been late.
+		return !c.mine(set) || set.Change.Over
+	}
 	want := peerJoining
 	if c.Phase == chDropping {
 		want = peerLeaving
@@ -59,6 +68,9 @@ func (c *Change) vouches(set PeerSet) bool {
 
 // wanted is what the phase makes of a PeerSet.
 func (c *Change) wanted(peer string, set PeerSet) (PeerSet, edited) {
+	if c.Phase == chFreeing && !set.Change.Over {
+		return set, elsewhere
+	}
 	if c.leaving() {
 		return c.freed(peer, set), changed
 	}

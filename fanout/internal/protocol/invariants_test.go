@@ -72,6 +72,9 @@ func (w *world) judgeRemoval(p *proc) {
 		return
 	}
 	for i, c := range w.store.cells {
+		if set := w.store.cells[at].set; set != nil && set.Gone(peerName(i)) {
+			continue // who leaves is emptied before it is out
+		}
 		if x := c.obj; x != nil && x.Claimed && x.Stage == Active && x.Of(w.cfg.mode) == r.Primary {
 			w.fault("I7: a replica is active in " + peerName(i) + " after its removal")
 		}
@@ -152,6 +155,9 @@ func (w *world) checkReplicas() string {
 			continue
 		}
 		of := x.Of(Everywhere)
+		if set := w.store.cells[w.store.index(of.Peer)].set; set != nil && set.Gone(peerName(i)) {
+			continue // who leaves is emptied before it is out
+		}
 		if w.forced(w.store.index(of.Peer)) {
 			continue
 		}

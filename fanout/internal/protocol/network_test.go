@@ -46,7 +46,7 @@ func (w *world) deliver(k int) {
 
 // carry applies a message and takes note of what it committed.
 func (w *world) carry(m message) Reply {
-	if w.procs[m.proc].change != nil {
+	if m.cmd.Verb == PutPeerSet || w.procs[m.proc].change != nil && !m.cmd.remote() {
 		return w.carryChange(m)
 	}
 	if op := w.procs[m.proc].op; len(op.Peers) > 0 && m.cmd.Peer != "" && !slices.Contains(op.Peers, m.cmd.Peer) {
