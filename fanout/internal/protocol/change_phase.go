@@ -93,11 +93,16 @@ func (c *Change) wanted(peer string, set PeerSet) (PeerSet, edited) {
 
 // freed is a PeerSet without the slot, and with what the change came to.
 func (c *Change) freed(peer string, set PeerSet) PeerSet {
+	anchor := c.Sets[c.Record.Anchor]
+	if peer == c.Record.Anchor {
+		anchor = set
+	}
+	over := c.mine(anchor) && anchor.Change.Over
 	set.Change = Slot{}
 	switch {
 	case c.newcomer():
 		for _, m := range set.Members {
-			if m.Peer == c.Op.Peer && m.State == peerJoining && c.Sets[m.Peer].Self.State == peerActive {
+			if m.Peer == c.Op.Peer && m.State == peerJoining && over {
 				set = set.with(Member{Peer: m.Peer, UID: m.UID, State: peerActive})
 			}
 		}

@@ -177,6 +177,7 @@ func (c *Change) stepWrite(i int, r Reply) {
 			c.Again = true
 			c.finish(i)
 		default:
+			c.Sets[c.witness(s.Peer)] = r.PeerSet
 			c.edit(i)
 		}
 	case "put":
