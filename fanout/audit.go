@@ -35,7 +35,8 @@ type Report struct {
 // Violation is one finding of an audit.
 type Violation struct {
 	// Invariant is the rule's name in docs/fanout.md: "I1", "I2", ...; or what
-	// is under way: "replica", "activation", "move", "removal"; or "claim" for a claim that cannot be
+	// is under way: "replica", "activation", "move", "removal", "edit",
+	// "adoption"; or "claim" for a claim that cannot be
 	// read, "owner" for an object whose namespace nobody owns.
 	Invariant string
 	Peer      region.PeerName

@@ -174,6 +174,9 @@ func (r *runner) reason(ctx context.Context, result protocol.Result) error {
 	case protocol.Occupied:
 		return r.occupied(result, false)
 	case protocol.Missing:
+		if r.machine.Op.Action == protocol.Adopt && r.machine.Primary.UID == "" {
+			return fmt.Errorf("%s: %w, nor does peer %s hold one that could be adopted", name, ErrNotFound, r.machine.Op.Target)
+		}
 		if found := r.machine.Primary.UID; found != "" && found != r.machine.Op.UID {
 			return fmt.Errorf("%s: %w under UID %s: peer %s holds it under UID %s",
 				name, ErrNotFound, r.machine.Op.UID, r.machine.Record.Primary.Peer, found)
@@ -207,6 +210,8 @@ func (r *runner) cause(ctx context.Context, result protocol.Result) error {
 			state = fmt.Sprintf("is %s there", stageOf(result.Holder))
 		}
 		return fmt.Errorf("%w: %s %s must be Active in peer %s and %s: add it first", ErrNoOwner, r.kind.Within.GroupResource(), r.key.Namespace, peer, state)
+	case protocol.Departing:
+		return &region.Error{Peer: peer, Op: "adopt", Err: errors.New("the object is being deleted there")}
 	case protocol.UnknownOwner:
 		return &region.Error{Peer: peer, Op: "judge what holds the name", Err: fmt.Errorf("%w: its primary stands there: configure that peer, or let it leave the ring", region.ErrUnknownPeer)}
 	case protocol.Fenced:

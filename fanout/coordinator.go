@@ -211,7 +211,8 @@ func (c *Coordinator) Remove(ctx context.Context, gk schema.GroupKind, key types
 
 // Start recovers the open operations of the log, then sweeps all peers again and
 // again until ctx ends: reservations of dead operations go, missing guards and
-// replicas come, removals end. What cannot be settled or mended is logged to the
+// replicas come, removals end, and objects of kinds with AdoptApplied that were
+// applied without a claim are adopted. What cannot be settled or mended is logged to the
 // logger in ctx and tried again. Start blocks, and returns nil when ctx has ended.
 // Without it the open operations are settled at the beginning of each
 // operation, so a short-lived program need not call it.
@@ -227,7 +228,8 @@ func (c *Coordinator) Start(ctx context.Context) error {
 		})
 		unfinished := c.finishChanges(ctx)
 		_, unmended := c.Sweep(ctx)
-		if err := errors.Join(append(errs, unfinished, unmended)...); err != nil && ctx.Err() == nil {
+		unadopted := c.adoptApplied(ctx)
+		if err := errors.Join(append(errs, unfinished, unmended, unadopted)...); err != nil && ctx.Err() == nil {
 			logr.FromContextOrDiscard(ctx).Error(err, "recovery and sweep are not complete")
 		}
 		select {

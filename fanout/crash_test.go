@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -230,6 +231,15 @@ func tidy(t *testing.T, r *regiontest.Ring, key types.NamespacedName) {
 		gk = accounts
 	}
 	_, err := coordinator(t, r, waltest.NewMemory(), fanout.Options{}).Remove(t.Context(), gk, key, fanout.RemoveOptions{})
+	if held, ok := errors.AsType[*fanout.HeldError](err); ok && held.Operation == "" {
+		// It was not adopted, so a person deletes it.
+		client := accountsIn(t, r, held.Holder)
+		if key.Namespace != "" {
+			client = clustersIn(t, r, held.Holder, key.Namespace)
+		}
+		require.NoError(t, client.Delete(t.Context(), key.Name, metav1.DeleteOptions{}))
+		return
+	}
 	if !errors.Is(err, fanout.ErrNotFound) {
 		require.NoError(t, err)
 	}

@@ -95,6 +95,7 @@ func (s survey) examineKey(key types.NamespacedName) []finding {
 			e.report("I1", peer, met{}, false, "an object without a claim stands beside the committed one in %s: delete it by hand", owners[0])
 		}
 	}
+	e.applied(owners)
 	for _, peer := range slices.Sorted(maps.Keys(s.early[key])) {
 		if m := s.early[key][peer]; m.bad == nil && m.view.Claimed && !m.view.Primary(mode) {
 			e.secondary(peer, m)
@@ -111,6 +112,9 @@ func (e *examination) owner(peer string, m met) {
 		return
 	}
 	self := protocol.Ref{Peer: peer, UID: m.view.UID}
+	if mode == protocol.Everywhere && m.view.Edited() {
+		e.report("edit", peer, m, true, "its content was changed by hand, and takes effect with the next revision")
+	}
 	unready := func(m met) bool { return e.kind.Ready != nil && !e.kind.Ready(m.obj) }
 	if unready(m) {
 		e.report("activation", peer, m, true, "it is in force and not ready")

@@ -240,7 +240,7 @@ func (r *runner) body(command protocol.Command) (*unstructured.Unstructured, err
 // inertToken is the content behind an inert reservation: the request's own, or
 // that of the primary which it is brought up to.
 func (r *runner) inertToken(o protocol.Object) string {
-	if o.Claim.Operation == r.journal.Operation.ID {
+	if o.Claim.Operation == r.journal.Operation.ID && r.journal.Operation.Action != protocol.Adopt {
 		return r.requestToken
 	}
 	r.mu.Lock()

@@ -54,7 +54,11 @@ type Kind struct {
 
 	// Payload returns the fields on which two requests must agree to be the
 	// same request. Nil means all but status, claim and metadata other than
-	// labels and annotations. It must be pure.
+	// labels and annotations. It must be pure, and for a kind that exists
+	// Everywhere give the same for an object as requested and as a peer keeps
+	// it, in every coordinator: a home whose digest is not that of its revision
+	// was edited by hand, which makes a sweep commit the next revision. A kind
+	// whose fields a server fills in by itself leaves them out here.
 	Payload func(*unstructured.Unstructured) (map[string]any, error)
 
 	// Inert makes of a copy of the object a reservation without effect on
@@ -62,6 +66,11 @@ type Kind struct {
 	// keeps the payload, for kinds whose controllers leave Reserved objects
 	// alone. It must be pure.
 	Inert func(obj *unstructured.Unstructured) error
+
+	// AdoptApplied makes Start adopt objects that were applied without a claim,
+	// as Adopt does. Until then such an object holds its name in its peer and is
+	// not in force.
+	AdoptApplied bool
 
 	// Within, for a namespaced kind, is a cluster-scoped kind that exists
 	// everywhere: an object of it that is named like the namespace must be

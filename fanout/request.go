@@ -23,7 +23,7 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// request is one call of Add, Update, Agree or Remove, checked.
+// request is one call of Add, Update, Agree, Remove or Adopt, checked.
 type request struct {
 	action         protocol.Action
 	kind           Kind
@@ -168,7 +168,7 @@ func (c *Coordinator) operation(req request, peers []string, start time.Time, id
 		UID:         string(req.uid),
 		Agree:       req.agree,
 		Inert:       req.kind.Inert != nil,
-		Within:      req.action == protocol.Add && !req.kind.Within.Empty(),
+		Within:      (req.action == protocol.Add || req.action == protocol.Adopt) && !req.kind.Within.Empty(),
 		Holds:       len(req.kind.Holds) > 0,
 		Patience:    protocol.Patience(req.unreachable),
 		Lease:       lease,

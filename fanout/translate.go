@@ -40,6 +40,7 @@ func (k Kind) view(obj *unstructured.Unstructured) (protocol.Object, content, er
 		return protocol.Object{}, nil, err
 	}
 	if state == nil || state.Claim == nil {
+		o.Digest = k.digestOf(obj, o.Payload)
 		return o, c, nil
 	}
 	read(&o, state)
@@ -49,7 +50,26 @@ func (k Kind) view(obj *unstructured.Unstructured) (protocol.Object, content, er
 	if k.Inert != nil && o.Stage == protocol.Reserved {
 		o.Payload = ""
 	}
+	if k.Mode == Everywhere && o.Committed() && (k.Claim.annotation == "" || k.Payload != nil) {
+		// Of a type that is not ours a server may fill in fields by itself,
+		// which are nobody's edit: only its Payload tells.
+		o.Digest = k.digestOf(obj, o.Payload)
+	}
 	return o, c, nil
+}
+
+// digestOf is the digest that a request for the content of obj, which token
+// stands for, would have.
+func (k Kind) digestOf(obj *unstructured.Unstructured, token string) string {
+	if k.Payload == nil && k.Mode == Everywhere {
+		return token
+	}
+	digest, err := k.digest(obj, "", "")
+	if err != nil {
+		// The kind cannot tell what of it counts, so all of it does.
+		return token
+	}
+	return digest
 }
 
 func read(o *protocol.Object, state *v1alpha1.Fanout) {

@@ -142,7 +142,7 @@ func (w *world) enabled() []action {
 		}
 	}
 	w.personal(add)
-	return out
+	return append(out, w.lodged()...)
 }
 
 func (c Command) remote() bool {
@@ -157,6 +157,10 @@ func (w *world) rivalPending(p *proc) bool {
 
 // do carries an action out in a world of its own.
 func (w *world) do(a action) {
+	if a.kind&inside != 0 {
+		w.lodger.do(action{a.kind &^ inside, a.a, a.b})
+		return
+	}
 	i := int(a.a)
 	switch a.kind {
 	case actBegin, actRecover:
@@ -295,7 +299,7 @@ func (w *world) recover(i int) {
 
 func (w *world) sweepAt(i, at, lease int) {
 	op := Operation{
-		ID: "~", Action: Sweep, Mode: w.cfg.mode, Inert: w.cfg.inert, Holds: w.cfg.tenant > 0, Target: peerName(at), Met: *w.store.cells[at].obj, Lease: lease, Watch: lease > 0,
+		ID: "~", Action: Sweep, Mode: w.cfg.mode, Inert: w.cfg.inert, Holds: w.cfg.tenant > 0 || w.cfg.lodger != nil, Target: peerName(at), Met: *w.store.cells[at].obj, Lease: lease, Watch: lease > 0,
 	}
 	for j := range w.store.cells {
 		if !w.settling && !w.cfg.givenUp || !w.forced(j) {

@@ -194,7 +194,7 @@ var adoptMutants = []broken{
 // unseenEdit hides from a job that the home was edited.
 func unseenEdit(j job) func(*world, *proc, Command, Reply) Reply {
 	return func(_ *world, p *proc, c Command, r Reply) Reply {
-		if p.strand(c).Job == j && c.Verb == Read && r.Object.edited() {
+		if p.strand(c).Job == j && c.Verb == Read && r.Object.Edited() {
 			r.Object.Digest = r.Object.Revision.Digest
 		}
 		return r

@@ -23,7 +23,7 @@ func (m *Machine) bring() {
 		m.end(Done)
 		return
 	}
-	if m.Op.Mode == Everywhere && m.Primary.edited() {
+	if m.Op.Mode == Everywhere && m.Primary.Edited() {
 		m.accept()
 		return
 	}
@@ -118,7 +118,7 @@ func (m *Machine) secondaryOf(peer string) Object {
 	if m.Op.Mode == Everywhere {
 		o.Revision = m.Primary.Revision
 		o.Home = m.Primary.Home
-		if m.Primary.edited() {
+		if m.Primary.Edited() {
 			// It waits for the content that will be committed.
 			o.Revision.Number = 0
 		}
@@ -188,7 +188,7 @@ func (m *Machine) stepBring(i int, r Reply) {
 			if !m.again(i, "again") {
 				m.unconfirmed(i)
 			}
-		case r.Object.edited():
+		case r.Object.Edited():
 			// A replica never shows what is not committed.
 			m.sendAccepted(i, "accept", r.Object)
 		default:

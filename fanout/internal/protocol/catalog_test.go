@@ -13,18 +13,18 @@ import (
 
 // smallConfigs are explored by every run of the tests.
 func smallConfigs() []config {
-	return slices.Concat(small, adoptSmall, movesSmall, successionsSmall, centralSmall, smallChanges)
+	return slices.Concat(small, adoptSmall, lodgings, agreements, movesSmall, successionsSmall, centralSmall, smallChanges)
 }
 
 // deepConfigs are the configurations that take minutes.
 func deepConfigs() []config {
-	return slices.Concat(deep, adoptDeep, movesDeep, successionsDeep, centralDeep, deepChanges)
+	return slices.Concat(deep, adoptDeep, lodgingsDeep, agreementsDeep, movesDeep, successionsDeep, centralDeep, deepChanges)
 }
 
 // allMutants are the rules of the protocol, each with what is found when it is
 // broken. They show that the exploration would notice.
 func allMutants() []broken {
-	return slices.Concat(mutants, leaseMutants, adoptMutants, centralMutants, changeMutants, moveMutants)
+	return slices.Concat(mutants, leaseMutants, adoptMutants, lodgingMutants, agreementMutants, centralMutants, changeMutants, moveMutants)
 }
 
 // broken is a rule of the protocol that is broken.

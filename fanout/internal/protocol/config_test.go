@@ -28,9 +28,10 @@ type config struct {
 	givenUp     bool   // sweeps do not have configured whom somebody has given up
 	ring        int    // how many of the first peers are members from the start; 0: all
 	changes     []ChangeOperation
-	helpers     int  // how many processes go on with changes that they meet
-	reads       bool // a changer's reads of PeerSets may be late
-	tenant      int  // 1 + the peer in which something is added to the namespace that the object owns
+	helpers     int     // how many processes go on with changes that they meet
+	reads       bool    // a changer's reads of PeerSets may be late
+	lodger      *config // what is added to the namespace that the object owns, by machines of its own
+	tenant      int     // 1 + the peer in which something is added to the namespace that the object owns
 
 	// What may go wrong, and how often.
 	timeouts, unsent, denials, crashes, duplicates, expiries int

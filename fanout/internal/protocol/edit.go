@@ -8,9 +8,9 @@ package protocol
 // the same, so that it does not matter which of several did.
 const EditOperation = "edit"
 
-// edited says that the content of home o was changed without a revision. That is
+// Edited says that the content of home o was changed without a revision. That is
 // a request for the next one: it takes effect nowhere until then.
-func (o Object) edited() bool {
+func (o Object) Edited() bool {
 	return o.Committed() && o.Stage == Active && o.Primary(Everywhere) && !o.Home.Yielded &&
 		o.Digest != "" && o.Revision.Digest != "" && o.Digest != o.Revision.Digest
 }
@@ -62,7 +62,7 @@ func (m *Machine) stepAccept(i int, r Reply) {
 			if !m.reread(i, Reply{Code: Unavailable}, tries) {
 				m.unaccepted(i, r)
 			}
-		case r.Object.edited():
+		case r.Object.Edited():
 			m.Primary = r.Object
 			m.sendAccepted(i, "put", m.Primary)
 		default:
@@ -80,7 +80,7 @@ func (m *Machine) unaccepted(i int, r Reply) {
 
 // afterAccepting goes on with what the edit was found by.
 func (m *Machine) afterAccepting() {
-	unaccepted := m.Primary.edited()
+	unaccepted := m.Primary.Edited()
 	switch {
 	case m.Op.Action == Update && !m.Record.Committed && m.Result.Reason != alreadyDone:
 		m.Result.Pending = nil

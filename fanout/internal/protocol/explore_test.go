@@ -121,6 +121,7 @@ func (e *exploration) settle(w *world) string {
 	for _, o := range w.committed {
 		e.k.s(o)
 	}
+	e.k.lodger(w.lodger)
 	h := maphash.Bytes(keySeed, e.k.buf)
 	s, ok := e.rests[h]
 	if !ok {
@@ -139,6 +140,9 @@ func (w *world) complete() string {
 	}
 	w.alone = true
 	w.tenant = outside
+	if s := w.evict((*world).complete); s != "" {
+		return s
+	}
 	w.crashes, w.timeouts, w.unsent, w.denials, w.expiries = 0, 0, 0, 0, 0
 	for i := range w.store.cells {
 		w.unhold(i)

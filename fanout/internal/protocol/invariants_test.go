@@ -109,6 +109,9 @@ func (w *world) check() string {
 	if w.orphaned() {
 		return "the owner of the namespace is gone under what lives in it"
 	}
+	if s := w.checkLodger(); s != "" {
+		return s
+	}
 	if s := w.strangers(); s != "" {
 		return s
 	}

@@ -5,6 +5,7 @@ package protocol
 
 import (
 	"cmp"
+	"encoding/binary"
 	"hash/maphash"
 	"maps"
 	"slices"
@@ -209,6 +210,7 @@ func (w *world) key(k *keyer) uint64 {
 		k.n(b)
 	}
 	k.s(w.admitting)
+	k.lodger(w.lodger)
 	for _, o := range w.committed {
 		k.s(o)
 	}
@@ -280,4 +282,13 @@ func (k *keyer) reset() {
 		k.names = map[string]byte{}
 	}
 	clear(k.names)
+}
+
+// lodger writes the state of the namespace.
+func (k *keyer) lodger(w *world) {
+	if w == nil {
+		return
+	}
+	var inner keyer
+	k.buf = binary.LittleEndian.AppendUint64(k.buf, w.key(&inner))
 }

@@ -148,7 +148,7 @@ func (m *Machine) stepYield(i int, r Reply) {
 
 func (m *Machine) sendYield(i int) {
 	o := m.Primary
-	if o.edited() {
+	if o.Edited() {
 		// The next home starts with what is committed, so the edit is.
 		o = o.accepted()
 	}

@@ -57,6 +57,12 @@ func (w *world) carry(m message) Reply {
 			return r
 		}
 	}
+	if (m.cmd.Verb == List || m.cmd.Verb == Settle) && w.lodger != nil {
+		return w.residents(m.cmd)
+	}
+	if m.cmd.Verb == ReadOwner && w.owner != nil {
+		return w.readOwner(w.procs[m.proc], m.cmd)
+	}
 	if m.cmd.onRecord() {
 		return w.carryRecord(m)
 	}
@@ -78,6 +84,9 @@ func (w *world) carry(m message) Reply {
 		}
 		// A kind takes away only what it made for the object that is named: a
 		// release that is late finds what was made for the next one of the name.
+		if m.cmd.Verb == Release && w.resides() {
+			w.fault("the namespace is released under what lives in it")
+		}
 		if m.cmd.Verb == Release && w.tenant == resident && w.admitting == m.cmd.Object.Claim.Operation {
 			w.fault("the namespace is released under what lives in it")
 		}
@@ -102,6 +111,9 @@ func (w *world) carry(m message) Reply {
 	}
 	if r.Class == Applied && m.cmd.Verb == Put {
 		w.commits(r.Object)
+		if op := w.procs[m.proc].op; (op.Action == Add || op.Action == Update) && r.Object.Revision.Operation == op.ID && r.Object.Payload != op.Payload {
+			w.fault("I7: " + op.ID + " writes another content than its own")
+		}
 		w.homes(m.cmd.Peer, r.Object)
 	}
 	return r

@@ -69,7 +69,9 @@ func (w *world) local(p *proc, c Command) bool {
 	case Read, Create, Put, Delete:
 		return false
 	case List, Settle:
-		return w.cfg.tenant == 0
+		return w.cfg.tenant == 0 && w.cfg.lodger == nil
+	case ReadOwner:
+		return w.owner == nil
 	case ReadPeerSet:
 		// Another peer's PeerSet than the primary's is read to notice what is
 		// wrong early, not for safety.

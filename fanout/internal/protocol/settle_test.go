@@ -10,6 +10,9 @@ import (
 
 // rest says whether nothing goes on but what is on its way for nobody.
 func (w *world) rest() bool {
+	if w.lodger != nil && !w.lodger.rest() {
+		return false
+	}
 	for i, p := range w.procs {
 		switch {
 		case p.m != nil:
@@ -34,6 +37,9 @@ func (w *world) settle() string {
 	w = w.clone()
 	w.net = nil
 	w.tenant = outside
+	if s := w.evict((*world).settle); s != "" {
+		return s
+	}
 	for i := range w.procs {
 		w.own(i)
 	}
@@ -109,7 +115,7 @@ func (w *world) settled() string {
 	for i, c := range w.store.cells {
 		if c.obj != nil && c.obj.Primary(mode) && w.member(i) {
 			owner, at = c.obj, peerName(i)
-			if mode == Everywhere && owner.edited() {
+			if mode == Everywhere && owner.Edited() {
 				return "K19: nobody takes the edit in " + at + " up"
 			}
 			if !owner.Committed() {

@@ -89,6 +89,8 @@ func (s *store) create(at *cell, c Command) (Reply, string) {
 		broken = "rule: an object is born Reserved"
 	case o.Claim.Peer != c.Peer:
 		broken = "rule: the claim names another peer"
+	case s.inert && o.Payload != "":
+		broken = "rule: an inert reservation carries content"
 	case o.Finalizer:
 		broken = "rule: a reservation has no finalizer"
 	case o.Claim.Record != "":
@@ -136,7 +138,7 @@ func (s *store) put(at *cell, mode Mode, c Command) (Reply, string) {
 	case broken != "":
 	case mode == Everywhere && old.Claimed && !old.Primary(mode) && !s.inert && o.Payload != old.Payload && o.Revision.Number <= old.Revision.Number:
 		broken = "rule: a replica changes with its revision"
-	case mode == Everywhere && old.edited() && o.Payload != old.Payload:
+	case mode == Everywhere && old.Edited() && o.Payload != old.Payload:
 		broken = "K19: a person's edit is lost"
 	case !old.Claimed && o.Payload != old.Payload:
 		broken = "I9: a person's object is overwritten"

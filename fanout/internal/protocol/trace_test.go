@@ -15,6 +15,9 @@ const traceWidth = 64
 
 // describe says what a is in w.
 func (w *world) describe(a action) string {
+	if a.kind&inside != 0 {
+		return "in the namespace: " + w.lodger.describe(action{a.kind &^ inside, a.a, a.b})
+	}
 	i := int(a.a)
 	name := func(i int) string {
 		if p := w.procs[i]; p.change != nil {

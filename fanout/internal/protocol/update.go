@@ -8,7 +8,7 @@ package protocol
 func (m *Machine) revise() {
 	number := m.Primary.Revision.Number
 	switch {
-	case m.Primary.edited():
+	case m.Primary.Edited():
 		// It was there before this update, so it is committed before it.
 		m.accept()
 	case m.Primary.Leaving(), m.Primary.Stage != Active:
@@ -84,7 +84,7 @@ func (m *Machine) revisionRead(i int, r Reply) {
 		m.finish(i)
 	case o.Revision.Number >= mine:
 		m.overtaken(i, o)
-	case o.edited():
+	case o.Edited():
 		// It came between, as another update would; no attempt can land on it.
 		m.Result.Revision = o.Revision.Number
 		m.because(Outdated, s.Peer)

@@ -24,6 +24,8 @@ type world struct {
 	denied    []string // operations that were said to have been aborted
 	tenant    tenant
 	latest    latest
+	lodger    *world // what lives in the namespace
+	owner     *world // of a lodger: its owner's
 	admitting string // the add of the owner that the tenant has seen
 	broken    string // the first violation
 	alone     bool   // it shares no process with another world
@@ -48,6 +50,7 @@ func newWorld(cfg *config) *world {
 			w.store.cells[i].set = &PeerSet{UID: "s" + peerName(i), RV: w.store.rv(), Self: members[i], Members: members, Epoch: 1}
 		}
 	}
+	w.store.inert = cfg.inert
 	if cfg.committed != "" {
 		w.seed(cfg.committed)
 	}
@@ -56,7 +59,7 @@ func newWorld(cfg *config) *world {
 	}
 	for _, p := range cfg.plans {
 		op := p.op
-		op.Holds = cfg.tenant > 0
+		op.Holds = cfg.tenant > 0 || cfg.lodger != nil
 		op.Inert = cfg.inert
 		op.Mode, op.Lease, op.Coordinator = cfg.mode, cfg.lease, op.ID
 		if op.Digest == "" {
@@ -67,7 +70,7 @@ func newWorld(cfg *config) *world {
 		}
 		w.procs = append(w.procs, &proc{op: op})
 	}
-	w.store.blind, w.store.named, w.store.inert, w.store.upsert = cfg.mutant.blind, cfg.mutant.named, cfg.inert, cfg.mutant.upsert
+	w.store.blind, w.store.named, w.store.upsert = cfg.mutant.blind, cfg.mutant.named, cfg.mutant.upsert
 	for range cfg.sweepers {
 		w.procs = append(w.procs, &proc{sweep: true})
 	}
@@ -75,13 +78,14 @@ func newWorld(cfg *config) *world {
 		w.procs = append(w.procs, &proc{adopter: true})
 	}
 	w.changers()
+	w.lodge()
 	return w
 }
 
 // seed puts a committed object of operation "o" into every peer.
 func (w *world) seed(payload string) {
 	m := New(Operation{
-		ID: "o", Action: Add, Mode: w.cfg.mode, Target: peerName(max(0, w.cfg.committedAt-1)), Payload: payload, Digest: digestOf(payload), Lease: w.cfg.lease,
+		ID: "o", Action: Add, Mode: w.cfg.mode, Target: peerName(max(0, w.cfg.committedAt-1)), Payload: payload, Digest: digestOf(payload), Inert: w.cfg.inert, Lease: w.cfg.lease,
 	})
 	for i := range w.store.cells[0].set.Members {
 		m.Op.Peers = append(m.Op.Peers, peerName(i))
@@ -105,6 +109,7 @@ func (w *world) clone() *world {
 	c.committed = slices.Clip(w.committed)
 	c.denied = slices.Clip(w.denied)
 	c.alone = false
+	c.cloneLodger()
 	return &c
 }
 
