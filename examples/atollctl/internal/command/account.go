@@ -20,11 +20,12 @@ func (s *session) account() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "account",
 		Aliases: []string{"accounts", "acc"},
-		Short:   "Add, update, remove and list Accounts, which are the same in all peers",
+		Short:   "Add, update, move, remove and list Accounts, which are the same in all peers",
 	}
 	c.AddCommand(
 		s.writeAccount("add", "Add an Account in all peers", (*fanout.Coordinator).Add),
 		s.writeAccount("update", "Replace an Account's content in all peers", (*fanout.Coordinator).Update),
+		s.moveAccount(),
 		s.removeAccount(),
 		s.listObjects(account.Kind()),
 	)
@@ -60,7 +61,7 @@ func (s *session) writeAccount(verb, short string, do write) *cobra.Command {
 			if dry {
 				return s.plan(ctx, about, obj, add)
 			}
-			return s.change(ctx, target, func(c *fanout.Coordinator) error {
+			return s.change(ctx, "--target", target, func(c *fanout.Coordinator) error {
 				op, err := do(c, ctx, obj, add)
 				if is(err, fanout.ErrNotFound) {
 					return badInput(fmt.Sprintf("add it first: %q", s.program+" account add -f "+file), "%w", err)
@@ -75,7 +76,7 @@ func (s *session) writeAccount(verb, short string, do write) *cobra.Command {
 	opts.flags(c, addModes...)
 	if verb == "add" {
 		dryRunFlag(c, &dryRun)
-		s.targetFlag(c, &target, "`peer` whose object decides (default: one is picked)")
+		s.peerFlag(c, &target, "target", "`peer` whose object decides (default: one is picked)")
 	}
 	fileFlag(c, &file)
 	return c
@@ -90,6 +91,46 @@ func (s *session) readAccount(file string, kind fanout.Kind) (*unstructured.Unst
 		return nil, badInput("remove it", "%s: sets metadata.namespace, and an Account has none", file)
 	}
 	return obj, checkAccountName(obj.GetName())
+}
+
+func (s *session) moveAccount() *cobra.Command {
+	var opts change
+	var to string
+	c := &cobra.Command{
+		Use:   "move NAME --to PEER",
+		Short: "Make another peer the one whose object decides about an Account",
+		Long: `Make another peer the one whose object decides about an Account, because the one
+that has it is to leave the ring, or because another is nearer. What the Account
+says stays as it is, in every peer. The peer that had it and the one that gets it
+must answer; the others are brought along. A move that was interrupted is finished
+by the next run, or by an audit's repair.`,
+		Args: oneArg,
+		RunE: s.run(func(ctx context.Context, args []string) error {
+			if err := checkAccountName(args[0]); err != nil {
+				return err
+			}
+			mode, err := opts.mode(addModes...)
+			if err != nil {
+				return err
+			}
+			if to == "" {
+				return badInput("use --to PEER", "no peer to move to is given")
+			}
+			about := subject{account.Kind(), types.NamespacedName{Name: args[0]}}
+			return s.change(ctx, "--to", to, func(c *fanout.Coordinator) error {
+				op, err := c.Move(ctx, about.kind.GroupKind(), about.key, region.PeerName(to), fanout.MoveOptions{
+					IdempotencyKey: opts.key, Unreachable: mode,
+				})
+				if err != nil {
+					return err
+				}
+				return s.printOperation(about, op)
+			})
+		}),
+	}
+	opts.flags(c, addModes...)
+	s.peerFlag(c, &to, "to", "`peer` whose object is to decide")
+	return c
 }
 
 func (s *session) removeAccount() *cobra.Command {

@@ -13,14 +13,14 @@ import (
 	"github.com/atoll-dev/atoll/fanout"
 )
 
-// change runs f with a Coordinator, after a look at the target: an empty one is
-// for the Coordinator to choose.
-func (s *session) change(ctx context.Context, target string, f func(*fanout.Coordinator) error) error {
+// change runs f with a Coordinator, after a look at the peer that a flag names:
+// an empty one is for the Coordinator to choose.
+func (s *session) change(ctx context.Context, flag, peer string, f func(*fanout.Coordinator) error) error {
 	if _, err := s.connect(ctx); err != nil {
 		return err
 	}
-	if target != "" {
-		if err := s.peers.known("--target", target); err != nil {
+	if peer != "" {
+		if err := s.peers.known(flag, peer); err != nil {
 			return err
 		}
 	}

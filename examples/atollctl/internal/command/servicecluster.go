@@ -61,7 +61,7 @@ func (s *session) addServiceCluster() *cobra.Command {
 			if dry {
 				return s.plan(ctx, about, obj, add)
 			}
-			return s.change(ctx, target, func(c *fanout.Coordinator) error {
+			return s.change(ctx, "--target", target, func(c *fanout.Coordinator) error {
 				op, err := c.Add(ctx, obj, add)
 				if err != nil {
 					return err
@@ -73,7 +73,7 @@ func (s *session) addServiceCluster() *cobra.Command {
 	opts.flags(c, addModes...)
 	accountFlag(c, &namespace)
 	dryRunFlag(c, &dryRun)
-	s.targetFlag(c, &target, "`peer` in which the ServiceCluster comes into being")
+	s.peerFlag(c, &target, "target", "`peer` in which the ServiceCluster comes into being")
 	fileFlag(c, &file)
 	return c
 }
@@ -115,9 +115,10 @@ func fileFlag(c *cobra.Command, file *string) {
 	c.Flags().StringVarP(file, "filename", "f", "", "`file` with the object, - for standard input")
 }
 
-func (s *session) targetFlag(c *cobra.Command, target *string, usage string) {
-	c.Flags().StringVar(target, "target", "", usage)
-	_ = c.RegisterFlagCompletionFunc("target", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+// peerFlag is a flag that names a peer, and completes its name.
+func (s *session) peerFlag(c *cobra.Command, peer *string, flag, usage string) {
+	c.Flags().StringVar(peer, flag, "", usage)
+	_ = c.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return s.peerNames(), cobra.ShellCompDirectiveNoFileComp
 	})
 }
