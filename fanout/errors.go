@@ -46,7 +46,8 @@ var (
 	ErrUnknownKind = errors.New("kind is not in Options.Kinds")
 )
 
-// HeldError says that the name belongs to another. errors.As finds it.
+// HeldError says that the name belongs to another. errors.As finds it. One that
+// was applied without a claim, whose Operation is empty, can be adopted: Adopt.
 type HeldError struct {
 	Kind      schema.GroupKind
 	Key       types.NamespacedName
@@ -76,7 +77,7 @@ func (e *HeldError) Error() string {
 	}
 	switch {
 	case e.Operation == "":
-		b.WriteString(": delete it there, or choose another name")
+		b.WriteString(": adopt it, delete it there, or choose another name")
 	case e.Stage == "Reserved":
 		b.WriteString(": it is not committed: try again when that operation has ended")
 	case e.Stage == "Removing":

@@ -41,7 +41,7 @@ func TestErrorTexts(t *testing.T) {
 		"ServiceCluster acme/db is held by peer us-east (Removing, operation 123) since 2026-01-02T03:04:05Z, taken by host/7: it is being removed: try again when it is gone": held(func(e *fanout.HeldError) {
 			e.Stage = "Removing"
 		}),
-		"ServiceCluster acme/db is held by peer us-east (applied there without a claim) since 2026-01-02T03:04:05Z: delete it there, or choose another name": held(func(e *fanout.HeldError) {
+		"ServiceCluster acme/db is held by peer us-east (applied there without a claim) since 2026-01-02T03:04:05Z: adopt it, delete it there, or choose another name": held(func(e *fanout.HeldError) {
 			e.Operation, e.Stage, e.Coordinator = "", "", ""
 		}),
 		"Account acme was changed by another operation and is at revision 4: read it again and repeat the update": &fanout.ConflictError{
@@ -89,7 +89,7 @@ func TestErrorTextsOfOperations(t *testing.T) {
 		{"held", func(t *testing.T) error { t.Helper(); return add(t.Context(), "eu-west", "db") },
 			`^ServiceCluster ` + acme + `/db is held by peer us-east \(Configured, operation ` + operation + `\) since ` + stamp + `, taken by host/7: remove it first, or choose another name$`},
 		{"applied by a person", func(t *testing.T) error { t.Helper(); return add(t.Context(), "eu-west", "applied") },
-			`^ServiceCluster ` + acme + `/applied is held by peer ap-south \(applied there without a claim\) since ` + stamp + `: delete it there, or choose another name$`},
+			`^ServiceCluster ` + acme + `/applied is held by peer ap-south \(applied there without a claim\) since ` + stamp + `: adopt it, delete it there, or choose another name$`},
 		{"an unreachable peer", func(t *testing.T) error {
 			t.Helper()
 			r.Partition("ap-south", true)

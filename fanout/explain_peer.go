@@ -56,7 +56,7 @@ func (s survey) explainPeer(key types.NamespacedName, peer string) PeerExplanati
 		p.UID, p.Since = m.obj.GetUID(), m.obj.GetCreationTimestamp().UTC()
 		p.Judgement, p.Rule = "unclaimed", rulePerson
 		p.Text = "somebody applied it without a claim: it takes effect nowhere, holds the name here and is never deleted by the protocol"
-		p.Next = "that a person deletes it"
+		p.Next = "that a person adopts or deletes it (Adopt)"
 	case !m.view.Primary(protocol.Mode(s.kind.Mode)):
 		// It appeared between the two looks.
 		p = s.explainSecondary(key, standing{peer, m})

@@ -20,11 +20,12 @@ func (s *session) account() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "account",
 		Aliases: []string{"accounts", "acc"},
-		Short:   "Add, update, move, remove and list Accounts, which are the same in all peers",
+		Short:   "Add, update, adopt, move, remove and list Accounts, which are the same in all peers",
 	}
 	c.AddCommand(
 		s.writeAccount("add", "Add an Account in all peers", (*fanout.Coordinator).Add),
 		s.writeAccount("update", "Replace an Account's content in all peers", (*fanout.Coordinator).Update),
+		s.adopt(account.Kind()),
 		s.moveAccount(),
 		s.removeAccount(),
 		s.listObjects(account.Kind()),

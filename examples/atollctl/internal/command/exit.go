@@ -68,7 +68,7 @@ func (s *session) classify(ctx context.Context, err error) (code int, remedy str
 		return exitFailed, ""
 	}
 	if conflicting(err) {
-		return exitConflict, ""
+		return exitConflict, s.adoption(err)
 	}
 	remedy, input := s.input(err)
 	if !input || noSuchType(err) || is(err, fanout.ErrMembership) && !is(err, fanout.ErrWrongPeer) {
@@ -96,6 +96,21 @@ func conflicting(err error) bool {
 	_, occupied := find[*fanout.OccupiedError](err)
 	_, blocked := find[*fanout.BlockedError](err)
 	return held || changed || occupied || blocked
+}
+
+// adoption names the command that puts under the protocol what holds a name
+// without a claim.
+func (s *session) adoption(err error) string {
+	held, ok := find[*fanout.HeldError](err)
+	if !ok || held.Operation != "" {
+		return ""
+	}
+	for _, kind := range kinds() {
+		if kind.GroupKind() == held.Kind {
+			return fmt.Sprintf("adopt it as it stands there: %q; or delete it there, or choose another name", s.program+" "+adoptLine(subject{kind, held.Key}, held.Holder))
+		}
+	}
+	return ""
 }
 
 // input says whether err comes from what the user gave, and the remedy.

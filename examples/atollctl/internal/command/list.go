@@ -213,8 +213,9 @@ func (s *session) row(kind fanout.Kind, c copied, group []copied) item {
 	stage, role, target := stagePending, "-", "-"
 	peer := string(c.peer)
 	if claim := c.fanout.Claim; claim != nil {
-		stage, role, target = string(c.fanout.Stage), string(claim.Role), claim.Target
-		if c.primary() {
+		stage, target = string(c.fanout.Stage), claim.Target
+		// The claim's role is that of its beginning: a primary may have moved.
+		if role = string(fanoutv1alpha1.RoleSecondary); c.primary() {
 			role = string(fanoutv1alpha1.RolePrimary)
 		} else if !all {
 			stage, peer = stageUnknown, c.holder()
