@@ -29,30 +29,37 @@ type ForeignError struct {
 	Coordinator string
 	Kind        schema.GroupKind
 	Key         types.NamespacedName
-	Holder      region.PeerName // where its primary is
+	Holder      region.PeerName // where its primary is; empty if it has none yet
 	Since       time.Time
 }
 
 // Error names the holder, where, since when, and what to do.
 func (e *ForeignError) Error() string {
-	return fmt.Sprintf("operation %s is of coordinator %s, which holds %s %s in peer %s since %s: if that coordinator is gone, say so (AbortOptions.Others); if it is alive, its operation ends without effect",
-		e.Operation, or(e.Coordinator, "unknown"), e.Kind.Kind, keyString(e.Key), e.Holder, e.Since.UTC().Format(time.RFC3339))
+	holds := fmt.Sprintf("holds %s %s in peer %s", e.Kind.Kind, keyString(e.Key), e.Holder)
+	if e.Holder == "" {
+		holds = fmt.Sprintf("works on %s %s", e.Kind.Kind, keyString(e.Key))
+	}
+	return fmt.Sprintf("operation %s is of coordinator %s, which %s since %s: if that coordinator is gone, say so (AbortOptions.Others); if it is alive, its operation ends without effect",
+		e.Operation, or(e.Coordinator, "unknown"), holds, e.Since.UTC().Format(time.RFC3339))
 }
 
 // AbortOptions tune one Abort.
 type AbortOptions struct {
-	// Others lets Abort take down what another coordinator reserved. That is
-	// safe at any time: should it be alive, its operation is aborted.
+	// Others lets Abort take down what another coordinator reserved, and what
+	// another one works on by a log that both share. That is safe at any time:
+	// should it be alive, its operation is aborted.
 	Others bool
 }
 
 // Abort takes an operation back that is not committed: its reservations go from
 // all peers at once, without waiting for a lease. The log's own operations and
 // those whose claims name this Coordinator's Identity are taken back as they are;
-// another's is a *ForeignError unless opts.Others is set. One that is committed,
+// another's is a *ForeignError unless opts.Others is set, also one that another
+// coordinator has open in a log that both share. One that is committed,
 // or whose commit may have been sent and has nothing that could be taken down,
 // gives an error that wraps ErrCommitted: only a removal undoes it. The error
-// wraps ErrUnknownOperation if nobody knows the operation, and is an
+// wraps ErrEnded if it is gone and perhaps was in effect for a while,
+// ErrUnknownOperation if nobody knows the operation, and is an
 // *InDoubtError while its primary's peer does not answer. Abort blocks and is
 // idempotent. The Operation says how it stands; a peer that still has something
 // of it has Err set.
@@ -71,6 +78,14 @@ func (c *Coordinator) Abort(ctx context.Context, operation string, opts AbortOpt
 		if err == nil && j.Record.Committing {
 			return c.stands(e), fmt.Errorf("operation %s, %s of %s %s, may be %w: its commit may have been sent, and could be applied later: resume it",
 				operation, e.Action, e.Kind.Kind, keyString(e.Key), ErrCommitted)
+		}
+	}
+	if identity, foreign := c.foreign(k.entry); logged && foreign {
+		if !opts.Others {
+			return c.stands(e), e.foreign(identity, k.entry.Began)
+		}
+		if err := c.takeOver(ctx, k.entry); err != nil && !errors.Is(err, errOver) {
+			return c.stands(e), &InDoubtError{Operation: operation, Settles: "abort it again", Err: err}
 		}
 	}
 	if logged {
@@ -92,17 +107,20 @@ func (c *Coordinator) Abort(ctx context.Context, operation string, opts AbortOpt
 		return c.stands(e), c.doubtful(e)
 	}
 	if e.State == Reserving && e.Coordinator != c.opts.Identity && !opts.Others {
-		holder := PeerExplanation{}
-		for _, p := range e.Peers {
-			if p.Operation == operation && p.Role == "Primary" {
-				holder = p
-			}
-		}
-		return c.stands(e), &ForeignError{
-			Operation: operation, Coordinator: e.Coordinator, Kind: e.Kind, Key: e.Key, Holder: holder.Peer, Since: holder.Since,
-		}
+		return c.stands(e), e.foreign(e.Coordinator, e.Since)
 	}
 	return c.takeDown(ctx, k, 0)
+}
+
+// foreign says that the operation is of the coordinator of that identity.
+func (e *Explanation) foreign(identity string, since time.Time) *ForeignError {
+	foreign := &ForeignError{Operation: e.Operation, Coordinator: identity, Kind: e.Kind, Key: e.Key, Since: since}
+	for _, p := range e.Peers {
+		if p.Role == "Primary" {
+			foreign.Holder = p.Peer
+		}
+	}
+	return foreign
 }
 
 // Resume settles one operation now: one of the log as Recover does, another as a

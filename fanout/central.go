@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/atoll-dev/atoll/fanout/internal/protocol"
@@ -62,6 +63,43 @@ func (c *Coordinator) adopt(ctx context.Context, e wal.Entry) (wal.Entry, error)
 			return e, errAtWork
 		}
 	}
+	return c.seize(ctx, e)
+}
+
+// foreign says whether another coordinator works on an entry of a shared log, or
+// did, and how it is named: by its identity, as in claims.
+func (c *Coordinator) foreign(e wal.Entry) (identity string, ok bool) {
+	if c.decider == nil || e.Owner == c.holder {
+		return "", false
+	}
+	identity = e.Owner
+	if at := strings.LastIndex(identity, "/"); at >= 0 {
+		identity = identity[:at]
+	}
+	return identity, identity != c.opts.Identity
+}
+
+// takeOver makes an open entry of a shared log this coordinator's at once, be
+// its holder alive or not: every write of the holder's to the log fails then.
+func (c *Coordinator) takeOver(ctx context.Context, e wal.Entry) error {
+	for range takeovers {
+		now, err := c.reread(ctx, e)
+		if err != nil {
+			return err
+		}
+		if _, err = c.seize(ctx, now); !errors.Is(err, errAtWork) {
+			return err
+		}
+	}
+	return errAtWork
+}
+
+// takeovers is how often an entry is taken that goes on meanwhile.
+const takeovers = 5
+
+// seize writes this coordinator into an entry that is as it was read, or returns
+// errAtWork.
+func (c *Coordinator) seize(ctx context.Context, e wal.Entry) (wal.Entry, error) {
 	c.mu.Lock()
 	delete(c.watched, e.ID)
 	c.mu.Unlock()

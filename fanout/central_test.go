@@ -225,3 +225,46 @@ func TestCentralLeavesTheLiving(t *testing.T) {
 	require.NoError(t, <-done)
 	requireClean(t, other)
 }
+
+// TestCentralAbortOfAnothers: what another coordinator works on is taken back
+// only by who asks for that, and at once then.
+func TestCentralAbortOfAnothers(t *testing.T) {
+	t.Parallel()
+	r, s := newRing(t), newCentral(t)
+	slow, reached := make(chan struct{}), make(chan string, 1)
+	var once sync.Once
+	working := coordinator(t, r, sharedLog(t, s, &line{}), fanout.Options{
+		Identity: "them/1",
+		Observer: &fanout.Observer{Step: func(_ context.Context, e fanout.StepEvent) {
+			if e.Verb == "decide" && !e.Done {
+				once.Do(func() {
+					reached <- e.Operation
+					<-slow
+				})
+			}
+		}},
+	})
+	// A lease that does not run out in a test: nothing waits for it.
+	other := coordinator(t, r, sharedLog(t, s, &line{}), fanout.Options{Identity: "me/1", LeaseTimeout: time.Hour})
+	acme := addAccount(t, other)
+	done := make(chan error, 1)
+	go func() {
+		_, err := working.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east"})
+		done <- err
+	}()
+	id := <-reached
+	_, err := other.Abort(t.Context(), id, fanout.AbortOptions{})
+	foreign, ok := errors.AsType[*fanout.ForeignError](err)
+	require.True(t, ok, "%v", err)
+	require.Equal(t, "them/1", foreign.Coordinator)
+	require.EqualValues(t, "us-east", foreign.Holder)
+	require.WithinDuration(t, time.Now(), foreign.Since, time.Minute)
+	op, err := other.Abort(t.Context(), id, fanout.AbortOptions{Others: true})
+	require.ErrorIs(t, err, fanout.ErrEnded, "what the other one sent is not known here")
+	require.Equal(t, fanout.Ended, op.State)
+	close(slow)
+	err = <-done
+	require.Error(t, err)
+	t.Logf("the other one says: %v", err)
+	requireClean(t, other)
+}

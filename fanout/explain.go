@@ -44,6 +44,22 @@ type Explanation struct {
 	Text, Next string
 	// Peers are what stands in each peer, by name.
 	Peers []PeerExplanation
+	// Changes are the changes of the membership that are under way, as the peers
+	// that answer have them in their PeerSets: what is missing in the peer
+	// concerned, or cannot be decided, may be so because of one.
+	Changes []Changing
+}
+
+// Changing is a change of the membership that is under way.
+type Changing struct {
+	ID   string
+	Kind ChangeKind
+	// Peer is the peer that joins or leaves.
+	Peer region.PeerName
+	// Coordinator is who began it or went on with it last.
+	Coordinator string
+	// In are the peers whose PeerSet it holds, by name.
+	In []region.PeerName
 }
 
 // PeerExplanation says what one peer holds of a name, and what that is.
@@ -59,6 +75,7 @@ type PeerExplanation struct {
 	// Since is when the claim began, or an object without one was created.
 	Since time.Time
 	// Judgement is what it is: "primary", "guard", "replica", "reservation",
+	// "yielded" (it was the primary), "elect" (it becomes the primary),
 	// "leftover", "leaving", "unclaimed", "missing", "absent", "damaged" or
 	// "undecidable".
 	Judgement string

@@ -22,6 +22,8 @@ const (
 	ruleRivals   = "Rivals that are both alive"
 	ruleEndings  = "The commit and its endings"
 	ruleActivate = "Activation"
+	ruleMoves    = "The primary moves"
+	ruleForce    = "Force-remove"
 	ruleRemove   = "Remove"
 	ruleGuarded  = "I2"
 	ruleStays    = "I3"
@@ -105,6 +107,9 @@ func (s survey) explainSecondary(key types.NamespacedName, x standing) PeerExpla
 	p := PeerExplanation{Peer: region.PeerName(x.peer), Rule: ruleJudging}
 	p.claimed(x.met)
 	of := x.view.Of(protocol.Mode(s.kind.Mode))
+	if s.explainMove(key, x, of, &p) {
+		return p
+	}
 	switch s.verdict(key, x) {
 	case protocol.VerdictDead:
 		p.Judgement = "leftover"

@@ -18,7 +18,7 @@ import (
 // explain judges one name, for the operation of that ID or, if it is empty, for
 // whoever has the name. It is pure.
 func (s survey) explain(key types.NamespacedName, peers []string, operation string) *Explanation {
-	e := &Explanation{Operation: operation, Kind: s.kind.GroupKind(), Key: key}
+	e := &Explanation{Operation: operation, Kind: s.kind.GroupKind(), Key: key, Changes: s.changes()}
 	for _, peer := range peers {
 		e.Peers = append(e.Peers, s.explainPeer(key, peer))
 	}
@@ -31,6 +31,10 @@ func (s survey) explain(key types.NamespacedName, peers []string, operation stri
 			s.explainBy(e, key, peer, m)
 			return e
 		}
+	}
+	if from, m, ok := s.yielded(key); ok && (operation == "" || m.names(operation)) {
+		s.explainMoving(e, from, m)
+		return e
 	}
 	s.explainWithout(e, key)
 	return e

@@ -95,6 +95,17 @@ func (s *session) printExplanation(e *fanout.Explanation) error {
 	if !e.Since.IsZero() {
 		fields["since"] = began(e.Since)
 	}
+	var changes []any
+	for _, c := range e.Changes {
+		var in []any
+		for _, peer := range c.In {
+			in = append(in, string(peer))
+		}
+		changes = append(changes, map[string]any{"id": c.ID, "kind": string(c.Kind), "peer": string(c.Peer), "coordinator": c.Coordinator, "in": in})
+	}
+	if len(changes) > 0 {
+		fields["changes"] = changes
+	}
 	title := e.Operation
 	if title == "" {
 		title = e.Key.Name
@@ -121,6 +132,13 @@ func (s *session) sentence(name string, e *fanout.Explanation) {
 	}
 	if e.Log != "" {
 		fmt.Fprintf(s.out, "log: %s\n", e.Log)
+	}
+	for _, c := range e.Changes {
+		in := make([]string, len(c.In))
+		for i, peer := range c.In {
+			in[i] = string(peer)
+		}
+		fmt.Fprintf(s.out, "membership: %s of %s by %s is under way, in the PeerSet of %s\n", c.Kind, c.Peer, or(c.Coordinator), strings.Join(in, ", "))
 	}
 	fmt.Fprintf(s.out, "because: %s\nwhat would change it: %s\n", e.Text, e.Next)
 }

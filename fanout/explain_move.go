@@ -1,0 +1,102 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fanout
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/fanout/internal/protocol"
+	"github.com/atoll-dev/atoll/region"
+)
+
+// named says whether m names a primary that perhaps is none yet: as the one that
+// has yielded to it, which our finalizer holds, or as a replica of one that was
+// lost with its peer.
+func (s survey) named(m met) bool {
+	return m.bad == nil && m.view.Claimed && s.kind.Mode == Everywhere && m.view.Home.Yielded &&
+		!m.view.Primary(protocol.Mode(s.kind.Mode))
+}
+
+func (s survey) gaveUp(m met) bool { return s.named(m) && m.view.Finalizer }
+
+// yielded finds the primary of a name that has yielded in the latest term.
+func (s survey) yielded(key types.NamespacedName) (peer string, m met, ok bool) {
+	for _, p := range slices.Sorted(maps.Keys(s.late[key])) {
+		if y := s.late[key][p]; s.gaveUp(y) && (!ok || y.view.Home.Term > m.view.Home.Term) {
+			peer, m, ok = p, y, true
+		}
+	}
+	return peer, m, ok
+}
+
+// explainMove is about a secondary that was the primary, or is to be it. It says
+// whether it is one of these.
+func (s survey) explainMove(key types.NamespacedName, x standing, of protocol.Ref, p *PeerExplanation) bool {
+	now := x
+	if late, ok := s.late[key][x.peer]; ok && late.view.UID == x.view.UID {
+		now.met = late
+	}
+	if s.gaveUp(now.met) {
+		p.Judgement, p.Rule = "yielded", ruleMoves
+		p.Text = fmt.Sprintf("it has yielded to the object in %s, UID %s, which becomes the primary, and takes no update and no removal", of.Peer, of.UID)
+		p.Next = "the move, recovery or any sweep ends it, or takes it back if that object is gone"
+		return true
+	}
+	if s.named(now.met) {
+		p.Judgement, p.Rule = "replica", ruleForce
+		p.Text = fmt.Sprintf("its primary was lost with its peer, and the object in %s, UID %s, becomes the next one", of.Peer, of.UID)
+		p.Next = "whoever takes the lost peer out of the ring ends it"
+		return true
+	}
+	from, y, ok := s.yielded(key)
+	if !ok || y.view.Home.Ref != (protocol.Ref{Peer: x.peer, UID: x.view.UID}) || now.view.Home.Term >= y.view.Home.Term {
+		return false
+	}
+	p.Judgement, p.Rule = "elect", ruleMoves
+	p.Text = fmt.Sprintf("what stands in %s has yielded to it, and it is not the primary yet", from)
+	p.Next = "the move, recovery or any sweep makes it the primary"
+	return true
+}
+
+// explainMoving says how an object stands whose primary, m, has yielded while
+// nothing that answers has taken its place.
+func (s survey) explainMoving(e *Explanation, from string, m met) {
+	to := m.view.Home.Peer
+	e.State = Committed
+	e.Action, e.Coordinator, e.Since = string(protocol.Add), m.view.Claim.Coordinator, time.UnixMicro(m.view.Claim.Start).UTC()
+	if e.Operation == "" || e.Operation != m.view.Claim.Operation {
+		e.Coordinator, e.Since = "", time.Time{}
+		if e.Action = string(protocol.Move); e.Operation != "" {
+			e.Action = string(protocol.Update)
+		}
+	}
+	e.Text = fmt.Sprintf("it is committed, and its primary moves: what stands in %s has yielded to %s, where it is not the primary yet", from, to)
+	if s.unread[to] != nil {
+		e.Text += ", as far as is known: that peer cannot be read"
+	}
+	e.Next = "it goes forward only: Recover or any sweep ends the move"
+}
+
+// changes are the changes of the membership that hold the slot of a PeerSet.
+func (s survey) changes() []Changing {
+	var all []Changing
+	for _, peer := range slices.Sorted(maps.Keys(s.sets)) {
+		slot := s.sets[peer].Change
+		if slot.ID == "" {
+			continue
+		}
+		at := slices.IndexFunc(all, func(c Changing) bool { return c.ID == slot.ID })
+		if at < 0 {
+			at = len(all)
+			all = append(all, Changing{ID: slot.ID, Kind: ChangeKind(slot.Kind), Peer: region.PeerName(slot.Peer), Coordinator: slot.Coordinator})
+		}
+		all[at].In = append(all[at].In, region.PeerName(peer))
+	}
+	return all
+}
