@@ -224,7 +224,7 @@ func (w *world) do(a action) {
 		p.attempt++
 		p.op.ID = w.cfg.plans[i].op.ID + strconv.Itoa(p.attempt)
 		p.state, p.m, p.begun, p.record = running, New(p.op), false, Record{}
-		w.run(i, p.m.Start())
+		w.run(i, w.started(p))
 	case actAdopt:
 		w.adopt(i, int(a.b))
 	case actHelp:

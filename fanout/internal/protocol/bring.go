@@ -215,13 +215,8 @@ func (m *Machine) stepBring(i int, r Reply) {
 		default:
 			m.align(i, s.Y)
 		}
-	case "undo":
-		s.X = Object{}
-		if r.Class == Applied || r.Code == NotFound {
-			m.finish(i)
-			return
-		}
-		m.unconfirmed(i)
+	case "undo", "undid":
+		m.undid(i, r)
 	case "put":
 		if r.Class == Applied {
 			s.X = r.Object

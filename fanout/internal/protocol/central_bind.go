@@ -3,6 +3,8 @@
 
 package protocol
 
+import "slices"
+
 // bind carries a decision out: the target's object comes into force, and every
 // other claim is bound to it. These are writes on what stands there, never
 // creates. Anybody may do it at any time.
@@ -130,9 +132,23 @@ func (m *Machine) sendBind(i int, of Ref) {
 }
 
 // afterBinding goes on as after any commit. The record goes last, when no claim
-// of it was seen undecided after the decision.
+// of it was seen undecided after the decision. A peer that has departed since
+// binds no more: who that is the target says, asked after its object came into
+// force, so that a peer which comes back is given its secondary anew.
 func (m *Machine) afterBinding() {
+	asked := slices.ContainsFunc(m.Strands, func(s Strand) bool { return s.Job == jobLook })
+	if asked && m.HaveSet {
+		m.Result.Pending = slices.DeleteFunc(m.Result.Pending, m.Set.Gone)
+		m.HaveSet = false
+	}
+	target := m.Record.Primary.Peer
 	switch {
+	case len(m.Result.Pending) > 0 && !asked && m.Primary.UID != "" && !slices.Contains(m.Result.Pending, target):
+		m.spawn(jobLook, target)
+	case len(m.Result.Pending) > 0 && m.Primary.UID == "" && !slices.Contains(m.Result.Pending, target):
+		// What it was decided for is gone, so the claims are dead by that.
+		m.Result.Pending = nil
+		m.end(Done)
 	case len(m.Result.Pending) > 0:
 		m.Result.Keep = true
 		m.end(Committed)

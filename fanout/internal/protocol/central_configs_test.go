@@ -13,6 +13,20 @@ var centralSmall = []config{
 		plans: []plan{retrying(central(add("x", "a", 1, "p"))), retrying(central(add("y", "b", 2, "q")))}},
 	{name: "two live central accounts, same content", mode: Everywhere, peers: 2, lease: live, allSucceed: true,
 		plans: []plan{retrying(central(add("x", "a", 1, "p"))), retrying(central(add("y", "b", 2, "p")))}},
+	{name: "a central account, a peer joins that its maker does not know", mode: Everywhere, peers: 2, ring: 1,
+		changes: []ChangeOperation{change("j", Join, "b")}, plans: []plan{known(1, central(add("x", "a", 1, "p")))}},
+	{name: "a central add, a peer leaves", peers: 2, crashes: 1,
+		changes: []ChangeOperation{change("l", Leave, "b")}, plans: []plan{central(add("x", "a", 1, "p"))}},
+	{name: "a central add, its target leaves", peers: 2, crashes: 1,
+		changes: []ChangeOperation{change("l", Leave, "b")}, plans: []plan{central(add("x", "b", 1, "p"))}},
+	{name: "a central add, a peer is lost", peers: 2, givenUp: true, crashes: 1,
+		changes: []ChangeOperation{change("f", Force, "b")}, plans: []plan{central(add("x", "a", 1, "p"))}},
+	{name: "a central add, its target is lost", peers: 2, crashes: 1,
+		changes: []ChangeOperation{change("f", Force, "b")}, plans: []plan{central(add("x", "b", 1, "p"))}},
+	{name: "a central account, a peer is lost", mode: Everywhere, peers: 2, givenUp: true, crashes: 1,
+		changes: []ChangeOperation{change("f", Force, "b")}, plans: []plan{central(add("x", "a", 1, "p"))}},
+	{name: "a central account, its target is lost", mode: Everywhere, peers: 2, crashes: 1,
+		changes: []ChangeOperation{change("f", Force, "b")}, plans: []plan{central(add("x", "b", 1, "p"))}},
 }
 
 var centralDeep = []config{

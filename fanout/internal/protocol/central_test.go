@@ -4,6 +4,7 @@
 package protocol
 
 import (
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -122,7 +123,8 @@ func (w *world) carryRecord(m message) Reply {
 // pinned tells of a delete that takes away what a record was decided for, or a
 // claim that it needs before the target is in force.
 func (w *world) pinned(c Command) string {
-	at := w.store.cells[w.store.index(c.Peer)].obj
+	from := w.store.index(c.Peer)
+	at := w.store.cells[from].obj
 	if at == nil || !c.holds(at) || !at.Undecided() {
 		return ""
 	}
@@ -137,13 +139,32 @@ func (w *world) pinned(c Command) string {
 	case at.Claim.Primary && at.UID == d.Of.UID:
 		return "I3: what was decided for is deleted"
 	}
-	if y := w.store.cells[w.store.index(d.Of.Peer)].obj; !at.Claim.Primary && y != nil && y.UID == d.Of.UID && !y.Leaving() {
+	// Whoever is about to leave guards nothing any more: it is emptied when all
+	// have dropped it.
+	if y := w.store.cells[w.store.index(d.Of.Peer)].obj; !w.outsider(from) && !at.Claim.Primary && y != nil && y.UID == d.Of.UID && !y.Leaving() {
 		return "I2: a claim of a committed record is deleted"
 	}
 	return ""
 }
 
-// adopter is a process that settles operations by their records.
+// reaches says whether p is configured with peer. Who settles a record is not
+// who made it: its configuration is that of today.
+func (w *world) reaches(p *proc, peer string) bool {
+	switch {
+	case (w.settling || w.cfg.givenUp) && p.op.Central && w.departed(w.store.index(peer)):
+		return false
+	case p.adopter:
+		return true
+	}
+	return len(p.op.Peers) == 0 || slices.Contains(p.op.Peers, peer)
+}
+
+// departed says whether some member knows that peer i is one no more.
+func (w *world) departed(i int) bool {
+	return slices.ContainsFunc(w.store.cells, func(c cell) bool { return c.set != nil && c.set.Gone(peerName(i)) })
+}
+
+// adoptable tells of processes that settle operations by their records.
 func (w *world) adoptable(add func(k kind, a, b int)) {
 	for i, p := range w.procs {
 		if !p.adopter || p.m != nil {
@@ -227,9 +248,29 @@ func (w *world) decided(x *Object) bool {
 
 // started are the first commands of p, as a mutant has them.
 func (w *world) started(p *proc) []Command {
+	if p.m.central() {
+		w.history.begins(p.op)
+	}
 	cmds := p.m.Start()
 	if w.cfg.mutant.handled != nil {
 		cmds = w.cfg.mutant.handled(p, cmds)
 	}
 	return cmds
+}
+
+// drawCentral lets some adds be decided in a central log, beside others, where
+// the members stay the same.
+func drawCentral(r *rand.Rand, cfg *config) {
+	if r.IntN(4) > 0 {
+		return
+	}
+	for i := range cfg.plans {
+		if cfg.plans[i].op.Action == Add && r.IntN(3) > 0 {
+			cfg.plans[i].op.Central = true
+		}
+	}
+	cfg.adopters, cfg.retained = r.IntN(3), r.IntN(2) == 0
+	if r.IntN(2) == 0 {
+		cfg.twice = Propose
+	}
 }

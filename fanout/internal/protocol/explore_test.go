@@ -185,7 +185,7 @@ func (w *world) complete() string {
 				}
 			case p.m != nil:
 				return "L1: nothing is on its way and " + p.op.ID + " is not over"
-			case p.state == idle && !p.sweep:
+			case p.state == idle && i < len(w.cfg.plans):
 				w.do(action{actBegin, uint8(i), 0})
 			case p.state == crashed:
 				w.do(action{actRecover, uint8(i), 0})

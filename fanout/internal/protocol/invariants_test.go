@@ -14,7 +14,11 @@ func (w *world) judge(p *proc) {
 	if p.sweep {
 		return
 	}
-	w.history.ends(op, r)
+	if !p.adopter || r.Ending != Ended || w.cfg.retained {
+		// A log that does not keep the names of its records may be asked once more
+		// to begin what an adopter has ended: its maker alone has the last word.
+		w.history.ends(op, r)
+	}
 	applied := slices.Contains(w.committed, op.ID)
 	switch r.Ending {
 	case Done, Committed:

@@ -382,6 +382,14 @@ func (w *world) settleChanges() string {
 		if n > 8 {
 			return "a slot in " + peerName(at) + " finds no end"
 		}
+		if n > 2 {
+			// A reservation that a late create left is in the way of a change until
+			// a sweep, to which changes leave that, has fenced it.
+			w.procs = append(w.procs, &proc{sweep: true})
+			if s := w.sweepAll(len(w.procs) - 1); s != "" {
+				return s
+			}
+		}
 		w.procs = append(w.procs, &proc{change: &changer{helper: true}})
 		w.help(len(w.procs)-1, at)
 		if s := w.drain(); s != "" {

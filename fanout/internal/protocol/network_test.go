@@ -49,7 +49,7 @@ func (w *world) carry(m message) Reply {
 	if m.cmd.Verb == PutPeerSet || w.procs[m.proc].change != nil && !m.cmd.remote() {
 		return w.carryChange(m)
 	}
-	if op := w.procs[m.proc].op; len(op.Peers) > 0 && m.cmd.Peer != "" && !slices.Contains(op.Peers, m.cmd.Peer) {
+	if m.cmd.Peer != "" && !w.reaches(w.procs[m.proc], m.cmd.Peer) {
 		return refused(NoSuchPeer)
 	}
 	if w.cfg.mutant.answer != nil {

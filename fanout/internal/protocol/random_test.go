@@ -54,5 +54,6 @@ func draw(r *rand.Rand) config {
 		cfg.tenant, cfg.moves = 1+r.IntN(cfg.peers), 2
 	}
 	cfg.expiries, cfg.bumps, cfg.deletes, cfg.foreign = some(2), some(2), some(2), some(2)
+	drawCentral(r, &cfg)
 	return cfg
 }

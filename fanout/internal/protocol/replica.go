@@ -14,6 +14,22 @@ func (m *Machine) undo(i int) {
 	m.send(i, "undo", Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
 }
 
+// undid goes on after the delete of an undo, and ends strand i when the replica
+// is seen to be gone: while somebody's finalizer holds it, it still names its
+// home, which must not be taken for confirmed there.
+func (m *Machine) undid(i int, r Reply) {
+	s := &m.Strands[i]
+	switch {
+	case r.Code == NotFound, s.Step == "undid" && r.Code == OK && r.Object.UID != s.X.UID:
+		s.X = Object{}
+		m.finish(i)
+	case s.Step == "undo" && r.Class == Applied:
+		m.send(i, "undid", Command{Verb: Read, Peer: s.Peer})
+	default:
+		m.unconfirmed(i)
+	}
+}
+
 // replica acts on what was read in the strand's peer.
 func (m *Machine) replica(i int, r Reply) {
 	s := &m.Strands[i]

@@ -68,14 +68,8 @@ func (w *world) settle() string {
 	last := len(w.procs) - 1
 	for round := 0; ; round++ {
 		before := w.store.rvs
-		for i := range w.store.cells {
-			if w.store.cells[i].obj == nil || !w.member(i) {
-				continue
-			}
-			w.sweepAt(last, i, min(1, w.cfg.lease))
-			if s := w.drain(); s != "" {
-				return "sweeping " + peerName(i) + ": " + s
-			}
+		if s := w.sweepAll(last); s != "" {
+			return s
 		}
 		if w.store.rvs == before && w.quiet() {
 			break
@@ -85,6 +79,20 @@ func (w *world) settle() string {
 		}
 	}
 	return w.settled()
+}
+
+// sweepAll lets process at sweep every member.
+func (w *world) sweepAll(at int) string {
+	for i := range w.store.cells {
+		if w.store.cells[i].obj == nil || !w.member(i) {
+			continue
+		}
+		w.sweepAt(at, i, min(1, w.cfg.lease))
+		if s := w.drain(); s != "" {
+			return "sweeping " + peerName(i) + ": " + s
+		}
+	}
+	return ""
 }
 
 // quiet says whether a further sweep would find nothing to remove. Deletes do

@@ -104,11 +104,14 @@ func (e event) ofProcess() bool {
 	return true
 }
 
-// withoutPeer leaves the last peer out.
+// withoutPeer leaves the last peer out, unless a change is about it.
 func (s *schedule) withoutPeer() schedule {
 	smaller := schedule{cfg: s.cfg, events: s.events}
+	last := peerName(smaller.cfg.peers - 1)
+	if slices.ContainsFunc(s.cfg.changes, func(op ChangeOperation) bool { return op.Peer == last }) {
+		return smaller
+	}
 	smaller.cfg.peers--
-	last := peerName(smaller.cfg.peers)
 	smaller.cfg.plans = slices.Clone(s.cfg.plans)
 	for i := range smaller.cfg.plans {
 		p := &smaller.cfg.plans[i]
