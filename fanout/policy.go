@@ -92,7 +92,7 @@ const (
 func (p policy) form() string {
 	return `^\{"claim":` + nested +
 		`,"stage":"(` + strings.Join(p.stages, "|") + `)"` +
-		`(,"heartbeat":[0-9]+)?(,"removal":` + flat + `)?(,"revision":` + flat + `)?(,"history":` + list + `)?(,"home":` + flat + `)?\}$`
+		`(,"bound":` + flat + `)?(,"heartbeat":[0-9]+)?(,"removal":` + flat + `)?(,"revision":` + flat + `)?(,"history":` + list + `)?(,"home":` + flat + `)?\}$`
 }
 
 // annotation is the text of the claim in an object, empty if there is none.
@@ -115,7 +115,7 @@ func (p policy) variables() []any {
 		add(side.prefix+"Claim", fmt.Sprintf(`%s.split(',"stage":"')[0]`, text))
 		add(side.prefix+"Stage", fmt.Sprintf(`%[1]s.contains(',"stage":"') ? %[1]s.split(',"stage":"')[1].split('"')[0] : ''`, text))
 		add(side.prefix+"Heartbeat", number(text, "heartbeat", "0"))
-		for _, part := range []string{"removal", "revision", "home"} {
+		for _, part := range []string{"bound", "removal", "revision", "home"} {
 			add(side.prefix+strings.ToUpper(part[:1])+part[1:], fmt.Sprintf(`%s.find(r',"%s":%s')`, text, part, flat))
 		}
 		add(side.prefix+"Number", number("variables."+side.prefix+"Revision", "number", "-1"))
@@ -146,7 +146,7 @@ func (p policy) validations() []any {
 			"messageExpression": "'" + message + ": ' + variables.holder",
 		})
 	}
-	once := `['"claim":', '"stage":', '"heartbeat":', '"removal":', '"revision":', '"history":', '"home":'].all(f, variables.newText.split(f).size() <= 2)`
+	once := `['"claim":', '"stage":', '"bound":', '"heartbeat":', '"removal":', '"revision":', '"history":', '"home":'].all(f, variables.newText.split(f).size() <= 2)`
 	add(fmt.Sprintf(`variables.newText == '' || (variables.newText.matches(r'%s') && %s)`, p.form(), once),
 		"annotation "+p.key+" is not a claim as a coordinator writes it: leave it out of an object that you apply, a coordinator adds it")
 	explained(`variables.oldText == '' || variables.newText != ''`,
@@ -159,6 +159,8 @@ func (p policy) validations() []any {
 		"an object that was applied without a claim is adopted as a committed Primary at once, never as a reservation: adopt it through a coordinator")
 	add(`variables.oldStage == '' || variables.newStage == '' || variables.newStage == variables.oldStage || variables.oldStage == 'Reserved' || (variables.oldStage != 'Removing' && variables.newStage == 'Removing')`,
 		"stage cannot go back: it goes from Reserved to "+strings.Join(p.stages[1:len(p.stages)-1], " or ")+", and from there to Removing")
+	add(`variables.newText == '' || (variables.newBound == '' ? variables.oldBound == '' : variables.newClaim.contains('"role":"Secondary"') && variables.newClaim.contains(',"record":"') && (variables.oldBound == '' || variables.newBound == variables.oldBound))`,
+		"bound is set once, on a Secondary whose claim names a record")
 	add(`variables.newText == '' || variables.newHeartbeat >= variables.oldHeartbeat`,
 		"heartbeat cannot fall: write the value that was read, or one more")
 	add(`variables.newText == '' || (variables.newRemoval != '') == (variables.newStage == 'Removing')`,

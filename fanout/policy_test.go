@@ -161,6 +161,18 @@ func committed(edit func(*v1alpha1.Fanout)) *v1alpha1.Fanout {
 	})
 }
 
+// recorded is a secondary's claim by an operation of a central log.
+func recorded(edit func(*v1alpha1.Fanout)) *v1alpha1.Fanout {
+	return edited(func(f *v1alpha1.Fanout) {
+		f.Claim.Role, f.Claim.Record = v1alpha1.RoleSecondary, "r"
+		if edit != nil {
+			edit(f)
+		}
+	})
+}
+
+func bound(f *v1alpha1.Fanout) { f.Bound = &v1alpha1.ObjectRef{Peer: "eu", UID: "x"} }
+
 func TestAdmissionPolicy(t *testing.T) {
 	j := judgeOf(t, secretKind())
 	removal := &v1alpha1.Removal{Operation: "9", Coordinator: "c", Start: metav1.NewMicroTime(time.Unix(2, 0))}
@@ -206,6 +218,10 @@ func TestAdmissionPolicy(t *testing.T) {
 		"a claim without a stage":       {create: true, new: edited(func(f *v1alpha1.Fanout) { f.Stage = "" }), refused: "is not a claim"},
 		"a stage without a claim":       {create: true, new: edited(func(f *v1alpha1.Fanout) { f.Claim = nil }), refused: "is not a claim"},
 		"a stage that nobody knows":     {create: true, new: edited(func(f *v1alpha1.Fanout) { f.Stage = "Ready" }), refused: "is not a claim"},
+		"bound":                         {old: recorded(nil), new: recorded(bound)},
+		"bound without a record":        {old: reservation(), new: edited(bound), refused: "bound is set once"},
+		"bound to another":              {old: recorded(bound), new: recorded(func(f *v1alpha1.Fanout) { f.Bound = &v1alpha1.ObjectRef{Peer: "us", UID: "y"} }), refused: "bound is set once"},
+		"bound no more":                 {old: recorded(bound), new: recorded(nil), refused: "bound is set once"},
 		"many revisions are remembered": {old: committed(nil), new: committed(func(f *v1alpha1.Fanout) { f.History = history(32) })},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -268,7 +284,7 @@ func TestAdmissionPolicyKnowsEveryField(t *testing.T) {
 	var full v1alpha1.Fanout
 	fillAll(reflect.ValueOf(&full).Elem())
 	full.Stage = v1alpha1.StageRemoving
-	full.Claim.Role = v1alpha1.RolePrimary
+	full.Claim.Role = v1alpha1.RoleSecondary
 	old := full
 	old.Stage, old.Removal = v1alpha1.StageActive, nil
 	require.Empty(t, j.refusals(t, annotated(t, &full, "a"), annotated(t, &old, "a")))

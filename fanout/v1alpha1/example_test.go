@@ -29,5 +29,5 @@ func ExampleSchema() {
 	fmt.Println(len(field["x-kubernetes-validations"].([]any)), "rules at spec.fanout")
 	// Output:
 	// 3 rules at spec
-	// 10 rules at spec.fanout
+	// 11 rules at spec.fanout
 }
