@@ -133,6 +133,25 @@ var centralMutants = []broken{
 			return r
 		}},
 	}, want: "I"},
+	{rule: "an abort deletes only undecided claims of its own record", cfg: config{
+		peers: 2, adopters: 1, plans: []plan{central(add("x", "a", 1, "p"))},
+		mutant: mutant{reply: func(_ *world, p *proc, c Command, r Reply) Reply {
+			if p.strand(c).Job == jobClean && c.Verb == Read {
+				r.Object.Bound = Ref{}
+			}
+			return r
+		}},
+	}, want: "I2"},
+	{rule: "a record ends without those who have departed", cfg: config{
+		mode: Everywhere, peers: 2, givenUp: true, crashes: 1, changes: []ChangeOperation{change("f", Force, "b")},
+		plans: []plan{central(add("x", "a", 1, "p"))},
+		mutant: mutant{reply: func(_ *world, p *proc, c Command, r Reply) Reply {
+			if p.m.Phase == binding && p.strand(c).Job == jobLook {
+				r.PeerSet.Departed = nil
+			}
+			return r
+		}},
+	}, want: "L2"},
 	{rule: "a record that cannot be read decides nothing", cfg: config{
 		peers: 2, timeouts: 1, plans: []plan{central(add("x", "a", 1, "p")), central(add("y", "b", 2, "q"))},
 		mutant: mutant{reply: func(_ *world, p *proc, c Command, r Reply) Reply {

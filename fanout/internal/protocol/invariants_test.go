@@ -52,7 +52,11 @@ func (w *world) judge(p *proc) {
 	default:
 		w.fault(op.ID + " is over without an ending")
 	}
-	if !r.Keep && op.Action == Add && !op.Central && w.cfg.duplicates == w.duplicates {
+	switch {
+	case r.Keep || op.Action != Add:
+	case op.Central:
+		w.judgeRecord(p)
+	case w.cfg.duplicates == w.duplicates:
 		w.judgeLeftovers(op.ID, r.Ending)
 	}
 }

@@ -102,6 +102,7 @@ func (w *world) carry(m message) Reply {
 			return r
 		}
 	}
+	w.judgeClaim(m)
 	if p := w.procs[m.proc]; !p.sweep && !p.op.Central && !p.begun && !m.orphan && (m.cmd.Verb == Create || m.cmd.Verb == Put || m.cmd.Verb == Delete) {
 		w.fault("I8: a write before the log has the operation")
 	}
