@@ -66,7 +66,7 @@ func (l *Log) End(ctx context.Context, e wal.Entry, outcome []byte) error {
 	if len(outcome) > wal.MaxOutcome {
 		return &wal.FieldError{Field: "outcome", Reason: fmt.Sprintf("is %d bytes long, at most %d are taken", len(outcome), wal.MaxOutcome)}
 	}
-	err = l.end(ctx, "end", e.ID, e.Version, outcome)
+	err = l.end(ctx, e.ID, e.Version, outcome)
 	if err == nil {
 		l.prune(ctx)
 	}
@@ -74,12 +74,17 @@ func (l *Log) End(ctx context.Context, e wal.Entry, outcome []byte) error {
 }
 
 // end makes a live record history. What has ended, or is unknown, stays as it is.
-func (l *Log) end(ctx context.Context, op, id, v string, outcome []byte) error {
-	o, err := l.patch(ctx, op, id, v, v1alpha1.OperationEnded, map[string]any{"outcome": outcome, "ended": stamp(time.Now())})
+func (l *Log) end(ctx context.Context, id, v string, outcome []byte) error {
+	o, err := l.patch(ctx, "end", id, v, v1alpha1.OperationEnded, ending(outcome))
 	switch {
 	case errors.Is(err, wal.ErrNotFound), o != nil && o.Spec.State == v1alpha1.OperationEnded:
 		return nil
 	default:
 		return err
 	}
+}
+
+// ending are the fields that make a record history.
+func ending(outcome []byte) map[string]any {
+	return map[string]any{"outcome": outcome, "ended": stamp(time.Now())}
 }

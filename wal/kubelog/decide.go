@@ -59,9 +59,9 @@ func (l *Log) Withdraw(ctx context.Context, d wal.Decision, outcome []byte) erro
 		return wal.ErrStale
 	}
 	// At this version it is undecided, so the same write cannot end a decided one.
-	err = l.end(ctx, "withdraw", d.ID, d.Version, outcome)
-	if errors.Is(err, wal.ErrNotFound) {
-		return nil
+	o, err := l.patch(ctx, "withdraw", d.ID, d.Version, v1alpha1.OperationEnded, ending(outcome))
+	if errors.Is(err, wal.ErrStale) && o != nil && !live(o) {
+		return wal.ErrNotFound // who ended it may have decided it before
 	}
 	return err
 }
