@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -23,7 +24,8 @@ import (
 // watched is another coordinator's entry as it was last seen.
 type watched struct {
 	version string
-	since   time.Time // on this coordinator's clock
+	since   time.Time // when it was first seen so, on this coordinator's clock
+	seen    time.Time // when it was last seen
 }
 
 // lapsed says whether the lease of an entry's holder has run out, as far as has
@@ -34,12 +36,23 @@ func (c *Coordinator) lapsed(e wal.Entry) bool {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	w, ok := c.watched[e.ID]
-	if !ok || w.version != e.Version {
-		c.watched[e.ID] = watched{e.Version, time.Now()}
-		return false
+	now := time.Now()
+	w := c.watched[e.ID]
+	if w.version != e.Version {
+		w = watched{version: e.Version, since: now}
 	}
-	return time.Since(w.since) >= c.opts.LeaseTimeout
+	w.seen = now
+	c.watched[e.ID] = w
+	return now.Sub(w.since) >= c.opts.LeaseTimeout
+}
+
+// unwatch forgets the entries that are no longer seen: others have ended them.
+func (c *Coordinator) unwatch() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	maps.DeleteFunc(c.watched, func(_ string, w watched) bool { return now.Sub(w.seen) > 2*c.opts.LeaseTimeout })
+	maps.DeleteFunc(c.rest, func(_ string, until time.Time) bool { return now.After(until) })
 }
 
 // adopt makes an open entry of a shared log this coordinator's. It watches the

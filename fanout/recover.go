@@ -100,6 +100,7 @@ func (c *Coordinator) recoverOpen(ctx context.Context, due func(wal.Entry) bool,
 		}
 	}
 	_ = g.Wait()
+	c.unwatch()
 }
 
 // cameToNothing says that the log has the ending of an open entry: one without

@@ -22,6 +22,8 @@
 //   - A Log holds nothing open and keeps nothing in memory. After a call that could not be settled, the next one begins
 //     afresh: unlike a file, an API server can be asked again.
 //
+// A Log needs create, delete, get, list and patch on operations.fanout.atoll.dev in the central plane, and nothing else.
+//
 // # What it does not guarantee
 //
 //   - It does not answer while the API server does not. A call ends with [*InDoubtError] when Options.Timeout has passed

@@ -69,7 +69,7 @@ func (l *Log) expire(ctx context.Context, o *v1alpha1.Operation) {
 		}
 		l.release(ctx, e, o)
 	case v1alpha1.OperationKey:
-		if !old(o.CreationTimestamp.Time) {
+		if o.Spec.KeyOf == nil || !old(o.CreationTimestamp.Time) {
 			return
 		}
 		if record, err := l.get(ctx, o.Spec.KeyOf.Name); err != nil || record != nil && record.UID == o.Spec.KeyOf.UID {
