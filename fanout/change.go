@@ -206,7 +206,7 @@ func (c *Coordinator) finishChanges(ctx context.Context) error {
 			continue
 		}
 		seen[set.Change.ID] = true
-		_, err = c.finish(ctx, set.Change, peers)
+		err = c.finish(ctx, set.Change, peers)
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
@@ -239,9 +239,9 @@ func (c *Coordinator) still(ctx context.Context, peer region.PeerName, set proto
 }
 
 // finish carries a change through that was found in a slot.
-func (c *Coordinator) finish(ctx context.Context, slot protocol.Slot, peers []string) (*Change, error) {
+func (c *Coordinator) finish(ctx context.Context, slot protocol.Slot, peers []string) error {
 	if !c.begin(slot.ID) {
-		return nil, nil
+		return nil
 	}
 	defer c.done(slot.ID)
 	if slot.Kind == protocol.Force {
@@ -249,5 +249,6 @@ func (c *Coordinator) finish(ctx context.Context, slot protocol.Slot, peers []st
 	}
 	op := protocol.HelpChange(slot, protocol.ChangeOperation{Coordinator: c.opts.Identity, Peers: peers, Patience: protocol.Hasty, Lease: lease})
 	r := c.changer(protocol.NewChange(op))
-	return r.conclude(ctx, r.run(ctx))
+	_, err := r.conclude(ctx, r.run(ctx))
+	return err
 }

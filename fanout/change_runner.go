@@ -138,7 +138,7 @@ func (r *changeRunner) perform(ctx context.Context, attempt *region.Attempt, com
 	case protocol.Finish:
 		peers, err := r.coordinator.peers(ctx)
 		if err == nil {
-			_, err = r.coordinator.finish(ctx, *command.Other, peers)
+			err = r.coordinator.finish(ctx, *command.Other, peers)
 		}
 		return ok, err
 	case protocol.Survey:

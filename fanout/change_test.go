@@ -153,7 +153,7 @@ func TestAddsWhileARingGrows(t *testing.T) {
 	for i := range 4 {
 		wg.Go(func() {
 			for n := range 5 {
-				peers := four[:]
+				peers := four
 				if i%2 == 0 {
 					peers = []region.PeerName{"eu-west", "us-east"}
 				}
