@@ -154,11 +154,32 @@ func (r *runner) beat(ctx context.Context) error {
 	if e.Version == "" {
 		return nil
 	}
-	e, err := r.coordinator.log.Advance(ctx, e)
+	now, err := r.coordinator.log.Advance(ctx, e)
+	if r.ownStale(e, now, err) {
+		now, err = r.coordinator.log.Advance(ctx, now)
+	}
 	if err == nil {
-		r.took(e)
+		r.took(now)
 	}
 	return err
+}
+
+// advance writes what has become of the entry.
+func (r *runner) advance(ctx context.Context, e wal.Entry) (wal.Entry, error) {
+	now, err := r.coordinator.log.Advance(ctx, e)
+	if r.ownStale(e, now, err) {
+		e.Version = now.Version
+		now, err = r.coordinator.log.Advance(ctx, e)
+	}
+	return now, err
+}
+
+// ownStale says that e is stale for an earlier write whose answer was lost: what
+// stands in a shared log as this coordinator's is by this operation, whose writes
+// take turns.
+func (r *runner) ownStale(e, now wal.Entry, err error) bool {
+	return r.coordinator.decider != nil && errors.Is(err, wal.ErrStale) &&
+		now.ID == e.ID && now.Owner == e.Owner && now.Ended.IsZero() && now.Version != e.Version
 }
 
 func (r *runner) present() wal.Entry {

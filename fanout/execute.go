@@ -156,7 +156,7 @@ func (r *runner) writeLog(ctx context.Context, verb protocol.Verb, write logWrit
 		case entry.Version == "":
 			entry, err = log.Begin(ctx, entry)
 		default:
-			entry, err = log.Advance(ctx, entry)
+			entry, err = r.advance(ctx, entry)
 		}
 		if err == nil && verb != protocol.Forget {
 			r.coordinator.logged.Store(int64(time.Since(begun)))

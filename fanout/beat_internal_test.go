@@ -1,0 +1,50 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fanout
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/atoll-dev/atoll/wal"
+)
+
+// answerless applies an advance and loses its answer.
+type answerless struct {
+	wal.Decider
+	stored wal.Entry
+	lose   bool
+}
+
+func (l *answerless) Advance(_ context.Context, e wal.Entry) (wal.Entry, error) {
+	if e.Version != l.stored.Version {
+		return l.stored, wal.ErrStale
+	}
+	e.Version += "+"
+	l.stored = e
+	if l.lose {
+		l.lose = false
+		return wal.Entry{}, errors.New("in doubt")
+	}
+	return e, nil
+}
+
+// A heartbeat whose answer was lost does not end the heartbeats, for others would adopt what is alive; and what another
+// one has adopted is left to it.
+func TestHeartbeatAfterALostAnswer(t *testing.T) {
+	t.Parallel()
+	e := wal.Entry{ID: "a", Owner: "me", Version: "1"}
+	log := &answerless{stored: e, lose: true}
+	r := &runner{coordinator: &Coordinator{log: log, decider: log, holder: "me"}, entry: e, logTurn: make(chan struct{}, 1)}
+	require.ErrorContains(t, r.beat(t.Context()), "in doubt")
+	require.NoError(t, r.beat(t.Context()))
+	require.Equal(t, log.stored, r.present())
+
+	log.stored.Owner, log.stored.Version = "them", "2"
+	require.ErrorIs(t, r.beat(t.Context()), wal.ErrStale)
+	require.Equal(t, "them", log.stored.Owner)
+}
