@@ -53,6 +53,9 @@ func (m *Machine) spread(j job) {
 			m.spawn(j, p)
 		}
 	}
+	if from := m.Op.Met.Claim.Peer; m.outside(from) && from != m.Record.Primary.Peer {
+		m.spawn(j, from)
+	}
 }
 
 // afterBringing starts on the other peers once the membership is known, then
@@ -71,7 +74,7 @@ func (m *Machine) afterBringing() {
 		case begun && m.retire(j):
 			return
 		case begun:
-		case m.HaveSet && len(m.Set.reached()) > 1:
+		case m.HaveSet && (len(m.Set.reached()) > 1 || m.outside(m.Op.Met.Claim.Peer)):
 			m.spread(j)
 			return
 		case !m.HaveSet && len(m.Op.Peers) > 1:
@@ -210,6 +213,8 @@ func (m *Machine) stepBring(i int, r Reply) {
 			if !m.again(i, "again") {
 				m.unconfirmed(i)
 			}
+		case m.outside(s.Peer) && s.X.former(m.Op.Mode):
+			m.finish(i)
 		case !slices.Contains(r.PeerSet.reached(), s.Peer):
 			m.undo(i)
 		default:

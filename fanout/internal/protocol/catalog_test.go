@@ -13,12 +13,12 @@ import (
 
 // smallConfigs are explored by every run of the tests.
 func smallConfigs() []config {
-	return slices.Concat(small, adoptSmall, lodgings, agreements, movesSmall, successionsSmall, centralSmall, smallChanges)
+	return slices.Concat(small, adoptSmall, lodgings, agreements, movesSmall, successionsSmall, centralSmall, smallChanges, evacuations)
 }
 
 // deepConfigs are the configurations that take minutes.
 func deepConfigs() []config {
-	return slices.Concat(deep, adoptDeep, lodgingsDeep, agreementsDeep, movesDeep, successionsDeep, centralDeep, deepChanges)
+	return slices.Concat(deep, adoptDeep, lodgingsDeep, agreementsDeep, movesDeep, successionsDeep, centralDeep, deepChanges, evacuationsDeep)
 }
 
 // allMutants are the rules of the protocol, each with what is found when it is

@@ -81,6 +81,7 @@ type Change struct {
 	Held     bool               // the anchor's slot was seen to be its own
 	Sent     bool               // it may be
 	Retreat  bool               // another peer is the anchor
+	Strange  bool               // the anchor's slot was not its own as it began to free the others
 	Stopping bool
 	Expired  bool
 	Resumed  bool

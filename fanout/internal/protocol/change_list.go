@@ -3,6 +3,8 @@
 
 package protocol
 
+import "cmp"
+
 // list lists what peer holds and works it off, as the phase p demands.
 func (c *Change) list(p changePhase, peer string) {
 	if p != c.Phase && p != chCovering {
@@ -30,19 +32,30 @@ func (c *Change) stepSurvey(i int, r Reply) {
 		c.failed(i, r, "retry")
 	default:
 		c.finish(i)
-		peer := s.Peer
-		for _, f := range r.Found {
-			if op, ok := c.errand(peer, f); ok {
-				op.ID, op.Coordinator, op.Mode, op.Target, op.Met = c.id(), c.Op.Coordinator, f.Mode, peer, f.Object
-				s := changeStrand{Job: chSub, Peer: peer, Key: f.Key, Sub: op}
-				if c.Phase == chCovering && f.Mode == Once {
-					c.Later = append(c.Later, s)
-					continue
-				}
-				c.Strands = append(c.Strands, s)
-				c.step(len(c.Strands)-1, Reply{})
-			}
+		c.surveyed(s.Peer, r.Found)
+	}
+}
+
+// surveyed begins the errands that the phase has for what was found in peer.
+func (c *Change) surveyed(peer string, found []Found) {
+	var errands []changeStrand
+	for _, f := range found {
+		if op, ok := c.errand(peer, f); ok {
+			op.ID, op.Coordinator, op.Mode, op.Target, op.Met = c.id(), c.Op.Coordinator, f.Mode, peer, f.Object
+			errands = append(errands, changeStrand{Job: chSub, Peer: peer, Key: f.Key, Sub: op})
 		}
+	}
+	if c.Phase == chDraining && len(c.Result.Blocking) > 0 {
+		// It is refused to leave, so nothing need go from it.
+		return
+	}
+	for _, s := range errands {
+		if c.Phase == chCovering && s.Sub.Mode == Once {
+			c.Later = append(c.Later, s)
+			continue
+		}
+		c.Strands = append(c.Strands, s)
+		c.step(len(c.Strands)-1, Reply{})
 	}
 }
 
@@ -73,25 +86,7 @@ func (c *Change) errand(peer string, f Found) (Operation, bool) {
 	case chRehoming:
 		return c.rehoming(f)
 	case chEmptying:
-		c.Worked = c.Worked || o.Claimed && !primary
-		return Operation{Action: Discard}, o.Claimed && !primary
-	}
-	return Operation{}, false
-}
-
-// drainage is what is done about an object of a peer that wants to leave. It
-// notes what keeps the peer.
-func (c *Change) drainage(f Found) (Operation, bool) {
-	o := f.Object
-	switch {
-	case !o.Claimed:
-		c.Result.Left = append(c.Result.Left, f)
-	case !o.Primary(f.Mode):
-	case o.Committed():
-		c.Result.Blocking = append(c.Result.Blocking, f)
-	default:
-		c.Worked = true
-		return Operation{Action: Sweep, Watch: true}, true
+		return c.emptying(f)
 	}
 	return Operation{}, false
 }
@@ -113,6 +108,9 @@ func (c *Change) stepSub(i int, r Reply) {
 // subbed takes note of what a sub-operation came to.
 func (c *Change) subbed(key string, op Operation, r Result) {
 	switch {
+	case op.Action == Move && r.Ending != Done && r.Ending != AlreadyDone:
+		c.Stuck = true
+		c.StuckAt = cmp.Or(r.Peer, op.Into[0])
 	case len(r.Pending) == 0:
 	case op.Action == Cover && r.HolderAt != "" && !op.Met.Claimed:
 		// Two objects that nobody has claimed stand side by side.

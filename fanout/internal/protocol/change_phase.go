@@ -68,7 +68,9 @@ func (c *Change) vouches(set PeerSet) bool {
 
 // wanted is what the phase makes of a PeerSet.
 func (c *Change) wanted(peer string, set PeerSet) (PeerSet, edited) {
-	if c.Phase == chFreeing && !set.Change.Over {
+	if c.Phase == chFreeing && (!set.Change.Over || c.Strange) {
+		// What took the anchor's slot was late, and others may have gone on from
+		// there: their slots come first.
 		return set, elsewhere
 	}
 	if c.leaving() {

@@ -332,6 +332,7 @@ func (c *Change) over() {
 
 // release frees the slots, the anchor's last.
 func (c *Change) release() {
+	c.Strange = !c.mine(c.Sets[c.Record.Anchor])
 	c.enter(chReleasing)
 	at := slices.Concat(c.Op.Peers, c.Order)
 	slices.Sort(at)

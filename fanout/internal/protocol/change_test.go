@@ -10,12 +10,37 @@ var (
 	joinC   = change("j", Join, "c")
 	joinD   = change("k", Join, "d")
 	leaveC  = change("l", Leave, "c")
+	leaveB  = change("l", Leave, "b")
 	leaveA  = change("l", Leave, "a")
 	forceC  = change("f", Force, "c")
 	forceB  = change("f", Force, "b")
 	returnB = change("h", Return, "b")
 	returnC = change("h", Return, "c")
 )
+
+// evacuations are homes whose peer leaves.
+var evacuations = []config{
+	{name: "the home leaves", mode: Everywhere, peers: 3, committed: "p", allSucceed: true, changes: changes(leaveA)},
+	{name: "the home leaves, a crash", mode: Everywhere, peers: 2, committed: "p", crashes: 1, changes: changes(leaveA)},
+	{name: "the home leaves, an update", mode: Everywhere, peers: 2, committed: "p", allSucceed: true, changes: changes(leaveA), plans: []plan{update("x", "q")}},
+	{name: "the home leaves, removal", mode: Everywhere, peers: 2, committed: "p", changes: changes(leaveA), plans: []plan{removal("r")}},
+	{name: "the home leaves, a sweep", mode: Everywhere, peers: 2, committed: "p", sweepers: 1, changes: changes(leaveA)},
+	{name: "leave B, a move to it", mode: Everywhere, peers: 2, committed: "p", changes: changes(leaveB), plans: []plan{move("m", "b")}},
+}
+
+// evacuationsDeep take longer.
+var evacuationsDeep = []config{
+	{name: "9c: move, the home leaves, update, removal", mode: Everywhere, peers: 2, committed: "p", changes: changes(leaveA), plans: []plan{move("m", "b"), update("x", "q"), removal("r")}},
+	{name: "the home leaves, update, removal", mode: Everywhere, peers: 3, committed: "p", changes: changes(leaveA), plans: []plan{update("x", "q"), removal("r")}},
+	{name: "the home leaves, update, crash, helper", mode: Everywhere, peers: 2, committed: "p", crashes: 1, helpers: 1, changes: changes(leaveA), plans: []plan{update("x", "q")}},
+	{name: "the home leaves, removal, crash, helper", mode: Everywhere, peers: 2, committed: "p", crashes: 1, helpers: 1, changes: changes(leaveA), plans: []plan{removal("r")}},
+	{name: "the home leaves, update, sweep", mode: Everywhere, peers: 2, committed: "p", sweepers: 1, changes: changes(leaveA), plans: []plan{update("x", "q")}},
+	{name: "the home leaves, timeout, crash, helper", mode: Everywhere, peers: 2, committed: "p", timeouts: 1, crashes: 1, helpers: 1, changes: changes(leaveA)},
+	{name: "leave B, a move to it, timeout, crash", mode: Everywhere, peers: 2, committed: "p", timeouts: 1, crashes: 1, changes: changes(leaveB), plans: []plan{move("m", "b")}},
+	{name: "leave B, moves there and back", mode: Everywhere, peers: 2, committed: "p", changes: changes(leaveB), plans: []plan{move("m", "b"), after(1, move("n", "a"))}},
+	{name: "leave C, a move to it", mode: Everywhere, peers: 3, committed: "p", changes: changes(leaveC), plans: []plan{move("m", "c")}},
+	{name: "leave C, a move to it, update", mode: Everywhere, peers: 3, committed: "p", changes: changes(leaveC), plans: []plan{move("m", "c"), update("x", "q")}},
+}
 
 // smallChanges are explored always.
 var smallChanges = []config{

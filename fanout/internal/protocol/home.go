@@ -205,7 +205,8 @@ func (m *Machine) afterFollowing() {
 		m.Stopping = false
 		m.excuse()
 		m.resume()
-	case lost && !m.Searched && m.Record.Origin != "":
+	case lost && !m.Searched && (m.Record.Origin != "" || m.Op.logged() || m.Op.Action == Move):
+		// What led to it may have been let go once all others named its new home.
 		m.Searched = true
 		m.find()
 	case lost:

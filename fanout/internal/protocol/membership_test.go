@@ -217,7 +217,7 @@ func (w *world) spawnFor(i int, c Command) {
 		return
 	}
 	op := *c.Sub
-	op.Lease, op.Watch = min(1, w.cfg.lease), w.cfg.lease > 0
+	op.Lease, op.Watch = min(1, w.cfg.lease), op.Watch && w.cfg.lease > 0
 	op.Peers = w.procs[i].change.op.Peers
 	p.change, p.op, p.m, p.state = nil, op, New(op), running
 	w.run(at, p.m.Start())
@@ -442,7 +442,7 @@ func (k *keyer) change(ch *changer) {
 		k.n(n)
 	}
 	k.b(c.Worked, c.Stuck, c.Held, c.Sent, c.Retreat, c.Stopping, c.Expired)
-	k.b(c.Resumed, c.Again, c.Result.Keep)
+	k.b(c.Resumed, c.Again, c.Strange, c.Result.Keep)
 	k.s(string(c.Result.Reason))
 	for _, p := range c.Order {
 		k.s(p)

@@ -38,7 +38,7 @@ func (m *Machine) elect() {
 		}
 		m.Record.Committed, m.Record.Arrived = true, true
 		m.bring()
-	case m.Record.Arrived:
+	case m.Record.Arrived, !m.Op.logged() && !m.Op.evacuates(m.Record.Primary.Peer):
 		// Somebody moved it on: what is left is to bring it everywhere.
 		m.bring()
 	case m.Resumed && m.Primary.UID != m.Op.UID:

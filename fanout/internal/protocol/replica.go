@@ -35,6 +35,8 @@ func (m *Machine) replica(i int, r Reply) {
 	s := &m.Strands[i]
 	s.X = r.Object
 	switch {
+	case r.Code == NotFound && m.outside(s.Peer):
+		m.finish(i)
 	case r.Code == NotFound:
 		m.send(i, "create", Command{Verb: Create, Peer: s.Peer, Object: m.secondaryOf(s.Peer)})
 	case r.Code == Denied, r.Code == NoSuchPeer:

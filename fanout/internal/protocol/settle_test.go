@@ -163,6 +163,11 @@ func (w *world) outcomes() string {
 			return fmt.Sprintf("L1: %s is %s (%s)", p.op.ID, r.Ending, r.Reason)
 		}
 	}
+	for _, p := range w.procs {
+		if ch := p.change; w.cfg.allSucceed && ch != nil && !ch.helper && ch.result.Ending != Done {
+			return fmt.Sprintf("L1: %s is %s (%s)", ch.op.ID, ch.result.Ending, ch.result.Reason)
+		}
+	}
 	if w.cfg.exactlyOne && adds != 1 {
 		return fmt.Sprintf("L1: %d of the rivals were committed", adds)
 	}

@@ -22,7 +22,8 @@ Account and guards every other name. A peer that was a member before is
 quarantined first, and what it holds is judged against the ring. Name all members
 and the peer. It may be repeated; a killed run is gone on with by the next one.`, (*fanout.Coordinator).Join)
 	leave := s.peerChange("leave", "Take a peer out of the ring that answers", `Take a peer out of the ring. It is refused, and the ServiceClusters are named,
-while any of them lives in the peer. What the peer holds of others goes last.`, (*fanout.Coordinator).Leave)
+while any of them lives in the peer. Accounts that have their home there get it in
+another peer. What the peer holds of others goes last.`, (*fanout.Coordinator).Leave)
 	comeback := s.peerChange("comeback", "Check a member anew that was restored from a backup", `Check a member anew whose store was restored from an older state: it is
 quarantined, what it holds is judged against the ring, and it joins.`, (*fanout.Coordinator).Comeback)
 	force := s.peerChange("force-remove", "Take a peer out of the ring that will never answer again", `Take a peer out of the ring that is lost for ever. What it owned is free for
