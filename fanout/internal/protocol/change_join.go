@@ -50,6 +50,11 @@ func (c *Change) tell() {
 	c.survey()
 }
 
+// succeeds says that another process may have worked on the join before. One that
+// was killed with a secondary made, and its primary not yet looked at again, may
+// have left a dead one in the newcomer.
+func (c *Change) succeeds() bool { return c.Resumed || c.Op.Anchor != "" || c.Runs > 0 }
+
 // survey begins to list the primaries of the members, all of which know the
 // newcomer by now.
 func (c *Change) survey() {

@@ -80,6 +80,9 @@ func (c *Change) errand(peer string, f Found) (Operation, bool) {
 		}
 		return Operation{Action: Cover, Into: []string{c.Op.Peer}}, (primary || !o.Claimed || o.former(f.Mode) || o.yielded(f.Mode)) && !o.Leaving() && !o.Terminating
 	case chPlacing:
+		if o.Claimed && !primary {
+			return Operation{Action: Sweep}, c.succeeds()
+		}
 		return Operation{Action: Cover, Into: c.ring()}, primary && o.Committed()
 	case chDraining:
 		return c.drainage(f)
@@ -108,6 +111,8 @@ func (c *Change) stepSub(i int, r Reply) {
 // subbed takes note of what a sub-operation came to.
 func (c *Change) subbed(key string, op Operation, r Result) {
 	switch {
+	case op.Action == Sweep && c.Phase == chPlacing:
+		// Whoever is alive ends it itself.
 	case op.Action == Move && r.Ending != Done && r.Ending != AlreadyDone:
 		c.Stuck = true
 		c.StuckAt = cmp.Or(r.Peer, op.Into[0])
