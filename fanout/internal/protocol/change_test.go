@@ -75,7 +75,7 @@ var deepChanges = []config{
 	{name: "join C, add of an account", mode: Everywhere, peers: 3, ring: 2, changes: changes(joinC), plans: []plan{known(2, add("x", "a", 1, "p"))}},
 	{name: "join C, a person at A, X@C", peers: 3, ring: 2, strangers: "a", lease: live, changes: changes(joinC), plans: []plan{add("x", "c", 1, "p")}},
 	{name: "join C, a person at C, X@A", peers: 3, ring: 2, strangers: "c", lease: live, deletes: 1, changes: changes(joinC), plans: []plan{known(2, add("x", "a", 1, "p"))}},
-	{name: "two drivers of an empty join, timeout, crash", peers: 3, ring: 2, timeouts: 1, crashes: 1, helpers: 1, changes: changes(joinC)},
+	{name: "two drivers of an empty join, timeout, crash", peers: 3, ring: 2, timeouts: 1, crashes: 1, helpers: 1, reads: true, changes: changes(joinC)},
 	{name: "two drivers of a join, timeout, crash", peers: 3, ring: 2, committed: "p", timeouts: 1, crashes: 1, helpers: 1, reads: true, changes: changes(joinC)},
 	{name: "two drivers of a leave, timeout, crash", peers: 3, committed: "p", timeouts: 1, crashes: 1, helpers: 1, changes: changes(leaveC)},
 	{name: "join C twice", peers: 3, ring: 2, committed: "p", changes: changes(joinC, change("k", Join, "c"))},
