@@ -276,3 +276,18 @@ func TestPlanPredictsTheLatency(t *testing.T) {
 		}
 	})
 }
+
+// TestPlanWithASharedLog: a plan writes nothing to a central log either, and says what an add would do.
+func TestPlanWithASharedLog(t *testing.T) {
+	t.Parallel()
+	r, s := newRing(t), newCentral(t)
+	c := coordinator(t, r, sharedLog(t, s, &line{}), fanout.Options{})
+	acme := addAccount(t, c)
+	before := len(s.Requests())
+	plan, err := c.Plan(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east"})
+	require.NoError(t, err)
+	require.Equal(t, fanout.Done, plan.State)
+	for _, request := range s.Requests()[before:] {
+		require.Contains(t, []string{"get", "list"}, request.Verb)
+	}
+}
