@@ -48,3 +48,11 @@ func (m *Machine) alreadyDone() {
 	m.HaveSet = false
 	m.bring()
 }
+
+// heldAfterAll ends an add that took a home which has yielded for what it wants:
+// the home that it led to is another's by now, or is on its way out.
+func (m *Machine) heldAfterAll(o Object, peer string) {
+	m.Result.Holder, m.Result.HolderAt = o, peer
+	m.Result.Reason, m.Result.Peer = HeldByOther, peer
+	m.end(Aborted)
+}

@@ -246,6 +246,8 @@ func (m *Machine) resume() {
 	case m.Op.Action == Sweep, m.Op.Action == Succeed:
 		m.Record.Committed = true
 		m.bring()
+	case m.Result.Reason == alreadyDone && m.Op.Action == Add && !(m.Primary.Committed() && m.satisfies(m.Primary)):
+		m.heldAfterAll(m.Primary, m.Record.Primary.Peer)
 	case m.Result.Reason == alreadyDone:
 		m.bring()
 	case m.Op.Action == Move:
@@ -270,6 +272,8 @@ func (m *Machine) nowhere() {
 	switch {
 	case !m.Op.logged() && m.Op.Action != Move:
 		m.end(Done)
+	case m.Result.Reason == alreadyDone && m.Op.Action == Add:
+		m.heldAfterAll(m.Result.Holder, m.Result.HolderAt)
 	case m.Result.Reason == alreadyDone:
 		m.end(AlreadyDone)
 	case m.Op.Action == Remove && m.Record.Primary.UID != "":
@@ -295,6 +299,9 @@ func (m *Machine) unfound() {
 	case !m.Op.logged() && m.Op.Action != Move:
 		m.pend(m.Result.Peer)
 		m.end(Done)
+	case m.Result.Reason == alreadyDone && m.Op.Action == Add && m.Result.Holder.yielded(m.Op.Mode):
+		m.Result.Reason, m.Result.Peer = Unreachable, m.Result.Holder.Home.Peer
+		m.end(Aborted)
 	case m.Result.Reason == alreadyDone:
 		m.pend(m.Record.Primary.Peer)
 		m.end(AlreadyDone)

@@ -90,7 +90,14 @@ func (h *history) strays(op string) {
 
 // person notes that a person deletes o.
 func (h *history) person(o Object, mode Mode) {
-	if h == nil || !o.Primary(mode) || !o.Committed() {
+	switch {
+	case h == nil || !o.Committed():
+		return
+	case o.yielded(mode):
+		// It is a removal if the move is taken back, and nothing if not.
+		h.others = true
+		return
+	case !o.Primary(mode):
 		return
 	}
 	h.at(&deed{id: "person", action: plainDelete})
