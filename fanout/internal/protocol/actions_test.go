@@ -64,7 +64,7 @@ func (w *world) enabled() []action {
 						add(actHelp, i, j)
 					}
 				}
-			case p.state == idle:
+			case p.state == idle && w.turn(i):
 				add(actBegin, i, 0)
 			case p.state == crashed:
 				add(actRecover, i, 0)

@@ -222,10 +222,10 @@ func (m *Machine) stepBring(i int, r Reply) {
 		}
 	case "undo", "undid":
 		m.undid(i, r)
-	case "put":
+	case "put", "renew":
 		if r.Class == Applied {
-			s.X = r.Object
-			m.Result.Mended = true
+			s.X, s.Fresh = r.Object, true
+			m.Result.Mended = m.Result.Mended || s.Step == "put"
 			m.send(i, "activate", Command{Verb: Activate, Peer: s.Peer, Object: s.X})
 			return
 		}

@@ -28,6 +28,7 @@ type config struct {
 	givenUp     bool   // sweeps do not have configured whom somebody has given up
 	ring        int    // how many of the first peers are members from the start; 0: all
 	changes     []ChangeOperation
+	inTurn      bool    // a change begins when the one before it is over
 	helpers     int     // how many processes go on with changes that they meet
 	reads       bool    // a changer's reads of PeerSets may be late
 	lodger      *config // what is added to the namespace that the object owns, by machines of its own

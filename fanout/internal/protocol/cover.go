@@ -28,6 +28,21 @@ func (m *Machine) cover() {
 	}
 }
 
+// outlived says whether what stands in the strand's peer may have been judged by
+// a membership that is past. A secondary of a peer that has departed is dead; once
+// the peer is back it is not, and who judged it before may still be about to
+// delete it.
+func (m *Machine) outlived(i int) bool { return m.Op.Action == Cover && !m.Strands[i].Fresh }
+
+// renew writes a secondary as it is, with a sign of life: that makes a delete
+// void that was judged on what stood there before.
+func (m *Machine) renew(i int) {
+	s := &m.Strands[i]
+	x := s.X
+	x.Heartbeat++
+	m.send(i, "renew", Command{Verb: Put, Peer: s.Peer, Object: x, UID: x.UID, RV: x.RV})
+}
+
 // obstructed ends strand i because o in peer has the name that it is to guard. A
 // cover tells by whom, unless that one may yet go by itself.
 func (m *Machine) obstructed(i int, o Object, peer string) {

@@ -160,7 +160,7 @@ func (k *keyer) machine(m *Machine) {
 		k.s(string(s.Job))
 		k.s(s.Peer)
 		k.s(string(s.Step))
-		k.b(s.Busy, s.Unsure)
+		k.b(s.Busy, s.Unsure, s.Fresh)
 		k.n(s.Tries)
 		k.n(s.Turns)
 		if s.Step != "" {
@@ -236,6 +236,12 @@ func (w *world) key(k *keyer) uint64 {
 		if p.sweep && p.m != nil {
 			k.s(p.op.Target)
 			k.object(&p.op.Met)
+			if !p.spawned && len(w.cfg.changes) > 0 {
+				// It does not have configured whom somebody had given up.
+				for _, peer := range p.op.Peers {
+					k.s(peer)
+				}
+			}
 		}
 		if p.adopter && p.m != nil {
 			k.s(p.op.ID)

@@ -295,6 +295,13 @@ func (w *world) crashChange(i int) {
 	}
 }
 
+// turn says whether changer i may begin.
+func (w *world) turn(i int) bool {
+	return !w.cfg.inTurn || !slices.ContainsFunc(w.procs[:i], func(p *proc) bool {
+		return p.change != nil && p.state != done
+	})
+}
+
 // forced says whether peer i was given up.
 func (w *world) forced(i int) bool {
 	return slices.ContainsFunc(w.store.cells, func(c cell) bool {

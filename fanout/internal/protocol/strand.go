@@ -17,6 +17,7 @@ type Strand struct {
 	Seen   string // incarnation of the rival's primary when last read
 	Quiet  int    // quanta since it moved
 	Unsure bool   // a create of this strand may be applied yet
+	Fresh  bool   // X was written by this strand
 }
 
 type (

@@ -174,6 +174,8 @@ func (m *Machine) stepGuard(i int, r Reply) {
 			if !m.again(i, "again") {
 				m.unconfirmed(i)
 			}
+		case s.X.Claimed && s.X.Of(m.Op.Mode) == m.Record.Primary && m.outlived(i):
+			m.renew(i)
 		case s.X.Claimed && s.X.Of(m.Op.Mode) == m.Record.Primary && s.Unsure:
 			m.send(i, "verify", Command{Verb: Read, Peer: m.Record.Primary.Peer})
 		case s.X.Claimed && s.X.Of(m.Op.Mode) == m.Record.Primary:
@@ -201,6 +203,16 @@ func (m *Machine) stepGuard(i int, r Reply) {
 			return
 		}
 		m.rivaled(i, r)
+	case "renew":
+		switch {
+		case r.Class == Applied && s.Unsure:
+			s.X, s.Fresh = r.Object, true
+			m.send(i, "verify", Command{Verb: Read, Peer: m.Record.Primary.Peer})
+		case r.Class == Applied:
+			m.finish(i)
+		case r.Code == Denied || !m.again(i, "again"):
+			m.unconfirmed(i)
+		}
 	case "create", "remove", "put":
 		m.Result.Mended = m.Result.Mended || s.Step == "create" && r.Class == Applied
 		if s.Step == "create" && r.Class == Applied {

@@ -1,0 +1,53 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+// comeback is an add at B that was on its way when B was given up, and goes on
+// when B is back. The sweeper does not have configured whom somebody gave up.
+func comeback(m mutant) config {
+	return config{
+		peers: 2, lease: live, sweepers: 1, givenUp: true, inTurn: true,
+		changes: changes(forceB, returnB), plans: []plan{add("x", "b", 1, "p")}, mutant: m,
+	}
+}
+
+// comebackMutants break the rules that a peer which comes back follows. What it
+// owns, and where, is in changeMutants.
+//
+// A mark that is left out before its content is settled, and only there, breaks
+// nothing: the newcomer is marked again, as Joining, before any member lists it,
+// and whoever is committed there has read both marks after its primary existed.
+var comebackMutants = []broken{
+	{n: "N39", rule: "what is pending in a peer that comes back is fenced", want: "I2", cfg: comeback(mutant{
+		told: func(w *world, p *proc, c Command, r Reply) Reply {
+			pending := func(o Object) bool { return o.Pending() && o.Primary(w.cfg.mode) }
+			return unlisted(chPlacing, pending)(w, p, c, unlisted(chSettling, pending)(w, p, c, r))
+		},
+	})},
+	{n: "N39", rule: "a peer that comes back is marked before it is settled", want: "I2", cfg: comeback(mutant{
+		change: func(_ *world, p *proc, c Command) Command {
+			if c.Verb == PutPeerSet && p.change.op.Kind == Return && c.Peer == p.change.op.Peer {
+				set := *c.Set
+				set.Self.State = peerActive
+				c.Set = &set
+			}
+			return c
+		},
+		told: func(_ *world, p *proc, c Command, r Reply) Reply {
+			if m := p.change.m; c.Verb == ReadPeerSet && m.Phase == chTelling && c.Peer == p.change.op.Peer {
+				r.PeerSet.Self.State = peerJoining
+			}
+			return r
+		},
+	})},
+	{n: "N39", rule: "a secondary that outlived its peer's absence is written anew", want: "I2", cfg: config{
+		peers: 2, committed: "p", committedAt: 2, sweepers: 1, givenUp: true, inTurn: true, changes: changes(forceB, returnB),
+		mutant: mutant{command: func(_ *world, p *proc, c Command) Command {
+			if c.Verb == Put && p.strand(c).Step == "renew" {
+				c.Verb, c.Object = Read, Object{}
+			}
+			return c
+		}},
+	}},
+}
