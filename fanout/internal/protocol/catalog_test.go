@@ -24,7 +24,7 @@ func deepConfigs() []config {
 // allMutants are the rules of the protocol, each with what is found when it is
 // broken. They show that the exploration would notice.
 func allMutants() []broken {
-	return slices.Concat(mutants, leaseMutants, adoptMutants, lodgingMutants, agreementMutants, centralMutants, changeMutants, comebackMutants, moveMutants)
+	return slices.Concat(mutants, leaseMutants, adoptMutants, lodgingMutants, agreementMutants, centralMutants, changeMutants, comebackMutants, departureMutants, moveMutants)
 }
 
 // broken is a rule of the protocol that is broken.

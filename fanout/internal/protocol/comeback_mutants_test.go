@@ -51,3 +51,32 @@ var comebackMutants = []broken{
 		}},
 	}},
 }
+
+// departureMutants are the ways in which something stays behind in a peer that
+// leaves, beside those of changeMutants.
+var departureMutants = []broken{
+	{n: "N37", rule: "an activation reads the members after the replica", want: "I7", cfg: departure(mutant{
+		reply: func(_ *world, p *proc, c Command, r Reply) Reply {
+			if s := p.strand(c); s.Job == jobBring && s.Step == "members" && p.m.HaveSet {
+				r.PeerSet = p.m.Set
+			}
+			return r
+		},
+	})},
+	{n: "N40", rule: "who leaves is dropped before it is emptied", want: "I7", cfg: departure(mutant{
+		told: func(w *world, p *proc, c Command, r Reply) Reply {
+			if at := &w.store.cells[w.store.index("b")]; c.Verb == Survey && p.change.m.Phase == chDraining && at.obj != nil && !at.obj.Primary(w.cfg.mode) {
+				at.obj = nil
+			}
+			return unlisted(chEmptying, func(Object) bool { return true })(w, p, c, r)
+		},
+	})},
+}
+
+// departure is a peer that leaves while somebody brings an Account to it and
+// somebody removes that.
+func departure(m mutant) config {
+	return config{
+		mode: Everywhere, peers: 2, committed: "p", sweepers: 1, changes: changes(change("l", Leave, "b")), plans: []plan{removal("r")}, mutant: m,
+	}
+}

@@ -166,7 +166,7 @@ func (w *world) checkReplicas() string {
 			continue
 		}
 		of := x.Of(Everywhere)
-		if set := w.store.cells[w.store.index(of.Peer)].set; set != nil && set.Gone(peerName(i)) {
+		if set := w.store.cells[w.store.index(of.Peer)].set; set != nil && set.Gone(peerName(i)) && c.set.Self.State == peerLeaving {
 			continue // who leaves is emptied before it is out
 		}
 		if w.forced(w.store.index(of.Peer)) {
