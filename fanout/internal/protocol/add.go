@@ -35,7 +35,7 @@ func (m *Machine) claimOthers() {
 			m.spawn(jobPeerSet, p)
 		}
 	}
-	if m.Op.Lease > 1 {
+	if m.Op.Lease > 1 && m.Op.Action != Adopt {
 		m.spawn(jobBeat, m.Op.Target)
 	}
 }

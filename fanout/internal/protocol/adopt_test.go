@@ -13,6 +13,7 @@ func adoption(id, target string) plan {
 var adoptSmall = []config{
 	{name: "adoption, edit, timeout", peers: 2, strangers: "a", sweepers: 1, timeouts: 1, persons: persons{edits: 1}, plans: []plan{adoption("x", "a")}},
 	{name: "adoption, crash, timeout", peers: 2, strangers: "a", timeouts: 1, crashes: 1, plans: []plan{adoption("x", "a")}},
+	{name: "adoption, a lease, a beat", peers: 2, strangers: "a", lease: 2, beats: 1, timeouts: 1, plans: []plan{adoption("x", "a")}},
 	{name: "adoption and add", peers: 2, strangers: "a", sweepers: 1, plans: []plan{adoption("x", "a"), add("y", "b", 2, "q")}},
 	{name: "adoption of what goes again, add", peers: 2, strangers: "a", sweepers: 1, persons: persons{withdrawals: 1},
 		plans: []plan{adoption("x", "a"), add("y", "b", 2, "q")}},

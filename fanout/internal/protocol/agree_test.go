@@ -18,6 +18,8 @@ var agreements = []config{
 	{name: "agreement, crash, sweep", mode: Everywhere, peers: 2, sweepers: 1, crashes: 1, inert: true, plans: []plan{agreeing(add("x", "a", 1, "p"))}},
 	{name: "agreement and add", mode: Everywhere, peers: 2, lease: live, exactlyOne: true, inert: true,
 		plans: []plan{agreeing(add("x", "a", 2, "p")), retrying(add("y", "b", 1, "q"))}},
+	{name: "agreement on what was edited and goes", mode: Everywhere, peers: 2, committed: "o", sweepers: 1, deletes: 1, persons: persons{edits: 1},
+		plans: []plan{agreeing(add("y", "b", 2, "q"))}},
 	{name: "inert add", peers: 2, sweepers: 1, timeouts: 1, inert: true, plans: []plan{add("x", "a", 1, "p")}},
 	{name: "inert account adoption, edit", mode: Everywhere, peers: 2, strangers: "a", inert: true, sweepers: 1, persons: persons{edits: 1},
 		plans: []plan{adoption("x", "a")}},
@@ -32,8 +34,6 @@ var agreementsDeep = []config{
 		plans: []plan{agreeing(add("x", "a", 1, "p")), update("v", "q"), removal("r")}},
 	{name: "agreement, removal, sweep", mode: Everywhere, peers: 2, sweepers: 1, inert: true,
 		plans: []plan{agreeing(add("x", "a", 1, "p")), removal("r")}},
-	{name: "agreement, a replica deleted, sweep, edit", mode: Everywhere, peers: 2, committed: "o", sweepers: 1, deletes: 1, inert: true, persons: persons{edits: 1},
-		plans: []plan{agreeing(add("y", "b", 2, "q"))}},
 	{name: "inert adds, duplicates, sweep", peers: 2, sweepers: 1, duplicates: 1, inert: true, plans: []plan{add("x", "a", 1, "p"), add("y", "b", 2, "q")}},
 }
 

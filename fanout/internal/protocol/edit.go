@@ -96,6 +96,10 @@ func (m *Machine) afterAccepting() {
 		}
 	case m.Primary.UID == "":
 		// Its removal, an operation of its own, has the replicas.
+		if m.Result.Reason == alreadyDone {
+			m.end(AlreadyDone)
+			return
+		}
 		m.end(Done)
 	case unaccepted:
 		m.brought()

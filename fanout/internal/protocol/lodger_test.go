@@ -166,7 +166,7 @@ var lodgingsDeep = []config{
 	{name: "owner's removal, an adoption, late and crashed", mode: Everywhere, peers: 2, committed: "p", timeouts: 1, plans: []plan{removal("r")},
 		lodger: &config{peers: 2, strangers: "b", timeouts: 1, crashes: 1, persons: persons{edits: 1}, plans: []plan{within(adoption("t", "b"))}}},
 	{name: "owner's kubectl delete, a sweep, an add", mode: Everywhere, peers: 2, committed: "p", sweepers: 1, deletes: 1,
-		lodger: &config{peers: 2, plans: []plan{within(add("t", "b", 1, "s"))}}},
+		lodger: &config{peers: 2, plans: []plan{within(add("t", "b", 1, "s")), after(1, removal("u"))}}},
 	{name: "owner's add, an add", mode: Everywhere, peers: 2, timeouts: 1, crashes: 1, plans: []plan{add("x", "a", 1, "p")},
 		lodger: &config{peers: 2, plans: []plan{within(add("t", "b", 1, "s"))}}},
 }

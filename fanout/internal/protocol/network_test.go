@@ -112,7 +112,7 @@ func (w *world) carry(m message) Reply {
 	}
 	if r.Class == Applied && m.cmd.Verb == Put {
 		w.commits(r.Object)
-		if op := w.procs[m.proc].op; (op.Action == Add || op.Action == Update) && r.Object.Revision.Operation == op.ID && r.Object.Payload != op.Payload {
+		if op := w.procs[m.proc].op; (op.Action == Add || op.Action == Update) && r.Object.Stage != Reserved && r.Object.Revision.Operation == op.ID && r.Object.Payload != op.Payload {
 			w.fault("I7: " + op.ID + " writes another content than its own")
 		}
 		w.homes(m.cmd.Peer, r.Object)

@@ -3,7 +3,11 @@
 
 package protocol
 
-import "strconv"
+import (
+	"math/rand/v2"
+	"slices"
+	"strconv"
+)
 
 // persons are how often people and their tools may create an object without a
 // claim, edit one or the home of one that is everywhere, and delete one that has
@@ -100,4 +104,35 @@ func (w *world) waitsFor(x *Object) bool {
 	}
 	y := w.store.cells[at].obj
 	return y != nil && !y.Claimed && y.UID == x.Of(w.cfg.mode).UID
+}
+
+// drawPersons makes up what persons do, and what is done for them.
+func drawPersons(r *rand.Rand, cfg *config) {
+	if r.IntN(3) > 0 || slices.ContainsFunc(cfg.plans, func(p plan) bool { return p.op.Central }) {
+		return
+	}
+	some := func(n int) int { return max(0, r.IntN(2*n+1)-n) }
+	cfg.edits, cfg.withdrawals = some(3), some(2)
+	if cfg.deletes == 0 && len(cfg.changes) == 0 {
+		cfg.creates = some(2)
+	}
+	cfg.inert = r.IntN(4) == 0
+	for i := range cfg.plans {
+		op := &cfg.plans[i].op
+		switch {
+		case op.Action != Add:
+		case r.IntN(3) == 0:
+			op.Action, op.Payload, cfg.plans[i].retry = Adopt, "", false
+			if cfg.committed == "" && len(cfg.changes) == 0 && len(cfg.strangers) < 2 && r.IntN(2) == 0 {
+				cfg.strangers += op.Target
+			}
+		case cfg.mode == Everywhere && r.IntN(3) == 0:
+			op.Agree = true
+		}
+	}
+}
+
+// personal says whether persons have a part in a configuration.
+func (cfg *config) personal() bool {
+	return cfg.persons != persons{} || slices.ContainsFunc(cfg.plans, func(p plan) bool { return p.op.Action == Adopt || p.op.Agree })
 }

@@ -55,5 +55,6 @@ func draw(r *rand.Rand) config {
 	}
 	cfg.expiries, cfg.bumps, cfg.deletes, cfg.foreign = some(2), some(2), some(2), some(2)
 	drawCentral(r, &cfg)
+	drawPersons(r, &cfg)
 	return cfg
 }

@@ -140,6 +140,7 @@ func (s *schedule) withoutFaults() schedule {
 	smaller.cfg.timeouts, smaller.cfg.unsent, smaller.cfg.denials, smaller.cfg.crashes = 0, 0, 0, 0
 	smaller.cfg.duplicates, smaller.cfg.expiries, smaller.cfg.bumps, smaller.cfg.deletes = 0, 0, 0, 0
 	smaller.cfg.foreign, smaller.cfg.moves = 0, 0
+	smaller.cfg.persons = persons{}
 	for _, e := range s.events {
 		switch e.kind {
 		case actSweep, actLook:
@@ -162,6 +163,12 @@ func (s *schedule) withoutFaults() schedule {
 			smaller.cfg.deletes++
 		case actHold:
 			smaller.cfg.foreign++
+		case actCreate:
+			smaller.cfg.creates++
+		case actEdit:
+			smaller.cfg.edits++
+		case actWithdraw:
+			smaller.cfg.withdrawals++
 		case actMove:
 			smaller.cfg.moves++
 		}
