@@ -212,12 +212,21 @@ func trample(dir string) {
 		}
 		file, err := os.OpenFile(path, os.O_RDWR, 0)
 		must(err)
-		for f.Verify(ctx) == nil { // a commit may write one of them anew
-			_, err = file.WriteAt(bytes.Repeat([]byte{byte(round)}, 2*os.Getpagesize()), 0)
-			must(err)
+		answered := make(chan struct{})
+		go func() {
+			wg.Wait()
+			close(answered)
+		}()
+		for damaging := true; damaging; { // a commit may write one of them anew
+			select {
+			case <-answered:
+				damaging = false
+			default:
+				_, err = file.WriteAt(bytes.Repeat([]byte{byte(round)}, 2*os.Getpagesize()), 0)
+				must(err)
+			}
 		}
 		must(file.Close())
-		wg.Wait()
 		_ = f.Close() // what it says does not matter, but it returns
 	}
 	fmt.Print("20 answered")

@@ -29,7 +29,7 @@ func (c *Change) stepSurvey(i int, r Reply) {
 	case s.Step != "survey":
 		c.send(i, "survey", Command{Verb: Survey, Peer: s.Peer})
 	case r.Code != OK:
-		c.failed(i, r, "retry")
+		c.failed(i, r)
 	default:
 		c.finish(i)
 		c.surveyed(s.Peer, r.Found)
@@ -40,7 +40,7 @@ func (c *Change) stepSurvey(i int, r Reply) {
 func (c *Change) surveyed(peer string, found []Found) {
 	var errands []changeStrand
 	for _, f := range found {
-		if op, ok := c.errand(peer, f); ok {
+		if op, ok := c.errand(f); ok {
 			op.ID, op.Coordinator, op.Mode, op.Target, op.Met = c.id(), c.Op.Coordinator, f.Mode, peer, f.Object
 			errands = append(errands, changeStrand{Job: chSub, Peer: peer, Key: f.Key, Sub: op})
 		}
@@ -59,8 +59,8 @@ func (c *Change) surveyed(peer string, found []Found) {
 	}
 }
 
-// errand is what the phase does about an object that was found in peer.
-func (c *Change) errand(peer string, f Found) (Operation, bool) {
+// errand is what the phase does about an object that was found.
+func (c *Change) errand(f Found) (Operation, bool) {
 	o := f.Object
 	primary := o.Primary(f.Mode)
 	switch c.Phase {
@@ -80,6 +80,11 @@ func (c *Change) errand(peer string, f Found) (Operation, bool) {
 		}
 		return Operation{Action: Cover, Into: []string{c.Op.Peer}}, (primary || !o.Claimed || o.former(f.Mode) || o.yielded(f.Mode)) && !o.Leaving() && !o.Terminating
 	case chPlacing:
+		if primary && o.Pending() && !o.Undecided() {
+			// Its secondaries may be older than the lists that have the newcomer.
+			c.Worked = true
+			return Operation{Action: Discard}, true
+		}
 		if o.Claimed && !primary {
 			return Operation{Action: Sweep}, c.succeeds()
 		}
@@ -101,7 +106,7 @@ func (c *Change) stepSub(i int, r Reply) {
 		sub := s.Sub
 		c.send(i, "sub", Command{Verb: Sub, Peer: s.Peer, Key: s.Key, Sub: &sub})
 	case r.Code != OK:
-		c.failed(i, r, "retry")
+		c.failed(i, r)
 	default:
 		c.subbed(s.Key, s.Sub, r.Result)
 		c.finish(i)

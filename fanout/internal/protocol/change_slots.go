@@ -29,7 +29,7 @@ func (c *Change) stepLook(i int, r Reply) {
 		delete(c.Sets, s.Peer)
 		c.finish(i)
 	case r.Code != OK:
-		c.failed(i, r, "retry")
+		c.failed(i, r)
 	case r.PeerSet.Self.Peer != s.Peer:
 		c.refuse(i, Membership, fmt.Sprintf("the cluster behind peer %s calls itself %s", s.Peer, r.PeerSet.Self.Peer))
 	default:
@@ -193,7 +193,7 @@ func (c *Change) stepTake(i int, r Reply) {
 		case r.Code == NotFound:
 			c.refuse(i, Membership, fmt.Sprintf("peer %s has no PeerSet", s.Peer))
 		case r.Code != OK:
-			c.failed(i, r, "retry")
+			c.failed(i, r)
 		case c.mine(s.Set):
 			c.hold(i)
 		case s.Set.Change.ID != "" && (s.Peer != c.Op.Peer || !c.newcomer()) && !c.usurps(s):
@@ -213,7 +213,7 @@ func (c *Change) stepTake(i int, r Reply) {
 		// taken for it: nobody frees it before.
 		switch {
 		case r.Code != OK:
-			c.failed(i, r, "retry")
+			c.failed(i, r)
 		case !c.mine(r.PeerSet) || r.PeerSet.Change.Over:
 			c.Again = true
 			c.finish(i)
@@ -235,7 +235,7 @@ func (c *Change) stepTake(i int, r Reply) {
 		case r.Code == Conflict || r.Code == Exists:
 			c.send(i, "read", Command{Verb: ReadPeerSet, Peer: s.Peer})
 		default:
-			c.failed(i, r, "retry")
+			c.failed(i, r)
 		}
 	}
 }

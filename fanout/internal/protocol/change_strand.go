@@ -83,12 +83,12 @@ func (c *Change) again(i int, next step) {
 }
 
 // failed follows up a request that was answered with anything but yes.
-func (c *Change) failed(i int, r Reply, next step) {
+func (c *Change) failed(i int, r Reply) {
 	if r.Code == Denied {
 		c.refuse(i, Refused, "")
 		return
 	}
-	c.again(i, next)
+	c.again(i, "retry")
 }
 
 func (c *Change) stepLog(i int, r Reply) {
@@ -157,7 +157,7 @@ func (c *Change) stepWrite(i int, r Reply) {
 		case r.Code == NotFound:
 			c.refuse(i, Membership, fmt.Sprintf("peer %s has no PeerSet", s.Peer))
 		case r.Code != OK:
-			c.failed(i, r, "retry")
+			c.failed(i, r)
 		case !c.mine(r.PeerSet):
 			c.Again = true
 			c.finish(i)
@@ -172,7 +172,7 @@ func (c *Change) stepWrite(i int, r Reply) {
 	case "witness":
 		switch {
 		case r.Code != OK:
-			c.failed(i, r, "retry")
+			c.failed(i, r)
 		case !c.vouches(r.PeerSet):
 			c.Again = true
 			c.finish(i)
@@ -190,7 +190,7 @@ func (c *Change) stepWrite(i int, r Reply) {
 			c.send(i, "read", Command{Verb: ReadPeerSet, Peer: s.Peer})
 			return
 		}
-		c.failed(i, r, "retry")
+		c.failed(i, r)
 	}
 }
 
