@@ -56,7 +56,10 @@ func TestRights(t *testing.T) {
 	run("", "account", "list")
 	run("", "audit", "--repair")
 	run("", "sc", "remove", "db", "-n", "acme")
+	run("", "account", "move", "acme", "--to", "us")
 	run("", "account", "remove", "acme")
+	run("", "peer", "leave", "us")
+	run("", "peer", "join", "us")
 	run("", "wal", "recover")
 
 	printed, used := map[right]bool{}, map[right]bool{}
