@@ -98,7 +98,7 @@ func (s *schedule) withoutPlan(i int) schedule {
 // ofProcess says whether e.a is a process.
 func (e event) ofProcess() bool {
 	switch e.kind {
-	case actRead, actBump, actDelete, actHold, actUnhold, actMove:
+	case actRead, actBump, actDelete, actHold, actUnhold, actMove, actCreate, actEdit, actWithdraw:
 		return false
 	}
 	return true
@@ -112,6 +112,7 @@ func (s *schedule) withoutPeer() schedule {
 		return smaller
 	}
 	smaller.cfg.peers--
+	smaller.cfg.strangers = strings.ReplaceAll(s.cfg.strangers, last, "")
 	smaller.cfg.plans = slices.Clone(s.cfg.plans)
 	for i := range smaller.cfg.plans {
 		p := &smaller.cfg.plans[i]
@@ -130,7 +131,21 @@ func (s *schedule) plainer() []schedule {
 	free.cfg.committed = ""
 	idle.cfg.lease = 0
 	stable.cfg.changes, stable.cfg.ring = nil, 0
-	return []schedule{free, idle, stable}
+	plainer := []schedule{free, idle, stable}
+	if s.cfg.ring > 0 && s.cfg.ring < s.cfg.peers {
+		// Whom the changes are about is left out with them.
+		members := stable
+		for members.cfg.peers > s.cfg.ring {
+			members = members.withoutPeer()
+		}
+		plainer = append(plainer, members)
+	}
+	if s.cfg.inert {
+		filled := *s
+		filled.cfg.inert = false
+		plainer = append(plainer, filled)
+	}
+	return plainer
 }
 
 // withoutFaults leaves out what no event needs any more.
