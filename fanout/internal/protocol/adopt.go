@@ -9,6 +9,11 @@ package protocol
 // fails: a secondary that names a living object without a claim is right by
 // itself, and dead by UID when that object is gone.
 
+// adoptionOf names, in all claims, the adoption of the object of that UID, whoever
+// carries it out: claims of one operation are of one object, also after its home
+// moved, and the guards of an adoption are shared.
+func adoptionOf(uid string) string { return "adopt-" + uid }
+
 // meet reads the object that is to be adopted.
 func (m *Machine) meet() {
 	m.enter(meeting)
@@ -80,8 +85,7 @@ func (m *Machine) afterMeeting() {
 		m.end(Done)
 	case !m.Present || m.Expired:
 		m.abort()
-	case o.Claimed && o.Claim.Operation == m.Op.ID:
-		m.Record.Committed = true
+	case m.Record.Committed:
 		m.Result.Revision = o.Revision.Number
 		m.bring()
 	case o.Committed():
@@ -121,9 +125,10 @@ func (m *Machine) guards(o Object) bool {
 // everywhere has revision 0 there, so that the content which is committed in the
 // end may be another one.
 func (m *Machine) waiting(o Object) Object {
+	o.Claim.Operation = adoptionOf(m.Primary.UID)
 	o.Claim.Digest = m.Primary.Digest
 	if m.Op.Mode == Everywhere {
-		o.Revision = Revision{Operation: m.Op.ID, Digest: m.Primary.Digest}
+		o.Revision = Revision{Operation: o.Claim.Operation, Digest: m.Primary.Digest}
 		if !m.Op.Inert {
 			o.Payload = m.Primary.Payload
 		}
@@ -146,7 +151,7 @@ func (m *Machine) adopted() Object {
 	o := m.Primary
 	o.Claimed, o.Finalizer = true, true
 	o.Claim = Claim{
-		Operation:   m.Op.ID,
+		Operation:   adoptionOf(o.UID),
 		Coordinator: m.Op.Coordinator,
 		Digest:      o.Digest,
 		Start:       m.Op.Start,
@@ -159,8 +164,8 @@ func (m *Machine) adopted() Object {
 	if m.Op.Mode == Everywhere {
 		o.Stage = Active
 		o.Home = Home{Ref: m.Record.Primary, Term: 1}
-		o.Revision = Revision{Number: 1, Operation: m.Op.ID, Digest: o.Digest}
-		o.History = []Revision{{Number: 1, Operation: m.Op.ID}}
+		o.Revision = Revision{Number: 1, Operation: o.Claim.Operation, Digest: o.Digest}
+		o.History = []Revision{{Number: 1, Operation: o.Claim.Operation}}
 	}
 	return o
 }
@@ -202,16 +207,16 @@ func (m *Machine) adoptionRead(i int, r Reply) {
 		m.fail(i, Missing)
 	case r.Code != OK:
 		m.ask(i, Reply{Code: Unavailable})
-	case o.Claimed && o.Claim.Operation == m.Op.ID:
-		m.Primary = o
-		m.Record.Committed = true
-		m.finish(i)
 	case o.Committed():
-		// Another one adopted it: what was asked for.
+		// Whoever adopted it: what was asked for.
 		m.Result.Holder, m.Result.HolderAt, m.Result.Reason = o, s.Peer, alreadyDone
 		m.finish(i)
 	case o.Claimed:
+		// It was adopted, perhaps by this, and is being removed.
 		m.Result.Ending = Aborted
+		if m.Unsure {
+			m.Result.Ending = Ended
+		}
 		m.heldBy(i, HeldByOther, s.Peer, o)
 	case o.Terminating:
 		m.fail(i, Departing)

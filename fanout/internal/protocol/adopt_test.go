@@ -29,6 +29,7 @@ var adoptSmall = []config{
 	{name: "edit and update", mode: Everywhere, peers: 2, committed: "p", sweepers: 1, persons: persons{edits: 1}, plans: []plan{update("x", "q")}},
 	{name: "edit and removal", mode: Everywhere, peers: 2, committed: "p", sweepers: 1, persons: persons{edits: 1}, plans: []plan{removal("r")}},
 	{name: "edit and add", mode: Everywhere, peers: 2, timeouts: 1, persons: persons{edits: 1}, plans: []plan{add("x", "a", 1, "p")}},
+	{name: "adoption, move", mode: Everywhere, peers: 3, strangers: "a", plans: []plan{adoption("x", "a"), after(1, move("m", "b"))}},
 	{name: "move and edit", mode: Everywhere, peers: 2, committed: "p", timeouts: 1, crashes: 1, persons: persons{edits: 1}, plans: []plan{move("m", "b")}},
 	{name: "join, adoption", peers: 3, ring: 2, changes: changes(joinC), strangers: "b", plans: []plan{known(2, adoption("x", "b"))}},
 }
@@ -181,6 +182,15 @@ var adoptMutants = []broken{
 		mode: Everywhere, peers: 2, committed: "p", persons: persons{edits: 1}, plans: []plan{update("x", "q")},
 		mutant: mutant{reply: unseenEdit(jobRevise)},
 	}, want: "K19"},
+	{rule: "claims of one object name one operation, whoever made them", cfg: config{
+		mode: Everywhere, peers: 3, strangers: "a", plans: []plan{adoption("x", "a"), after(1, move("m", "b"))},
+		mutant: mutant{command: func(_ *world, p *proc, c Command) Command {
+			if c.Verb == Create && c.Peer == "c" {
+				c.Object.Claim.Operation = p.op.ID
+			}
+			return c
+		}},
+	}, want: "I2"},
 	{rule: "K19 a home yields with what is committed", cfg: config{
 		mode: Everywhere, peers: 2, committed: "p", persons: persons{edits: 1}, plans: []plan{move("m", "b")},
 		mutant: mutant{command: func(_ *world, p *proc, c Command) Command {

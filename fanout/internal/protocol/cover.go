@@ -15,7 +15,7 @@ func (m *Machine) cover() {
 	}
 	if !m.Primary.Claimed {
 		// A secondary of an object that nobody has claimed is right by itself.
-		m.Primary.Claim = Claim{Operation: m.Op.ID, Coordinator: m.Op.Coordinator, Target: m.Op.Target}
+		m.Primary.Claim = Claim{Operation: adoptionOf(m.Op.Met.UID), Coordinator: m.Op.Coordinator, Target: m.Op.Target}
 	}
 	m.Record.Primary = Ref{Peer: m.Op.Target, UID: m.Op.Met.UID}
 	m.enter(covering)

@@ -6,6 +6,7 @@ package protocol
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // judge compares what a machine says at its end with what happened.
@@ -200,10 +201,13 @@ func (w *world) wrote(op, payload string) bool {
 	if op == "o" {
 		return payload == w.cfg.committed
 	}
+	if op == EditOperation || strings.HasPrefix(op, adoptionOf("")) {
+		return true
+	}
 	for _, p := range w.cfg.plans {
-		if op != EditOperation && op[:1] == p.op.ID[:1] {
-			return p.op.Action == Adopt || payload == p.op.Payload
+		if op[:1] == p.op.ID[:1] {
+			return payload == p.op.Payload
 		}
 	}
-	return op == EditOperation
+	return false
 }

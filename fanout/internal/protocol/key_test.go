@@ -23,6 +23,10 @@ type keyer struct {
 var keySeed = maphash.MakeSeed()
 
 func (k *keyer) s(s string) {
+	if uid, ok := strings.CutPrefix(s, adoptionOf("")); ok {
+		s = adoptionOf("")
+		k.id(uid)
+	}
 	k.buf = append(k.buf, s...)
 	k.buf = append(k.buf, 0)
 }

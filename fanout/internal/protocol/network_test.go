@@ -112,6 +112,9 @@ func (w *world) carry(m message) Reply {
 	}
 	if r.Class == Applied && m.cmd.Verb == Put {
 		w.commits(r.Object)
+		if op := w.procs[m.proc].op; op.Action == Adopt && r.Object.Primary(w.cfg.mode) && r.Object.Revision.Number < 2 {
+			w.note(op.ID)
+		}
 		if op := w.procs[m.proc].op; (op.Action == Add || op.Action == Update) && r.Object.Stage != Reserved && r.Object.Revision.Operation == op.ID && r.Object.Payload != op.Payload {
 			w.fault("I7: " + op.ID + " writes another content than its own")
 		}
