@@ -88,6 +88,10 @@ func (m *Machine) afterAccepting() {
 		case m.Primary.UID == "":
 			m.because(Missing, m.Record.Primary.Peer)
 			m.end(Aborted)
+		case m.strayed(m.Primary):
+			m.Result.Reason, m.Result.Peer = "", ""
+			m.astray(m.Primary, m.Record.Primary.Peer)
+			m.regain()
 		case unaccepted, m.Expired:
 			m.because(Late, "")
 			m.end(Aborted)
