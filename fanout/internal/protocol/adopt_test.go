@@ -30,6 +30,7 @@ var adoptSmall = []config{
 	{name: "edit and removal", mode: Everywhere, peers: 2, committed: "p", sweepers: 1, persons: persons{edits: 1}, plans: []plan{removal("r")}},
 	{name: "edit and add", mode: Everywhere, peers: 2, timeouts: 1, persons: persons{edits: 1}, plans: []plan{add("x", "a", 1, "p")}},
 	{name: "move, edit, update", mode: Everywhere, peers: 2, committed: "p", persons: persons{edits: 1}, plans: []plan{move("m", "b"), update("x", "q")}},
+	{name: "adoption recovered while it is moved", mode: Everywhere, peers: 2, strangers: "a", crashes: 1, plans: []plan{adoption("x", "a"), move("m", "b")}},
 	{name: "adoption, move", mode: Everywhere, peers: 3, strangers: "a", plans: []plan{adoption("x", "a"), after(1, move("m", "b"))}},
 	{name: "move and edit", mode: Everywhere, peers: 2, committed: "p", timeouts: 1, crashes: 1, persons: persons{edits: 1}, plans: []plan{move("m", "b")}},
 	{name: "join, adoption", peers: 3, ring: 2, changes: changes(joinC), strangers: "b", plans: []plan{known(2, adoption("x", "b"))}},
