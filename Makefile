@@ -32,7 +32,7 @@ judge: ## kills, races and changes of the ring in the sizes of docs/e2e.md (an h
 
 PROTOCOL := ATOLL_DOCS="$(CURDIR)/docs" $(GOTEST) -count=1 -timeout 120m -v ./fanout/internal/protocol
 
-explore: ## all interleavings of the protocol's large models, figures to docs/exploration.md (minutes, 4 GB)
+explore: ## all interleavings of the protocol's large models, figures to docs/exploration.md (an hour, 8 GB)
 	ATOLL_EXPLORE=deep $(PROTOCOL) -run '^TestExploreDeep$$'
 
 mutants: ## break each rule of the protocol and see what notices, to docs/mutants.md

@@ -17,6 +17,7 @@ type plan struct {
 // config is a model to explore.
 type config struct {
 	name     string
+	states   int // how many are explored at least, if fewer are enough otherwise
 	mode     Mode
 	peers    int
 	plans    []plan

@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -17,29 +18,38 @@ import (
 
 func TestExplore(t *testing.T) {
 	for _, cfg := range smallConfigs() {
-		t.Run(cfg.name, func(t *testing.T) { explore(t, cfg) })
+		t.Run(cfg.name, func(t *testing.T) { explore(t, cfg, 0) })
 	}
 }
 
-// TestExploreDeep takes minutes and gigabytes; ATOLL_EXPLORE=deep runs it.
+// TestExploreDeep takes an hour and gigabytes; ATOLL_EXPLORE=deep runs it, and
+// ATOLL_STATES says how many states of a configuration are enough.
 // `make explore` lets it write its figures down.
 func TestExploreDeep(t *testing.T) {
 	if os.Getenv("ATOLL_EXPLORE") != "deep" {
-		t.Skip("ATOLL_EXPLORE is not deep: these configurations take minutes")
+		t.Skip("ATOLL_EXPLORE is not deep: these configurations take an hour")
+	}
+	enough := 500_000
+	if n, err := strconv.Atoi(os.Getenv("ATOLL_STATES")); err == nil {
+		enough = n
 	}
 	// Collecting garbage is a third of the work otherwise.
-	percent, limit := debug.SetGCPercent(300), debug.SetMemoryLimit(3<<30)
+	percent, limit := debug.SetGCPercent(300), debug.SetMemoryLimit(6<<30)
 	t.Cleanup(func() {
 		debug.SetGCPercent(percent)
 		debug.SetMemoryLimit(limit)
 	})
-	var rows []figures
-	for _, cfg := range slices.Concat(smallConfigs(), deepConfigs()) {
-		t.Run(cfg.name, func(t *testing.T) {
-			rows = append(rows, explore(t, cfg))
-			debug.FreeOSMemory()
-		})
-	}
+	all := slices.Concat(smallConfigs(), deepConfigs())
+	rows := make([]figures, len(all))
+	t.Run("configurations", func(t *testing.T) {
+		for i, cfg := range all {
+			t.Run(cfg.name, func(t *testing.T) {
+				t.Parallel()
+				rows[i] = explore(t, cfg, max(enough, cfg.states))
+				debug.FreeOSMemory()
+			})
+		}
+	})
 	if !t.Failed() {
 		writeSection(t, "exploration.md", "explore", table(rows))
 	}
@@ -49,29 +59,49 @@ func TestExploreDeep(t *testing.T) {
 type figures struct {
 	cfg                                config
 	states, transitions, resting, lost int
+	depth                              int // of one that was cut; 0: it went to its end
 	took                               time.Duration
+}
+
+// far says how far the exploration went.
+func (f figures) far() string {
+	if f.depth == 0 {
+		return "all"
+	}
+	return fmt.Sprintf("%d steps", f.depth)
 }
 
 // quiet is the share of states from which one is reached in which all is done.
 func (f figures) quiet() string {
+	if f.depth > 0 {
+		return ""
+	}
 	if f.lost == 0 {
 		return "100 %"
 	}
 	return fmt.Sprintf("%.4f %%", 100*float64(f.states-f.lost)/float64(f.states))
 }
 
-func explore(t *testing.T, cfg config) figures {
+// explore goes through all interleavings of cfg, or stops, if enough is not 0,
+// when it knows so many states.
+func explore(t *testing.T, cfg config, enough int) figures {
 	t.Helper()
-	e := exploration{cfg: cfg, every: 32, graph: &graph{}}
+	e := exploration{cfg: cfg, every: 32, limit: enough, graph: &graph{}}
 	begun := time.Now()
 	if trace := e.explore(); trace != "" {
 		t.Fatal(trace)
 	}
-	require.False(t, e.cut, "the exploration was cut off at %d states", e.limit)
-	n, first := e.graph.stuck()
-	f := figures{cfg, e.states, e.transitions, e.quiet, n, time.Since(begun)}
-	t.Logf("%-45s %8d states %9d transitions %6d at rest, %s quiet, %v",
-		cfg.name, f.states, f.transitions, f.resting, f.quiet(), f.took.Round(time.Millisecond))
+	f := figures{cfg: cfg, states: e.states, transitions: e.transitions, resting: e.quiet}
+	n, first := 0, int32(0)
+	if e.cut {
+		require.NotZero(t, enough, "the exploration was cut off at %d states, after all schedules of %d steps", e.limit, e.depth)
+		f.depth = e.depth
+	} else {
+		n, first = e.graph.stuck()
+	}
+	f.lost, f.took = n, time.Since(begun)
+	t.Logf("%-45s %8d states %9d transitions %6d at rest, %s, %s quiet, %v",
+		cfg.name, f.states, f.transitions, f.resting, f.far(), f.quiet(), f.took.Round(time.Millisecond))
 	if n > 0 {
 		t.Fatalf("%d states have no way to rest; %s", n, e.trace(first, "L1: no way to rest"))
 	}
@@ -81,21 +111,21 @@ func explore(t *testing.T, cfg config) figures {
 func table(rows []figures) string {
 	var b strings.Builder
 	var sum figures
-	b.WriteString("| configuration | peers | states | transitions | at rest | quiet | seconds |\n|---|---|---|---|---|---|---|\n")
+	b.WriteString("| configuration | peers | schedules | states | transitions | at rest | quiet | seconds |\n|---|---|---|---|---|---|---|---|\n")
 	for _, f := range rows {
 		kind := "once"
 		if f.cfg.mode == Everywhere {
 			kind = "everywhere"
 		}
-		fmt.Fprintf(&b, "| %s: %s | %d | %d | %d | %d | %s | %.1f |\n",
-			kind, f.cfg.name, f.cfg.peers, f.states, f.transitions, f.resting, f.quiet(), f.took.Seconds())
+		fmt.Fprintf(&b, "| %s: %s | %d | %s | %d | %d | %d | %s | %.1f |\n",
+			kind, f.cfg.name, f.cfg.peers, f.far(), f.states, f.transitions, f.resting, f.quiet(), f.took.Seconds())
 		sum.states += f.states
 		sum.transitions += f.transitions
 		sum.resting += f.resting
 		sum.lost += f.lost
 		sum.took += f.took
 	}
-	fmt.Fprintf(&b, "| **all %d** | | **%d** | **%d** | **%d** | **%s** | **%.0f** |\n",
+	fmt.Fprintf(&b, "| **all %d** | | | **%d** | **%d** | **%d** | **%s** | **%.0f** |\n",
 		len(rows), sum.states, sum.transitions, sum.resting, sum.quiet(), sum.took.Seconds())
 	return b.String()
 }

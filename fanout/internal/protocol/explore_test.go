@@ -28,7 +28,11 @@ type exploration struct {
 	graph *graph
 
 	states, transitions, quiet int
-	cut                        bool
+
+	// With limit states known it goes no further: then cut is true, and every
+	// schedule of at most depth steps was tested.
+	cut   bool
+	depth int
 }
 
 // entry is a state that is to be looked at.
@@ -48,7 +52,7 @@ func (e *exploration) explore() string {
 	e.nodes = append(e.nodes, node{parent: -1})
 	e.seen[first.key(&e.k)] = 0
 	frontier := []entry{{first, 0}}
-	for len(frontier) > 0 {
+	for ; len(frontier) > 0 && !e.cut; e.depth++ {
 		var next []entry
 		for n, f := range frontier {
 			frontier[n].w = nil

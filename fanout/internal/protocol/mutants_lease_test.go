@@ -76,7 +76,7 @@ func TestScrapped(t *testing.T) {
 		explore(t, config{
 			name: "a machine is scrapped", mode: mode, peers: 2, sweepers: 1, crashes: 1, lease: 2,
 			plans: []plan{add("x", "a", 1, "p")}, mutant: mutant{scrapped: true},
-		})
+		}, 0)
 	}
 }
 
