@@ -67,6 +67,9 @@ func (s *session) classify(ctx context.Context, err error) (code int, remedy str
 	if is(err, fanout.ErrEnded) || is(err, fanout.ErrNotFound) {
 		return exitFailed, ""
 	}
+	if occupied, ok := find[*fanout.OccupiedError](err); ok && occupied.Committed {
+		return exitDoubt, fmt.Sprintf("remove those, then run %q with the same --wal", s.program+" wal recover")
+	}
 	if conflicting(err) {
 		return exitConflict, s.adoption(err)
 	}

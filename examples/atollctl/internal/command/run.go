@@ -80,7 +80,8 @@ const exitCodes = `Exit codes:
   2  bad input, and nothing was done; or a peer lacks a type, grants too little,
      or was not named
   3  conflict: the name is another's, or the object changed or is in use
-  4  in doubt; for audit and lists: a peer could not be read
+  4  not over: in doubt, or committed and waiting for what has to go first;
+     for audit and lists: a peer could not be read
   5  audit found violations`
 
 func (s *session) root() *cobra.Command {
