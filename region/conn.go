@@ -34,8 +34,10 @@ type Conn struct {
 	contact atomic.Int64 // when the peer last answered, in nanoseconds
 	health  atomic.Pointer[Health]
 	uid     atomic.Pointer[types.UID] // of the cluster; never changes once known
+	pinned  bool                      // uid was known from the beginning: nothing is sent before it was seen
 
-	rotating chan struct{} // holds one value while a rotation is under way
+	rotation atomic.Pointer[error] // why the last one failed
+	rotating chan struct{}         // holds one value while a rotation is under way
 }
 
 // ConnOptions adjust a Conn. The zero value works.
@@ -72,6 +74,10 @@ func NewConn(p Peer, opts ConnOptions) (*Conn, error) {
 	}
 	c.current.Store(g)
 	c.health.Store(&Health{})
+	if p.UID != "" {
+		c.uid.Store(&p.UID)
+		c.pinned = true
+	}
 	config := c.Config()
 	if config.UserAgent == "" {
 		config.UserAgent = rest.DefaultKubernetesUserAgent()
@@ -119,13 +125,17 @@ func (c *Conn) Config() *rest.Config {
 }
 
 // StreamConfig returns a plain configuration with the credentials of this moment, for SPDY and WebSocket (exec, attach,
-// port-forward), which client-go dials around Transport. Use it for one stream and drop it. Error: ErrUnknownPeer if the
-// peer has left its Ring.
+// port-forward), which client-go dials around Transport. Use it for one stream and drop it. Errors are *Error:
+// ErrUnknownPeer if the peer has left its Ring, ErrUnavailable as long as a Peer.UID was not seen there; see UID.
 func (c *Conn) StreamConfig() (*rest.Config, error) {
-	if c.retired.Load() {
+	g := c.current.Load()
+	switch {
+	case c.retired.Load():
 		return nil, &Error{Peer: c.Peer(), Op: "stream", Err: ErrUnknownPeer}
+	case c.pinned && g.uid.Load() == nil:
+		return nil, &Error{Peer: c.Peer(), Op: "stream", Err: fmt.Errorf("%w: which cluster it is was not seen yet", ErrUnavailable)}
 	}
-	return rest.CopyConfig(c.current.Load().creds.config), nil
+	return rest.CopyConfig(g.creds.config), nil
 }
 
 // CallerTransport carries requests that bring their own Authorization header. It never presents the peer's client
@@ -138,6 +148,9 @@ func (c *Conn) Health() Health {
 	h.Generation = c.current.Load().number
 	if at := c.contact.Load(); at != 0 {
 		h.LastContact = time.Unix(0, at)
+	}
+	if err := c.rotation.Load(); err != nil {
+		h.Rotation = *err
 	}
 	return h
 }
@@ -177,13 +190,8 @@ func (c *Conn) replace(ctx context.Context, creds Credentials) (changed bool, er
 	if err != nil {
 		return false, err
 	}
-	uid, err := c.readUID(ctx, next)
-	if err != nil {
+	if _, err := c.identify(ctx, next); err != nil {
 		return false, err
-	}
-	c.uid.CompareAndSwap(nil, &uid)
-	if known := *c.uid.Load(); known != uid {
-		return false, fmt.Errorf("%w: kube-system has UID %s there, and %s here", ErrOtherCluster, uid, known)
 	}
 	c.current.Store(next)
 	old.supersede(c.opts.Drain)
@@ -191,6 +199,13 @@ func (c *Conn) replace(ctx context.Context, creds Credentials) (changed bool, er
 		next.supersede(c.opts.Drain)
 	}
 	return true, nil
+}
+
+// Close refuses new requests (ErrUnknownPeer) and ends those that run. It is for a Conn of NewConn that is in no Ring, and
+// is idempotent.
+func (c *Conn) Close() {
+	c.retire()
+	c.current.Load().end()
 }
 
 // retire refuses new requests and ends the running ones after Drain, because the peer left its Ring.

@@ -22,6 +22,17 @@ type Credentials struct {
 	config      *rest.Config // never modified
 	fingerprint string
 	err         error // why a Source that knows the peer has no credentials for it
+	withheld    bool  // those that a Ring has must not be used any longer
+}
+
+// Withheld returns the credentials of a peer that a Source knows and that nobody may reach: whatever connects with them
+// fails with err. A Ring that is connected to the peer ends that connection. A Source that merely cannot read new
+// credentials gives the last good ones instead.
+func Withheld(err error) Credentials {
+	if err == nil {
+		err = errors.New("the credentials are withheld")
+	}
+	return Credentials{err: err, withheld: true}
 }
 
 // FromConfig takes over a copy of a configuration that the program made itself, such as rest.InClusterConfig's. It is
@@ -88,7 +99,7 @@ func (c Credentials) check() error {
 }
 
 func (c Credentials) equal(o Credentials) bool {
-	return c.fingerprint == o.fingerprint && fmt.Sprint(c.err) == fmt.Sprint(o.err)
+	return c.fingerprint == o.fingerprint && c.withheld == o.withheld && fmt.Sprint(c.err) == fmt.Sprint(o.err)
 }
 
 // String shows host and fingerprint.

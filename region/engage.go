@@ -6,13 +6,14 @@ package region
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
 )
 
 // Engage runs fn once for each peer for as long as the peer is in d: fn's context ends when it leaves, not when its
-// credentials rotate. An fn that returns early is started again after a back-off of 1 second, doubling up to 1 minute; so
+// credentials rotate. It ends too when the Source withholds the peer's credentials. An fn that returns early is started again after a back-off of 1 second, doubling up to 1 minute; so
 // is a peer without usable credentials tried again. Engage returns nil when ctx has ended and every fn has returned.
 func Engage(ctx context.Context, d Directory, fn func(context.Context, *Conn) error) error {
 	engaged := make(map[PeerName]*engagement)
@@ -20,12 +21,10 @@ func Engage(ctx context.Context, d Directory, fn func(context.Context, *Conn) er
 	defer wg.Wait()
 	for s := range d.Watch(ctx) {
 		for name, e := range engaged {
-			conn, err := d.Conn(name)
-			// A peer that left and came back between two snapshots has another connection.
-			if _, ok := s.Peer(name); !ok || err == nil && e.conn != nil && conn != e.conn {
+			// A peer that left and came back between two snapshots has another connection, one whose credentials are
+			// withheld has none, and one that had none and has it now need not wait any longer.
+			if _, ok := s.Peer(name); !ok || e.conn.Load() != connected(d, name) {
 				e.end()
-			} else if err == nil {
-				e.conn = conn
 			}
 		}
 		for p := range s.Peers() {
@@ -33,12 +32,9 @@ func Engage(ctx context.Context, d Directory, fn func(context.Context, *Conn) er
 			if before != nil && !before.ended {
 				continue
 			}
-			conn, err := d.Conn(p.Name)
-			if err != nil {
-				conn = nil
-			}
 			peerCtx, cancel := context.WithCancel(ctx)
-			e := &engagement{conn: conn, cancel: cancel, done: make(chan struct{})}
+			e := &engagement{cancel: cancel, done: make(chan struct{})}
+			e.conn.Store(connected(d, p.Name))
 			engaged[p.Name] = e
 			wg.Go(func() {
 				defer close(e.done)
@@ -46,7 +42,7 @@ func Engage(ctx context.Context, d Directory, fn func(context.Context, *Conn) er
 				if before != nil {
 					<-before.done
 				}
-				engagePeer(peerCtx, d, p.Name, fn)
+				e.run(peerCtx, d, p.Name, fn)
 			})
 		}
 		for name, e := range engaged {
@@ -63,7 +59,7 @@ func Engage(ctx context.Context, d Directory, fn func(context.Context, *Conn) er
 
 // engagement is one peer's fn.
 type engagement struct {
-	conn   *Conn // nil if there was none yet
+	conn   atomic.Pointer[Conn] // nil if there was none yet
 	cancel context.CancelFunc
 	done   chan struct{}
 	ended  bool
@@ -79,13 +75,23 @@ const (
 	engageMaxBackoff = time.Minute
 )
 
-func engagePeer(ctx context.Context, d Directory, name PeerName, fn func(context.Context, *Conn) error) {
+// connected returns nil if there is no connection.
+func connected(d Directory, name PeerName) *Conn {
+	conn, err := d.Conn(name)
+	if err != nil {
+		return nil
+	}
+	return conn
+}
+
+func (e *engagement) run(ctx context.Context, d Directory, name PeerName, fn func(context.Context, *Conn) error) {
 	log := logr.FromContextOrDiscard(ctx).WithValues("peer", name)
 	wait := engageBackoff
 	for ctx.Err() == nil {
 		began := time.Now()
 		conn, err := d.Conn(name)
 		if err == nil {
+			e.conn.Store(conn)
 			err = fn(ctx, conn)
 		}
 		if ctx.Err() != nil {

@@ -36,4 +36,5 @@ type Health struct {
 	LastContact time.Time // when it last answered anything; zero: never
 	Generation  uint64    // of the credentials
 	Err         error     // why it is not Healthy
+	Rotation    error     // why newer credentials that the Source has are not in use; nil if they are
 }

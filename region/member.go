@@ -58,6 +58,7 @@ func (m *member) run(ctx context.Context) {
 			if creds.err != nil {
 				// The Source knows the peer but cannot read its credentials: the last good ones stay.
 				log.Error(creds.err, "New credentials cannot be used; the present ones stay")
+				m.conn.rotation.Store(&creds.err)
 				continue
 			}
 			pending, failedRotations = creds, 0
@@ -65,10 +66,12 @@ func (m *member) run(ctx context.Context) {
 		case <-rotate.C:
 			if err := m.rotate(ctx, pending, opts.Timeout); err != nil && ctx.Err() == nil {
 				failedRotations++
+				m.conn.rotation.Store(&err)
 				log.Error(err, "Credentials were not replaced; the present ones stay")
 				rotate.Reset(opts.backoff(failedRotations))
 				continue
 			}
+			m.conn.rotation.Store(nil)
 			// What was wrong may have been the credentials.
 			probe.Reset(0)
 		case <-probe.C:

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
@@ -31,6 +32,7 @@ type Peer struct {
 	Name        PeerName
 	Regions     []Key             // sorted; each region is in one peer of a Snapshot
 	Labels      map[string]string // what choice policies select by
+	UID         types.UID         // of its kube-system namespace; empty if not known. Another cluster is sent nothing
 	Credentials Credentials
 }
 
@@ -44,7 +46,7 @@ func (p Peer) clone() *Peer {
 
 // equal says whether both describe the same control plane reached the same way.
 func (p *Peer) equal(q *Peer) bool {
-	return p.Name == q.Name && slices.Equal(p.Regions, q.Regions) && maps.Equal(p.Labels, q.Labels) &&
+	return p.Name == q.Name && p.UID == q.UID && slices.Equal(p.Regions, q.Regions) && maps.Equal(p.Labels, q.Labels) &&
 		p.Credentials.equal(q.Credentials)
 }
 

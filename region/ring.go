@@ -115,11 +115,15 @@ func (r *Ring) apply(ctx context.Context, wg *sync.WaitGroup, s *Snapshot) {
 	next := &view{snapshot: s, members: make(map[PeerName]*member, s.Len()), next: make(chan struct{})}
 	for p := range s.Peers() {
 		m := old.members[p.Name]
+		before, _ := old.snapshot.Peer(p.Name)
+		unchanged := before != nil && before.Credentials.equal(p.Credentials)
 		switch {
-		case m != nil && m.conn != nil:
-			if before, ok := old.snapshot.Peer(p.Name); !ok || !before.Credentials.equal(p.Credentials) {
+		case m != nil && m.conn != nil && !p.Credentials.withheld && m.conn.is(p.UID):
+			if !unchanged {
 				m.offer(p.Credentials)
 			}
+		case m != nil && m.conn == nil && unchanged:
+			// It was said before why.
 		default:
 			m = r.newMember(p)
 			if m.err != nil {
@@ -146,6 +150,11 @@ func (r *Ring) apply(ctx context.Context, wg *sync.WaitGroup, s *Snapshot) {
 			m.conn.retire()
 		}
 	}
+}
+
+// is says whether uid may be the cluster of c. Who learns only now which cluster a peer is need not connect anew.
+func (c *Conn) is(uid types.UID) bool {
+	return uid == "" || c.uid.CompareAndSwap(nil, &uid) || *c.uid.Load() == uid
 }
 
 func isClosed(c chan struct{}) bool {

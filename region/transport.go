@@ -22,6 +22,10 @@ type ownTransport struct{ conn *Conn }
 // sent again, once per newer generation, if its body can be rewound.
 func (t *ownTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	g := t.conn.current.Load()
+	if err := t.conn.seen(req.Context(), g); err != nil {
+		discard(req)
+		return nil, err
+	}
 	if req.Header.Get("Authorization") != "" {
 		return t.conn.send(g, asCaller, req)
 	}
@@ -88,6 +92,10 @@ func (t *callerTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, &Error{Peer: t.conn.Peer(), Op: req.Method, Err: errors.New("a caller's request needs its own bearer token")}
 	}
 	g := t.conn.current.Load()
+	if err := t.conn.seen(req.Context(), g); err != nil {
+		discard(req)
+		return nil, err
+	}
 	return t.conn.send(g, asCaller, req)
 }
 

@@ -23,25 +23,47 @@ const maxAnswer = 1 << 20
 // UID returns the UID of the peer's kube-system namespace, which identifies the cluster: two names for one cluster are
 // found by it. It is read once per generation of the credentials and remembered. It needs the right to get that
 // namespace. Errors are *Error: ErrUnavailable, or what the peer answered; ErrOtherCluster if another cluster answers
-// than at first.
+// than at first, or than Peer.UID says. If that is set, no other request is sent before it was seen.
 func (c *Conn) UID(ctx context.Context) (types.UID, error) {
 	g := c.current.Load()
-	if uid := g.uid.Load(); uid != nil {
-		return *uid, nil
-	}
-	uid, err := c.readUID(ctx, g)
+	uid, err := c.identify(ctx, g)
 	if next := c.current.Load(); err != nil && next != g {
-		uid, err = c.readUID(ctx, next) // the credentials were replaced meanwhile
+		uid, err = c.identify(ctx, next) // the credentials were replaced meanwhile
 	}
 	if err != nil {
 		return "", &Error{Peer: c.Peer(), Op: "identify", Err: cause(err)}
 	}
+	return uid, nil
+}
+
+// identify asks the cluster that g reaches who it is, once, and whether it is the peer's.
+func (c *Conn) identify(ctx context.Context, g *generation) (types.UID, error) {
+	if uid := g.uid.Load(); uid != nil {
+		return *uid, nil
+	}
+	uid, err := c.readUID(ctx, g)
+	if err != nil {
+		return "", err
+	}
 	c.uid.CompareAndSwap(nil, &uid)
 	if known := *c.uid.Load(); known != uid {
-		return "", &Error{Peer: c.Peer(), Op: "identify",
-			Err: fmt.Errorf("%w: kube-system has UID %s now, and had %s", ErrOtherCluster, uid, known)}
+		return "", fmt.Errorf("%w: kube-system has UID %s there, and %s here", ErrOtherCluster, uid, known)
 	}
+	g.uid.Store(&uid)
 	return uid, nil
+}
+
+// seen returns nil if g may be sent requests: if nobody said which cluster the peer is, or it was seen to be that one.
+func (c *Conn) seen(ctx context.Context, g *generation) error {
+	if !c.pinned || g.uid.Load() != nil {
+		return nil
+	}
+	// What is asked here says nothing about the request that waits for it.
+	_, err := c.identify(context.WithValue(ctx, attemptKey{}, nil), g)
+	if apierrors.IsUnauthorized(err) && c.opts.Refresh != nil {
+		c.opts.Refresh()
+	}
+	return err
 }
 
 // readUID asks the cluster that g reaches.
@@ -57,7 +79,6 @@ func (c *Conn) readUID(ctx context.Context, g *generation) (types.UID, error) {
 	if namespace.UID == "" {
 		return "", errors.New("get namespace kube-system: the answer has no UID")
 	}
-	g.uid.Store(&namespace.UID)
 	return namespace.UID, nil
 }
 
