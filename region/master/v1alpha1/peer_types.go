@@ -5,6 +5,7 @@ package v1alpha1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // LocalPeer is the name of the Peer that stands for the installation itself.
@@ -21,7 +22,7 @@ const LocalPeer = "local"
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.phase`
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.kubeCarrierVersion.version`
 // +kubebuilder:printcolumn:name="Regions",type=string,JSONPath=`.status.regions[*].name`,priority=1
-// +kubebuilder:printcolumn:name="Last Contact",type=date,JSONPath=`.status.lastContact`
+// +kubebuilder:printcolumn:name="Last Contact",type=date,JSONPath=`.status.lastContact`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type Peer struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -99,8 +100,17 @@ type PeerStatus struct {
 	// +optional
 	KubeCarrierVersion VersionInfo `json:"kubeCarrierVersion,omitzero"`
 
-	// LastContact is when the peer last answered. It is written rarely, so
-	// that a healthy peer does not cause a write with every probe.
+	// ClusterUID is the UID of the kube-system namespace of the cluster that was
+	// accepted as this peer; empty as long as none was. Credentials that reach
+	// another cluster are refused while it is set. To let the Peer be another
+	// cluster, delete it and create it again.
+	//
+	// +optional
+	ClusterUID types.UID `json:"clusterUID,omitempty"`
+
+	// LastContact is when the peer last answered, as of the last time that
+	// something else in the status changed: a peer that goes on answering causes
+	// no write.
 	//
 	// +optional
 	LastContact metav1.Time `json:"lastContact,omitzero"`
