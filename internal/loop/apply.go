@@ -1,0 +1,58 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package loop
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+)
+
+// Apply writes desired by server-side apply under manager, with force, unless current has it already: then it makes no
+// request and returns false. current is the object as it was read, nil if there is none; it must hold manager's entry of
+// its managedFields, without which it counts as different. That entry tells which fields are ours, so one that is no
+// longer desired is removed. It modifies neither.
+//
+// desired holds apiVersion, kind, name, namespace if any, and all the fields that manager wants; a UID makes the write
+// fail if the object was replaced. Applied each time, whether anything changes or not, are values that the server writes
+// differently (a quantity "1000m"), maps and lists that are empty and that others fill, and a desired without any field. subresources is at most one, "status" for instance, on whose fields the comparison is
+// then confined.
+func Apply(ctx context.Context, c dynamic.ResourceInterface, current, desired *unstructured.Unstructured, manager string, subresources ...string) (changed bool, err error) {
+	if current != nil && !differs(current, desired, manager, subresources) {
+		return false, nil
+	}
+	_, err = c.Apply(ctx, desired.GetName(), desired, metav1.ApplyOptions{FieldManager: manager, Force: true}, subresources...)
+	if err != nil {
+		return true, fmt.Errorf("apply %s %s: %w", desired.GetKind(), KeyOf(desired), err)
+	}
+	return true, nil
+}
+
+// KeepManager returns a Strip that leaves only what managers own in an object's managedFields: what Apply needs.
+func KeepManager(managers ...string) func(*unstructured.Unstructured) {
+	return func(obj *unstructured.Unstructured) {
+		meta, ok := obj.Object["metadata"].(map[string]any)
+		if !ok {
+			return
+		}
+		entries, ok := meta["managedFields"].([]any)
+		if !ok {
+			return
+		}
+		kept := slices.DeleteFunc(entries, func(e any) bool {
+			entry, ok := e.(map[string]any)
+			manager, named := entry["manager"].(string)
+			return !ok || !named || !slices.Contains(managers, manager)
+		})
+		if len(kept) == 0 {
+			delete(meta, "managedFields")
+			return
+		}
+		meta["managedFields"] = kept
+	}
+}

@@ -1,0 +1,230 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package loop_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+	"pgregory.net/rapid"
+
+	"github.com/atoll-dev/atoll/internal/loop"
+	"github.com/atoll-dev/atoll/region/regiontest"
+)
+
+const manager = "tester"
+
+var background = context.Background()
+
+func withSpec(fields map[string]any, labels ...string) *unstructured.Unstructured {
+	obj := box("a", labels...)
+	obj.Object["spec"] = fields
+	return obj
+}
+
+func read(t require.TestingT, c dynamic.ResourceInterface, strip ...string) *unstructured.Unstructured {
+	obj, err := c.Get(background, "a", metav1.GetOptions{})
+	require.NoError(t, err)
+	if len(strip) > 0 {
+		loop.KeepManager(strip...)(obj)
+	}
+	return obj
+}
+
+func TestApplyWritesWhatDiffers(t *testing.T) {
+	condition := func(kind, status string) map[string]any { return map[string]any{"type": kind, "status": status} }
+	base := func(edit func(map[string]any)) map[string]any {
+		fields := map[string]any{
+			"size": int64(1), "note": "n", "tags": []any{"x", "y"}, "steps": []any{"1", "2"},
+			"conditions": []any{condition("Ready", "True"), condition("Bound", "False")},
+		}
+		edit(fields)
+		return fields
+	}
+	for name, test := range map[string]struct {
+		desired *unstructured.Unstructured
+		changed bool
+	}{
+		"the same":             {withSpec(base(func(map[string]any) {}), "l"), false},
+		"in another order":     {withSpec(base(func(f map[string]any) { f["tags"] = []any{"y", "x"} }), "l"), false},
+		"null is not there":    {withSpec(base(func(f map[string]any) { delete(f, "note"); f["note"] = nil }), "l"), true},
+		"another value":        {withSpec(base(func(f map[string]any) { f["size"] = int64(2) }), "l"), true},
+		"no longer desired":    {withSpec(base(func(f map[string]any) { delete(f, "note") }), "l"), true},
+		"another label":        {withSpec(base(func(map[string]any) {}), "m"), true},
+		"no label":             {withSpec(base(func(map[string]any) {})), true},
+		"fewer in a set":       {withSpec(base(func(f map[string]any) { f["tags"] = []any{"x"} }), "l"), true},
+		"more in a set":        {withSpec(base(func(f map[string]any) { f["tags"] = []any{"x", "y", "z"} }), "l"), true},
+		"a list's order":       {withSpec(base(func(f map[string]any) { f["steps"] = []any{"2", "1"} }), "l"), true},
+		"an empty list":        {withSpec(base(func(f map[string]any) { f["steps"] = []any{} }), "l"), true},
+		"a condition changed":  {withSpec(base(func(f map[string]any) { f["conditions"].([]any)[0] = condition("Ready", "False") }), "l"), true},
+		"a condition replaced": {withSpec(base(func(f map[string]any) { f["conditions"].([]any)[0] = condition("Other", "True") }), "l"), true},
+		"a condition less":     {withSpec(base(func(f map[string]any) { f["conditions"] = f["conditions"].([]any)[:1] }), "l"), true},
+		"another object": {func() *unstructured.Unstructured {
+			o := withSpec(base(func(map[string]any) {}), "l")
+			o.SetResourceVersion("1")
+			return o
+		}(), false},
+		"nothing": {box("a"), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, _, c := newBoxes(t, regiontest.Options{})
+			changed, err := loop.Apply(t.Context(), c, nil, withSpec(base(func(map[string]any) {}), "l"), manager)
+			require.NoError(t, err)
+			require.True(t, changed)
+			// Others write as well, by apply and by update.
+			_, err = c.Apply(t.Context(), "a", withSpec(map[string]any{"conditions": []any{condition("Theirs", "True")}}, "theirs"),
+				metav1.ApplyOptions{FieldManager: "other"})
+			require.NoError(t, err)
+			current := read(t, c, manager)
+			s.Reset()
+			changed, err = loop.Apply(t.Context(), c, current, test.desired, manager)
+			require.NoError(t, err)
+			require.Equal(t, test.changed, changed)
+			require.Equal(t, test.changed, count(s, "patch") == 1)
+			changed, err = loop.Apply(t.Context(), c, read(t, c), test.desired, manager)
+			require.NoError(t, err)
+			require.Equal(t, name == "nothing", changed, "a manager that owns nothing has no entry")
+		})
+	}
+}
+
+func TestApplyTakesBackWhatOthersChanged(t *testing.T) {
+	_, _, c := newBoxes(t, regiontest.Options{})
+	desired := withSpec(map[string]any{"size": int64(1), "steps": []any{"1"}}, "l")
+	_, err := loop.Apply(t.Context(), c, nil, desired, manager)
+	require.NoError(t, err)
+	for _, spec := range []map[string]any{{"size": int64(2), "steps": []any{"1"}}, {"size": int64(1), "steps": []any{"2"}}, {"size": int64(1)}, {}} {
+		drifted := read(t, c)
+		drifted.Object["spec"] = spec
+		_, err := c.Update(t.Context(), drifted, metav1.UpdateOptions{FieldManager: "kubectl"})
+		require.NoError(t, err)
+		changed, err := loop.Apply(t.Context(), c, read(t, c, manager), desired, manager)
+		require.NoError(t, err)
+		require.True(t, changed)
+		require.Equal(t, desired.Object["spec"], read(t, c).Object["spec"])
+	}
+}
+
+func TestApplyStatus(t *testing.T) {
+	s, _, c := newBoxes(t, regiontest.Options{})
+	_, err := loop.Apply(t.Context(), c, nil, withSpec(map[string]any{"size": int64(1)}), manager)
+	require.NoError(t, err)
+	status := box("a")
+	status.Object["status"] = map[string]any{"note": "fine"}
+	changed, err := loop.Apply(t.Context(), c, read(t, c, manager), status, manager, "status")
+	require.NoError(t, err)
+	require.True(t, changed)
+	s.Reset()
+	for _, test := range []struct {
+		desired     *unstructured.Unstructured
+		subresource []string
+	}{{status, []string{"status"}}, {withSpec(map[string]any{"size": int64(1)}), nil}} {
+		changed, err = loop.Apply(t.Context(), c, read(t, c, manager), test.desired, manager, test.subresource...)
+		require.NoError(t, err)
+		require.False(t, changed)
+	}
+	require.Zero(t, count(s, "patch"))
+	status.Object["status"] = map[string]any{"size": int64(3)}
+	_, err = loop.Apply(t.Context(), c, read(t, c, manager), status, manager, "status")
+	require.NoError(t, err)
+	require.Equal(t, map[string]any{"size": int64(3)}, read(t, c).Object["status"])
+}
+
+func TestApplyDoesNotMeetAReplacement(t *testing.T) {
+	_, _, c := newBoxes(t, regiontest.Options{})
+	create(t, c, "a")
+	old := read(t, c)
+	require.NoError(t, c.Delete(t.Context(), "a", metav1.DeleteOptions{}))
+	create(t, c, "a")
+	desired := withSpec(map[string]any{"size": int64(1)})
+	desired.SetUID(old.GetUID())
+	changed, err := loop.Apply(t.Context(), c, old, desired, manager)
+	require.True(t, changed)
+	require.ErrorContains(t, err, "apply Box default/a")
+	require.ErrorContains(t, err, "uid")
+}
+
+func TestKeepManager(t *testing.T) {
+	_, _, c := newBoxes(t, regiontest.Options{})
+	for _, m := range []string{"one", "two"} {
+		_, err := loop.Apply(t.Context(), c, nil, box("a", m), m)
+		require.NoError(t, err)
+	}
+	require.Len(t, read(t, c).GetManagedFields(), 2)
+	require.Len(t, read(t, c, "two", "three").GetManagedFields(), 1)
+	require.Empty(t, read(t, c, "three").GetManagedFields())
+	loop.KeepManager("two")(&unstructured.Unstructured{Object: map[string]any{}})
+}
+
+// Apply makes a request exactly if the server changes the object by it, whatever was there before.
+func TestApplyIsExact(t *testing.T) {
+	s, _, c := newBoxes(t, regiontest.Options{Events: 10})
+	content := rapid.Custom(func(t *rapid.T) *unstructured.Unstructured {
+		word := rapid.SampledFrom([]string{"x", "y", "z"})
+		fields := map[string]any{"size": rapid.Int64Range(0, 2).Draw(t, "size")}
+		if note := rapid.OneOf(rapid.Just(""), word).Draw(t, "note"); note != "" {
+			fields["note"] = note
+		}
+		// Lists that others fill too are never empty, which would be applied each time.
+		if tags := rapid.SliceOfNDistinct(word, 0, 2, rapid.ID[string]).Draw(t, "tags"); len(tags) > 0 {
+			fields["tags"] = anys(tags)
+		}
+		if rapid.Bool().Draw(t, "with steps") {
+			fields["steps"] = anys(rapid.SliceOfN(word, 0, 2).Draw(t, "steps"))
+		}
+		var conditions []any
+		for _, kind := range rapid.SliceOfNDistinct(word, 0, 2, rapid.ID[string]).Draw(t, "conditions") {
+			conditions = append(conditions, map[string]any{"type": kind, "status": word.Draw(t, "status")})
+		}
+		if conditions != nil {
+			fields["conditions"] = conditions
+		}
+		obj := withSpec(fields)
+		if rapid.Bool().Draw(t, "with label") {
+			obj.SetLabels(map[string]string{word.Draw(t, "label"): "yes"})
+		}
+		return obj
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		defer s.Reset()
+		defer func() { require.NoError(t, c.Delete(background, "a", metav1.DeleteOptions{})) }()
+		_, err := loop.Apply(background, c, nil, content.Draw(t, "first"), manager)
+		require.NoError(t, err)
+		if rapid.Bool().Draw(t, "others apply") {
+			_, err := c.Apply(background, "a", content.Draw(t, "applied"), metav1.ApplyOptions{FieldManager: "other", Force: true})
+			require.NoError(t, err)
+		}
+		if rapid.Bool().Draw(t, "others update") {
+			obj := read(t, c)
+			obj.Object["spec"] = content.Draw(t, "updated").Object["spec"]
+			_, err := c.Update(background, obj, metav1.UpdateOptions{FieldManager: "kubectl"})
+			require.NoError(t, err)
+		}
+		before := read(t, c, manager)
+		desired := content.Draw(t, "desired")
+		if rapid.Bool().Draw(t, "as it is") {
+			desired.Object["spec"] = before.DeepCopy().Object["spec"]
+		}
+		kept := desired.DeepCopy()
+		changed, err := loop.Apply(background, c, before, desired, manager)
+		require.NoError(t, err)
+		require.Equal(t, kept, desired, "not modified")
+		require.Equal(t, changed, read(t, c).GetResourceVersion() != before.GetResourceVersion())
+		changed, err = loop.Apply(background, c, read(t, c), desired, manager)
+		require.NoError(t, err)
+		require.False(t, changed)
+	})
+}
+
+func anys(list []string) any {
+	out := []any{}
+	for _, v := range list {
+		out = append(out, v)
+	}
+	return out
+}

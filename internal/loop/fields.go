@@ -1,0 +1,168 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package loop
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
+)
+
+// differs says whether applying desired would change current: a field has another value, is not yet owned by manager, or
+// is owned and no longer desired.
+func differs(current, desired *unstructured.Unstructured, manager string, subresources []string) bool {
+	if uid := desired.GetUID(); uid != "" && uid != current.GetUID() {
+		return true
+	}
+	subresource := strings.Join(subresources, "/")
+	owned, ok := ownedBy(current, desired.GetAPIVersion(), manager, subresource)
+	if !ok {
+		return true
+	}
+	fields := appliedFields(desired)
+	if subresource != "" {
+		maps.DeleteFunc(fields, func(k string, _ any) bool { return k != subresource })
+		root := fieldpath.FieldNameElement(subresource)
+		child, _ := owned.Children.Get(root)
+		owned = fieldpath.NewSet()
+		if child != nil {
+			*owned.Children.Descend(root) = *child
+		}
+	}
+	return !same(current.Object, fields, owned)
+}
+
+// ownedBy returns the fields that manager has applied.
+func ownedBy(current *unstructured.Unstructured, apiVersion, manager, subresource string) (*fieldpath.Set, bool) {
+	for _, e := range current.GetManagedFields() {
+		if e.Manager != manager || e.Operation != metav1.ManagedFieldsOperationApply || e.Subresource != subresource ||
+			e.APIVersion != apiVersion || e.FieldsV1 == nil {
+			continue
+		}
+		set := &fieldpath.Set{}
+		return set, set.FromJSON(bytes.NewReader(e.FieldsV1.Raw)) == nil
+	}
+	return nil, false
+}
+
+// identity are the fields that say which object is meant, and those that only the server writes. Nobody owns them.
+var identity = []string{"name", "namespace", "generateName", "uid", "resourceVersion", "generation", "creationTimestamp", "selfLink", "managedFields"}
+
+// appliedFields is what of obj can be owned.
+func appliedFields(obj *unstructured.Unstructured) map[string]any {
+	fields := maps.Clone(obj.Object)
+	delete(fields, "apiVersion")
+	delete(fields, "kind")
+	if meta, ok := fields["metadata"].(map[string]any); ok {
+		meta = maps.Clone(meta)
+		maps.DeleteFunc(meta, func(k string, _ any) bool { return slices.Contains(identity, k) })
+		fields["metadata"] = meta
+		if len(meta) == 0 {
+			delete(fields, "metadata")
+		}
+	}
+	return fields
+}
+
+// same says whether current has the values of desired, and whether owned are exactly the fields of desired.
+func same(current, desired any, owned *fieldpath.Set) bool {
+	elements := 0
+	switch desired := desired.(type) {
+	case map[string]any:
+		current, ok := current.(map[string]any)
+		if !ok {
+			return false
+		}
+		for name, v := range desired {
+			if !sameAt(fieldpath.FieldNameElement(name), current[name], v, owned) {
+				return false
+			}
+		}
+		elements = len(desired)
+	case []any:
+		current, ok := current.([]any)
+		if !ok {
+			return false
+		}
+		kind, ok := anyElement(owned)
+		if !ok {
+			return len(desired) == 0
+		}
+		for _, v := range desired {
+			at, ok := elementOf(v, kind)
+			if !ok {
+				return false
+			}
+			i := slices.IndexFunc(current, func(c any) bool {
+				e, ok := elementOf(c, kind)
+				return ok && e.Equals(at)
+			})
+			if i < 0 || !sameAt(at, current[i], v, owned) {
+				return false
+			}
+		}
+		elements = len(desired)
+	default:
+		return false // a field that was a map or a list before
+	}
+	return elements == size(owned)
+}
+
+// sameAt compares what is at one element of a map or list.
+func sameAt(at fieldpath.PathElement, current, desired any, owned *fieldpath.Set) bool {
+	if below, ok := owned.Children.Get(at); ok && !below.Empty() {
+		return same(current, desired, below)
+	}
+	return owned.Members.Has(at) && value.Equals(value.NewValueInterface(current), value.NewValueInterface(desired))
+}
+
+// size is how many elements of its level a set names.
+func size(s *fieldpath.Set) int {
+	n := s.Members.Size()
+	for e := range s.Children.All() {
+		if below, _ := s.Children.Get(e); !s.Members.Has(e) && !below.Empty() {
+			n++
+		}
+	}
+	return n
+}
+
+func anyElement(s *fieldpath.Set) (fieldpath.PathElement, bool) {
+	for e := range s.Members.All() {
+		return e, true
+	}
+	for e := range s.Children.All() {
+		return e, true
+	}
+	return fieldpath.PathElement{}, false
+}
+
+// elementOf returns where item is in a list whose elements look like kind: by the same keys, or by its value.
+func elementOf(item any, kind fieldpath.PathElement) (fieldpath.PathElement, bool) {
+	switch {
+	case kind.Value != nil:
+		return fieldpath.ValueElement(value.NewValueInterface(item)), true
+	case kind.Key == nil:
+		return fieldpath.PathElement{}, false
+	}
+	fields, ok := item.(map[string]any)
+	if !ok {
+		return fieldpath.PathElement{}, false
+	}
+	var key value.FieldList
+	for _, k := range *kind.Key {
+		v, ok := fields[k.Name]
+		if !ok {
+			return fieldpath.PathElement{}, false
+		}
+		key = append(key, value.Field{Name: k.Name, Value: value.NewValueInterface(v)})
+	}
+	return fieldpath.KeyElement(key...), true
+}
