@@ -27,7 +27,7 @@ var ErrUnknownOperation = errors.New("neither the log nor any peer that answers 
 type Explanation struct {
 	// Operation is the ID that was asked for; empty for a name.
 	Operation string
-	// Action is "add", "update", "move" or "remove"; empty for a name.
+	// Action is "add", "adopt", "update", "move" or "remove"; empty for a name.
 	Action string
 	// Coordinator is who began it, if a claim or the log tells.
 	Coordinator string

@@ -69,7 +69,7 @@ func (s survey) explainMove(key types.NamespacedName, x standing, of protocol.Re
 func (s survey) explainMoving(e *Explanation, from string, m met) {
 	to := m.view.Home.Peer
 	e.State = Committed
-	e.Action, e.Coordinator, e.Since = string(protocol.Add), m.view.Claim.Coordinator, time.UnixMicro(m.view.Claim.Start).UTC()
+	e.Action, e.Coordinator, e.Since = string(m.view.Claim.Begins()), m.view.Claim.Coordinator, time.UnixMicro(m.view.Claim.Start).UTC()
 	if e.Operation == "" || e.Operation != m.view.Claim.Operation {
 		e.Coordinator, e.Since = "", time.Time{}
 		if e.Action = string(protocol.Move); e.Operation != "" {

@@ -36,9 +36,19 @@ func TestExplainAMove(t *testing.T) {
 	require.Equal(t, fanout.Committed, e.State)
 	require.Equal(t, "add", e.Action)
 	require.Equal(t, "me/1", e.Coordinator)
-
-	_, err = c.Sweep(t.Context())
+	traces, err := c.Traces(t.Context())
 	require.NoError(t, err)
+	require.Len(t, traces, 1)
+	require.Equal(t, "move", traces[0].Action)
+	require.Equal(t, region.PeerName("ap-south"), traces[0].Primary)
+	require.Equal(t, []region.PeerName{"eu-west"}, traces[0].Peers)
+
+	// Nobody else's log knows the operation.
+	_, err = coordinator(t, r, waltest.NewMemory(), fanout.Options{Identity: "you/1"}).Resume(t.Context(), op.ID)
+	require.NoError(t, err)
+	traces, err = c.Traces(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, traces)
 	e, err = c.ExplainName(t.Context(), accounts, key("", name))
 	require.NoError(t, err)
 	require.Equal(t, fanout.Done, e.State)

@@ -43,7 +43,7 @@ func (s survey) explain(key types.NamespacedName, peers []string, operation stri
 // explainBy says how an operation stands by primary m, which names it.
 func (s survey) explainBy(e *Explanation, key types.NamespacedName, peer string, m met) {
 	v := m.view
-	e.Action, e.Coordinator, e.Since = string(protocol.Add), v.Claim.Coordinator, time.UnixMicro(v.Claim.Start).UTC()
+	e.Action, e.Coordinator, e.Since = string(v.Claim.Begins()), v.Claim.Coordinator, time.UnixMicro(v.Claim.Start).UTC()
 	t, open := s.traceOf(key, peer, m)
 	behind := make([]string, len(t.Peers))
 	for i, p := range t.Peers {
@@ -95,7 +95,7 @@ func (s survey) explainWithout(e *Explanation, key types.NamespacedName) {
 			continue
 		}
 		left = append(left, x.peer)
-		e.Action, e.Coordinator = string(protocol.Add), x.view.Claim.Coordinator
+		e.Action, e.Coordinator = string(x.view.Claim.Begins()), x.view.Claim.Coordinator
 		e.Since = time.UnixMicro(x.view.Claim.Start).UTC()
 	}
 	switch {

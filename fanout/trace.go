@@ -21,11 +21,12 @@ import (
 // Trace is an operation that is not over, as the peers show it: also one of
 // another coordinator, or of a log that is lost.
 type Trace struct {
-	// Operation is its ID; empty for an object that somebody deleted by hand.
+	// Operation is its ID; empty for an object that somebody deleted by hand, and
+	// for a move, of which no peer tells it.
 	Operation string
-	// Action is "add", "update" or "remove".
+	// Action is "add", "adopt", "update", "move" or "remove".
 	Action string
-	// Coordinator is who began it; empty if no peer tells, as of an update.
+	// Coordinator is who began it; empty if no peer tells, as of an update or a move.
 	Coordinator string
 	Kind        schema.GroupKind
 	Key         types.NamespacedName
@@ -34,7 +35,7 @@ type Trace struct {
 	// State is Reserving, Committed, Ended for what is left of an operation
 	// whose primary is gone, or InDoubt if the primary's peer does not answer.
 	State State
-	// Since is when it began.
+	// Since is when it began; of a move, when the object was.
 	Since time.Time
 	// Peers are those in which something is left to do.
 	Peers []region.PeerName
@@ -89,23 +90,41 @@ type standing struct {
 func (s survey) trace(key types.NamespacedName) []trace {
 	mode := protocol.Mode(s.kind.Mode)
 	var traces []trace
+	home := false
 	for _, peer := range slices.Sorted(maps.Keys(s.late[key])) {
 		m := s.late[key][peer]
 		if m.bad != nil || !m.view.Claimed || !m.view.Primary(mode) {
 			continue
 		}
+		home = true
 		if t, ok := s.traceOf(key, peer, m); ok {
 			traces = append(traces, t)
 		}
 	}
+	if from, m, ok := s.yielded(key); ok && !home {
+		traces = append(traces, s.moving(key, from, m))
+	}
 	return append(traces, s.leftovers(key)...)
+}
+
+// moving is a move that nobody has ended: m, which stands in from, has yielded.
+func (s survey) moving(key types.NamespacedName, from string, m met) trace {
+	return trace{kind: s.kind, sweep: []standing{{from, m}}, Trace: Trace{
+		Action:  string(protocol.Move),
+		Kind:    s.kind.GroupKind(),
+		Key:     key,
+		Primary: region.PeerName(from),
+		State:   Committed,
+		Since:   time.UnixMicro(m.view.Claim.Start).UTC(),
+		Peers:   []region.PeerName{region.PeerName(m.view.Home.Peer)},
+	}}
 }
 
 // traceOf is what primary m has open.
 func (s survey) traceOf(key types.NamespacedName, peer string, m met) (trace, bool) {
 	t := trace{kind: s.kind, sweep: []standing{{peer, m}}, Trace: Trace{
 		Operation:   m.view.Claim.Operation,
-		Action:      string(protocol.Add),
+		Action:      string(m.view.Claim.Begins()),
 		Coordinator: m.view.Claim.Coordinator,
 		Kind:        s.kind.GroupKind(),
 		Key:         key,
@@ -165,7 +184,7 @@ func (s survey) leftovers(key types.NamespacedName) []trace {
 			at = len(traces)
 			traces = append(traces, trace{kind: s.kind, Trace: Trace{
 				Operation:   claim.Operation,
-				Action:      string(protocol.Add),
+				Action:      string(claim.Begins()),
 				Coordinator: claim.Coordinator,
 				Kind:        s.kind.GroupKind(),
 				Key:         key,

@@ -3,6 +3,8 @@
 
 package protocol
 
+import "strings"
+
 // An adoption puts an object that a person applied under the protocol: guards
 // first, the claim last, in one conditional write. The object is never
 // Reserved, so nobody may fence it, and nothing is taken down when an adoption
@@ -12,7 +14,17 @@ package protocol
 // adoptionOf names, in all claims, the adoption of the object of that UID, whoever
 // carries it out: claims of one operation are of one object, also after its home
 // moved, and the guards of an adoption are shared.
-func adoptionOf(uid string) string { return "adopt-" + uid }
+func adoptionOf(uid string) string { return adoptionPrefix + uid }
+
+const adoptionPrefix = "adopt-"
+
+// Begins is what c's operation does: it adds the object, or adopts it.
+func (c Claim) Begins() Action {
+	if strings.HasPrefix(c.Operation, adoptionPrefix) {
+		return Adopt
+	}
+	return Add
+}
 
 // meet reads the object that is to be adopted.
 func (m *Machine) meet() {
