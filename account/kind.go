@@ -25,17 +25,25 @@ var resource = schema.GroupVersionResource{Group: "catalog.kubecarrier.io", Vers
 
 // Kind returns Account, of catalog.kubecarrier.io/v1alpha1, as a fan-out kind:
 // it exists everywhere, and it is not removed while a ServiceCluster lives in its
-// namespace in any peer. Its Activated makes the Account's namespace in a peer
-// and writes the Account's status there, where its Ready reads it; its Released deletes that namespace.
+// namespace in any peer. Its Activated makes the Account's namespace in a peer,
+// with the Roles and RoleBindings of its subjects by DefaultRights, and writes the
+// Account's status there, where its Ready reads it; its Released takes them away.
 // Both may be called any number of times. The Account's name must be a namespace
 // name: ValidateName.
-func Kind() fanout.Kind {
+func Kind() fanout.Kind { return KindWith(DefaultRights()) }
+
+// KindWith is Kind with other rights. All programs that work on the same peers
+// must have the same ones, or they undo one another's Roles. rights must not be
+// modified afterwards.
+func KindWith(rights Rights) fanout.Kind {
 	return fanout.Kind{
 		Resource:  resource,
 		Kind:      "Account",
 		Mode:      fanout.Everywhere,
 		Holds:     []schema.GroupVersionResource{fanout.ServiceClusters().Resource},
-		Activated: activate,
+		Activated: func(ctx context.Context, c *region.Conn, obj *unstructured.Unstructured) error {
+			return activate(ctx, c, obj, rights)
+		},
 		Ready:     ready,
 		Released:  release,
 	}
@@ -61,9 +69,9 @@ func ValidateName(name string) error {
 	return nil
 }
 
-// activate makes the namespace of the Account obj in c's peer and reports it in
-// the Account's status there.
-func activate(ctx context.Context, c *region.Conn, obj *unstructured.Unstructured) error {
+// activate makes the namespace of the Account obj in c's peer, and in it the Roles
+// and RoleBindings of its subjects, and reports that in the Account's status there.
+func activate(ctx context.Context, c *region.Conn, obj *unstructured.Unstructured, rights Rights) error {
 	name := obj.GetName()
 	if err := ValidateName(name); err != nil {
 		return &region.Error{Peer: c.Peer(), Op: "activate Account", Err: err}
@@ -81,5 +89,11 @@ func activate(ctx context.Context, c *region.Conn, obj *unstructured.Unstructure
 	if account == nil {
 		return ns.undo(ctx, c)
 	}
-	return errors.Join(report(ctx, c, account, ns), ns.err(c))
+	granted := access{held: ns.terminating}
+	if !granted.held {
+		if granted, err = ensureAccess(ctx, c, account, rights, ns.made); err != nil {
+			return err
+		}
+	}
+	return errors.Join(report(ctx, c, account, ns, granted), ns.err(c), granted.err(c))
 }

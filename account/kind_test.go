@@ -80,7 +80,7 @@ func TestActivatedMakesTheNamespaceAndReportsIt(t *testing.T) {
 	require.Equal(t, "acme", status.Namespace.Name)
 	require.Equal(t, v1alpha1.AccountReady, status.Phase)
 	require.Equal(t, int64(1), status.ObservedGeneration)
-	require.Len(t, status.Conditions, 2)
+	require.Len(t, status.Conditions, 3)
 
 	require.False(t, Kind().Ready(acme), "as it was before")
 	now, err := c.Dynamic().Resource(resource).Get(t.Context(), "acme", metav1.GetOptions{})

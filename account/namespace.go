@@ -87,7 +87,7 @@ func (n namespace) undo(ctx context.Context, c *region.Conn) error {
 }
 
 // release deletes the namespace of the Account obj in c's peer, if it was made
-// for it.
+// for it, or else the Roles and RoleBindings that were.
 func release(ctx context.Context, c *region.Conn, obj *unstructured.Unstructured) error {
 	name := obj.GetName()
 	ns, err := namespaces(c).Get(ctx, name, metav1.GetOptions{})
@@ -96,13 +96,16 @@ func release(ctx context.Context, c *region.Conn, obj *unstructured.Unstructured
 		return nil
 	case err != nil:
 		return failed(c, "read namespace "+name, err)
-	case !ours(ns) || ns.GetDeletionTimestamp() != nil:
+	case ns.GetDeletionTimestamp() != nil:
 		return nil
 	}
 	// Only now: a release that is late finds the namespace of the next Account of
 	// the name, and then that Account stands there too.
 	if replaced, err := replaced(ctx, c, obj); replaced || err != nil {
 		return err
+	}
+	if !ours(ns) {
+		return withdraw(ctx, c, name)
 	}
 	return remove(ctx, c, name, ns.GetUID())
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,6 +26,9 @@ const (
 	ConditionReady = "Ready"
 	// ConditionNamespaceReady says whether the Account's namespace can be used.
 	ConditionNamespaceReady = "NamespaceReady"
+	// ConditionRolesReady says whether the Roles and RoleBindings of the Account's
+	// subjects stand there.
+	ConditionRolesReady = "RolesReady"
 )
 
 // status is what this package writes of an Account's status: other fields and
@@ -37,10 +41,17 @@ type status struct {
 }
 
 // ready says whether the status of obj, as it was read, is that of a complete
-// activation of this generation.
+// activation of this generation. It looks at what an activation alone writes: in a
+// central plane that is a peer too, Ready speaks of all peers.
 func ready(obj *unstructured.Unstructured) bool {
 	s := statusIn(obj)
-	return s.ObservedGeneration == obj.GetGeneration() && meta.IsStatusConditionTrue(s.Conditions, ConditionReady)
+	for _, t := range []string{ConditionNamespaceReady, ConditionRolesReady} {
+		c := meta.FindStatusCondition(s.Conditions, t)
+		if c == nil || c.Status != metav1.ConditionTrue || c.ObservedGeneration != obj.GetGeneration() {
+			return false
+		}
+	}
+	return true
 }
 
 // statusIn returns what obj has of our status.
@@ -91,13 +102,21 @@ func addedBy(account *unstructured.Unstructured) string {
 	return operation
 }
 
-// report applies the status that follows from ns, unless it is there already.
-func report(ctx context.Context, c *region.Conn, account *unstructured.Unstructured, ns namespace) error {
+// report applies the status that follows from ns and granted, unless it is there
+// already. Where a Replicator says how the Account is in all peers, Ready, phase
+// and observedGeneration are the Replicator's.
+func report(ctx context.Context, c *region.Conn, account *unstructured.Unstructured, ns namespace, granted access) error {
 	was := statusIn(account)
+	central := meta.FindStatusCondition(was.Conditions, string(v1alpha1.AccountConditionPresent)) != nil
 	was.Conditions = slices.DeleteFunc(was.Conditions, func(c metav1.Condition) bool {
-		return c.Type != ConditionReady && c.Type != ConditionNamespaceReady
+		return c.Type != ConditionNamespaceReady && c.Type != ConditionRolesReady && (c.Type != ConditionReady || central)
 	})
-	now := derive(was, account.GetGeneration(), ns)
+	now := derive(was, account.GetGeneration(), ns, granted)
+	if central {
+		now.Conditions = slices.DeleteFunc(now.Conditions, func(c metav1.Condition) bool { return c.Type == ConditionReady })
+		now.Phase, was.Phase = "", ""
+		now.ObservedGeneration, was.ObservedGeneration = 0, 0
+	}
 	if equality.Semantic.DeepEqual(was, now) {
 		return nil
 	}
@@ -119,8 +138,9 @@ func report(ctx context.Context, c *region.Conn, account *unstructured.Unstructu
 }
 
 // derive returns the status of an Account of that generation whose namespace is
-// ns. A condition that stays as it was keeps its time.
-func derive(was status, generation int64, ns namespace) status {
+// ns and whose Roles are as granted says. A condition that stays as it was keeps
+// its time. It is pure.
+func derive(was status, generation int64, ns namespace, granted access) status {
 	now := status{
 		ObservedGeneration: generation,
 		Namespace:          &v1alpha1.NamespaceReference{Name: ns.name},
@@ -128,6 +148,8 @@ func derive(was status, generation int64, ns namespace) status {
 	}
 	made := metav1.Condition{Type: ConditionNamespaceReady, Status: metav1.ConditionTrue, Reason: "Owned",
 		Message: fmt.Sprintf("namespace %s was made for this Account", ns.name)}
+	roles := metav1.Condition{Type: ConditionRolesReady, Status: metav1.ConditionTrue, Reason: "Complete",
+		Message: "the Roles and RoleBindings of its subjects stand in its namespace"}
 	ready := metav1.Condition{Type: ConditionReady, Status: metav1.ConditionTrue, Reason: "Complete",
 		Message: "the Account can be used in this peer"}
 	switch {
@@ -139,7 +161,20 @@ func derive(was status, generation int64, ns namespace) status {
 		made.Reason = "Shared"
 		made.Message = fmt.Sprintf("namespace %s was there before the Account and will outlive it", ns.name)
 	}
-	for _, c := range []metav1.Condition{made, ready} {
+	switch {
+	case granted.held:
+		roles.Status, roles.Reason, roles.Message = metav1.ConditionUnknown, "Pending", "they follow once the namespace can be used"
+	case len(granted.foreign) > 0:
+		roles.Status, roles.Reason = metav1.ConditionFalse, "RolesConflict"
+		roles.Message = fmt.Sprintf("%s in namespace %s was there before the Account and is left as it is: delete or rename it",
+			strings.Join(granted.foreign, ", "), ns.name)
+	case granted.refused != nil:
+		roles.Status, roles.Reason, roles.Message = metav1.ConditionFalse, "RolesRefused", brief(granted.refused.Error())
+	}
+	if ready.Status == metav1.ConditionTrue && roles.Status != metav1.ConditionTrue {
+		ready.Status, ready.Reason, ready.Message = roles.Status, roles.Reason, roles.Message
+	}
+	for _, c := range []metav1.Condition{made, roles, ready} {
 		c.ObservedGeneration = generation
 		meta.SetStatusCondition(&now.Conditions, c)
 	}
@@ -153,4 +188,16 @@ func phase(conditions []metav1.Condition) v1alpha1.AccountPhase {
 		return v1alpha1.AccountReady
 	}
 	return v1alpha1.AccountUnready
+}
+
+// longest is how much of what a peer said stands in a condition, in bytes.
+const longest = 512
+
+// brief is one line of text of bounded length.
+func brief(text string) string {
+	text = strings.ReplaceAll(text, "\n", "; ")
+	if len(text) <= longest {
+		return text
+	}
+	return strings.ToValidUTF8(text[:longest-3], "") + "..."
 }

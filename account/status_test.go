@@ -4,6 +4,8 @@
 package account
 
 import (
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -31,11 +33,11 @@ func TestDerive(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			now := derive(status{}, 7, test.ns)
+			now := derive(status{}, 7, test.ns, access{held: test.ns.terminating})
 			require.Equal(t, int64(7), now.ObservedGeneration)
 			require.Equal(t, "acme", now.Namespace.Name)
 			require.Equal(t, test.phase, now.Phase)
-			require.Len(t, now.Conditions, 2)
+			require.Len(t, now.Conditions, 3)
 			ready := meta.FindStatusCondition(now.Conditions, ConditionReady)
 			require.Equal(t, test.ready, ready.Status)
 			require.Equal(t, int64(7), ready.ObservedGeneration)
@@ -46,17 +48,49 @@ func TestDerive(t *testing.T) {
 	}
 }
 
+func TestDeriveOfRoles(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		granted access
+		status  metav1.ConditionStatus
+		reason  string
+		says    string
+	}{
+		"complete": {access{}, metav1.ConditionTrue, "Complete", "stand in its namespace"},
+		"held":     {access{held: true}, metav1.ConditionUnknown, "Pending", "once the namespace"},
+		"foreign":  {access{foreign: []string{"role kubecarrier-tenant"}}, metav1.ConditionFalse, "RolesConflict", "role kubecarrier-tenant"},
+		"refused":  {access{refused: errors.New("no\nway")}, metav1.ConditionFalse, "RolesRefused", "no; way"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			now := derive(status{}, 7, namespace{name: "acme", ours: true}, test.granted)
+			roles := meta.FindStatusCondition(now.Conditions, ConditionRolesReady)
+			require.Equal(t, test.status, roles.Status)
+			require.Equal(t, test.reason, roles.Reason)
+			require.Contains(t, roles.Message, test.says)
+			require.Equal(t, test.status == metav1.ConditionTrue, now.Phase == v1alpha1.AccountReady)
+			require.Equal(t, test.status, meta.FindStatusCondition(now.Conditions, ConditionReady).Status)
+		})
+	}
+}
+
+func TestMessagesAreBounded(t *testing.T) {
+	t.Parallel()
+	require.LessOrEqual(t, len(brief(strings.Repeat("ä", 5000))), longest)
+	require.Equal(t, "short", brief("short"))
+}
+
 // What stays as it was must come out as it was, or each call would write.
 func TestDeriveIsStable(t *testing.T) {
 	t.Parallel()
-	first := derive(status{}, 1, namespace{name: "acme", ours: true})
+	first := derive(status{}, 1, namespace{name: "acme", ours: true}, access{})
 	long := metav1.NewTime(time.Now().Add(-time.Hour))
 	for i := range first.Conditions {
 		first.Conditions[i].LastTransitionTime = long
 	}
-	require.Equal(t, first, derive(first, 1, namespace{name: "acme", ours: true}))
+	require.Equal(t, first, derive(first, 1, namespace{name: "acme", ours: true}, access{}))
 
-	later := derive(first, 2, namespace{name: "acme", ours: true, terminating: true})
+	later := derive(first, 2, namespace{name: "acme", ours: true, terminating: true}, access{held: true})
 	require.True(t, later.Conditions[0].LastTransitionTime.After(long.Time), "a condition that changes gets a new time")
 	require.True(t, first.Conditions[0].LastTransitionTime.Equal(&long), "the former status must not be modified")
 }

@@ -14,8 +14,8 @@ const (
 	// speaks of that peer, in a central plane of all peers.
 	//
 	// True: it is in effect (reason Complete).
-	// False: it is not (Unclaimed, Reserved, NamespaceTerminating, PeersMissing,
-	// Removing).
+	// False: it is not (Unclaimed, Reserved, NamespaceTerminating, RolesConflict,
+	// RolesRefused, PeersMissing, PeersNotReady, Conflict, Removing).
 	// Unknown: a peer did not answer (PeersUnknown), or nothing was observed yet
 	// (Pending).
 	AccountConditionReady AccountConditionType = "Ready"
@@ -28,14 +28,36 @@ const (
 	// Unknown: it could not be read (Pending).
 	AccountConditionNamespaceReady AccountConditionType = "NamespaceReady"
 
+	// AccountConditionRolesReady says whether the Roles and RoleBindings of the
+	// Account's subjects stand in its namespace in the peer.
+	//
+	// True: they do (Complete).
+	// False: objects of their names are somebody else's (RolesConflict), or the
+	// peer refused them (RolesRefused).
+	// Unknown: the namespace has to come first (Pending).
+	AccountConditionRolesReady AccountConditionType = "RolesReady"
+
 	// AccountConditionPresent says, in a central plane, whether every peer holds
 	// the latest revision. Beside it stands one condition per peer that is an
 	// exception, up to a bound.
 	//
 	// True: all do (Complete).
-	// False: some answered and lack it (PeersMissing).
+	// False: some answered and lack it (PeersMissing), or the name is another's
+	// (Conflict).
 	// Unknown: some did not answer (PeersUnknown). Silence is not absence.
 	AccountConditionPresent AccountConditionType = "PresentInAllPeers"
+
+	// AccountConditionPresentIn is what the types of conditions of single peers
+	// begin with; the peer's name follows. They stand in a central plane, for
+	// peers that are an exception.
+	//
+	// True: the peer holds the latest revision and is not ready with it
+	// (NotReady).
+	// False: it answered and lacks it (Missing, Behind, Edited, Conflict), or
+	// still has what is to go (Removing).
+	// Unknown: it did not answer (NoAnswer), or is no member of the ring yet
+	// (NoMember) and does not count.
+	AccountConditionPresentIn AccountConditionType = "PresentIn."
 )
 
 const (
@@ -59,6 +81,29 @@ const (
 	AccountReasonPeersMissing AccountConditionReason = "PeersMissing"
 	// AccountReasonPeersUnknown: peers did not answer.
 	AccountReasonPeersUnknown AccountConditionReason = "PeersUnknown"
+	// AccountReasonRolesConflict: a Role or RoleBinding of that name is somebody
+	// else's and is left as it is.
+	AccountReasonRolesConflict AccountConditionReason = "RolesConflict"
+	// AccountReasonRolesRefused: the peer refused a Role or RoleBinding.
+	AccountReasonRolesRefused AccountConditionReason = "RolesRefused"
+	// AccountReasonPeersNotReady: all peers have it, some are not ready with it.
+	AccountReasonPeersNotReady AccountConditionReason = "PeersNotReady"
+	// AccountReasonConflict: an Account of that name, with other content, is not
+	// this one's.
+	AccountReasonConflict AccountConditionReason = "Conflict"
+	// AccountReasonMissing: the peer has no copy.
+	AccountReasonMissing AccountConditionReason = "Missing"
+	// AccountReasonBehind: the peer's copy is of an earlier revision or not in
+	// force yet.
+	AccountReasonBehind AccountConditionReason = "Behind"
+	// AccountReasonEdited: the peer's copy was changed by hand.
+	AccountReasonEdited AccountConditionReason = "Edited"
+	// AccountReasonNotReady: the peer's copy is current and not ready.
+	AccountReasonNotReady AccountConditionReason = "NotReady"
+	// AccountReasonNoAnswer: the peer did not answer.
+	AccountReasonNoAnswer AccountConditionReason = "NoAnswer"
+	// AccountReasonNoMember: the peer is no member of the ring yet.
+	AccountReasonNoMember AccountConditionReason = "NoMember"
 	// AccountReasonRemoving: it is being removed from all peers.
 	AccountReasonRemoving AccountConditionReason = "Removing"
 )

@@ -1,0 +1,175 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package account
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/atoll-dev/atoll/region"
+)
+
+var (
+	rolesResource    = rbacv1.SchemeGroupVersion.WithResource("roles")
+	bindingsResource = rbacv1.SchemeGroupVersion.WithResource("rolebindings")
+)
+
+// access is what came of an Account's Roles and RoleBindings in one peer.
+type access struct {
+	foreign []string // objects of our names that are somebody else's
+	refused error    // what the peer said to one of ours
+	held    bool     // the namespace has to come first
+}
+
+// ensureAccess makes the Roles and RoleBindings of account what they are to be, and
+// takes away those of roles and subjects that it no longer has. fresh says that the
+// namespace was made just now, so that nothing is in it. The error is a failure to
+// reach the peer; what the peer said no to is in the access.
+func ensureAccess(ctx context.Context, c *region.Conn, account *unstructured.Unstructured, rights Rights, fresh bool) (access, error) {
+	var a access
+	roles, bindings := rights.grants(account)
+	for _, step := range []struct {
+		resource schema.GroupVersionResource
+		want     []*unstructured.Unstructured
+	}{{rolesResource, roles}, {bindingsResource, bindings}} {
+		client := c.Dynamic().Resource(step.resource).Namespace(account.GetName())
+		have := map[string]*unstructured.Unstructured{}
+		if !fresh {
+			found, err := client.List(ctx, metav1.ListOptions{LabelSelector: Label + "=" + account.GetName()})
+			if err != nil {
+				return a, failed(c, "list "+step.resource.Resource+" of account "+account.GetName(), err)
+			}
+			for i := range found.Items {
+				have[found.Items[i].GetName()] = &found.Items[i]
+			}
+		}
+		if err := a.settle(ctx, client, have, step.want); err != nil {
+			return a, failed(c, "make "+step.resource.Resource+" of account "+account.GetName(), err)
+		}
+	}
+	return a, nil
+}
+
+// settle makes have, which are ours, into want.
+func (a *access) settle(ctx context.Context, client dynamic.ResourceInterface, have map[string]*unstructured.Unstructured, want []*unstructured.Unstructured) error {
+	for _, w := range want {
+		err := ensure(ctx, client, have[w.GetName()], w)
+		delete(have, w.GetName())
+		switch {
+		case errors.Is(err, errForeign):
+			a.foreign = append(a.foreign, strings.ToLower(w.GetKind())+" "+w.GetName())
+		case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+			a.refused = errors.Join(a.refused, err)
+		case err != nil:
+			return err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(have)) {
+		if err := discard(ctx, client, have[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var errForeign = errors.New("it was there before and is not labelled as ours")
+
+// ensure writes w if it is not what stands there. It is born by a create, because a
+// server-side apply would take over what somebody else made in the meantime.
+func ensure(ctx context.Context, client dynamic.ResourceInterface, have, w *unstructured.Unstructured) error {
+	if have == nil {
+		_, err := client.Create(ctx, w, metav1.CreateOptions{FieldManager: FieldManager})
+		if apierrors.IsAlreadyExists(err) {
+			return errForeign
+		}
+		return err
+	}
+	if !drifted(have, w) {
+		return nil
+	}
+	if !equality.Semantic.DeepEqual(have.Object["roleRef"], w.Object["roleRef"]) {
+		// It cannot be changed, only replaced.
+		if err := discard(ctx, client, have); err != nil {
+			return err
+		}
+		return ensure(ctx, client, nil, w)
+	}
+	w = w.DeepCopy()
+	w.SetUID(have.GetUID())
+	_, err := client.Apply(ctx, w.GetName(), w, metav1.ApplyOptions{FieldManager: FieldManager, Force: true})
+	return err
+}
+
+// drifted says whether have differs from w in anything that w says.
+func drifted(have, w *unstructured.Unstructured) bool {
+	for field, value := range w.Object {
+		if field != "metadata" && !equality.Semantic.DeepEqual(have.Object[field], value) {
+			return true
+		}
+	}
+	labels := have.GetLabels()
+	for key, value := range w.GetLabels() {
+		if labels[key] != value {
+			return true
+		}
+	}
+	return have.GetDeletionTimestamp() != nil
+}
+
+// discard deletes what was read, and nothing else of its name.
+func discard(ctx context.Context, client dynamic.ResourceInterface, obj *unstructured.Unstructured) error {
+	err := client.Delete(ctx, obj.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: new(obj.GetUID())}})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // gone, or replaced
+		return nil
+	}
+	return err
+}
+
+// withdraw deletes the Roles and RoleBindings that were made for an account.
+func withdraw(ctx context.Context, c *region.Conn, account string) error {
+	for _, resource := range []schema.GroupVersionResource{bindingsResource, rolesResource} {
+		client := c.Dynamic().Resource(resource).Namespace(account)
+		found, err := client.List(ctx, metav1.ListOptions{LabelSelector: Label + "=" + account})
+		for i := range itemsOf(found) {
+			if err == nil {
+				err = discard(ctx, client, &found.Items[i])
+			}
+		}
+		if err != nil {
+			return failed(c, "delete "+resource.Resource+" of account "+account, err)
+		}
+	}
+	return nil
+}
+
+func itemsOf(l *unstructured.UnstructuredList) []unstructured.Unstructured {
+	if l == nil {
+		return nil
+	}
+	return l.Items
+}
+
+// err says why the Account's subjects lack what they are to have.
+func (a access) err(c *region.Conn) error {
+	switch {
+	case len(a.foreign) > 0:
+		return failed(c, "activate Account", fmt.Errorf("%s: %w", strings.Join(a.foreign, ", "), errForeign))
+	case a.refused != nil:
+		return failed(c, "activate Account", a.refused)
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,119 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package account
+
+import (
+	"maps"
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/atoll-dev/atoll/account/v1alpha1"
+)
+
+// Rights say what the subjects of an Account may do in its namespace, in each
+// peer, by the Account's roles. Whoever runs the Coordinator or a Controller must
+// hold them itself, in all namespaces: an API server lets nobody grant what he
+// does not hold. What is not a key grants nothing.
+type Rights map[v1alpha1.AccountRole][]rbacv1.PolicyRule
+
+// DefaultRights returns what Kind grants; the result is the caller's to extend.
+//
+// A Provider manages the ServiceClusters and RegionClaims of its namespace and
+// writes the Secrets that hold their kubeconfigs. It cannot read Secrets back, so
+// that nobody has to hold the right to read all of them: write them with create,
+// replace or server-side apply. A Tenant reads the Regions that are published to
+// it; what services offer to tenants is the caller's to add.
+func DefaultRights() Rights {
+	manage := []string{"create", "delete", "get", "list", "patch", "update", "watch"}
+	return Rights{
+		v1alpha1.AccountProvider: {
+			{APIGroups: []string{"kubecarrier.io"}, Resources: []string{"serviceclusters"}, Verbs: manage},
+			{APIGroups: []string{"kubecarrier.io"}, Resources: []string{"regionclaims"}, Verbs: slices.Clone(manage)},
+			{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"create", "delete", "patch", "update"}},
+		},
+		v1alpha1.AccountTenant: {
+			{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"regions"}, Verbs: []string{"get", "list", "watch"}},
+		},
+	}
+}
+
+// RoleLabel stands beside Label on each Role and RoleBinding that was made for an
+// Account, with the Account's role as its value.
+const RoleLabel = "kubecarrier.io/account-role"
+
+// RoleName is the name of the Role, and of its RoleBinding, that an Account's role
+// has in the Account's namespace: "kubecarrier-provider" or "kubecarrier-tenant".
+func RoleName(role v1alpha1.AccountRole) string {
+	switch role {
+	case v1alpha1.AccountProvider:
+		return "kubecarrier-provider"
+	case v1alpha1.AccountTenant:
+		return "kubecarrier-tenant"
+	default:
+		return ""
+	}
+}
+
+// grants returns the Roles and RoleBindings that account is to have in its
+// namespace, Roles first. Nobody is bound without subjects.
+func (r Rights) grants(account *unstructured.Unstructured) (roles, bindings []*unstructured.Unstructured) {
+	spec := specOf(account)
+	for _, role := range slices.Compact(slices.Sorted(slices.Values(spec.Roles))) {
+		if RoleName(role) == "" || len(r[role]) == 0 {
+			continue
+		}
+		roles = append(roles, owned(account.GetName(), role, "Role", map[string]any{"rules": list(r[role])}))
+		if len(spec.Subjects) == 0 {
+			continue
+		}
+		bindings = append(bindings, owned(account.GetName(), role, "RoleBinding", map[string]any{
+			"roleRef":  map[string]any{"apiGroup": rbacv1.GroupName, "kind": "Role", "name": RoleName(role)},
+			"subjects": list(defaulted(spec.Subjects)),
+		}))
+	}
+	return roles, bindings
+}
+
+func specOf(account *unstructured.Unstructured) v1alpha1.AccountSpec {
+	var spec v1alpha1.AccountSpec
+	if raw, ok := account.Object["spec"].(map[string]any); ok {
+		// The API server has checked it against this type.
+		_ = runtime.DefaultUnstructuredConverter.FromUnstructured(raw, &spec)
+	}
+	return spec
+}
+
+// defaulted fills in what an API server would, so that what is read back is equal.
+func defaulted(subjects []rbacv1.Subject) []rbacv1.Subject {
+	subjects = slices.Clone(subjects)
+	for i := range subjects {
+		if s := &subjects[i]; s.APIGroup == "" && s.Kind != rbacv1.ServiceAccountKind {
+			s.APIGroup = rbacv1.GroupName
+		}
+	}
+	return subjects
+}
+
+func list[T any](items []T) []any {
+	out := make([]any, len(items))
+	for i := range items {
+		// Plain data always converts.
+		out[i], _ = runtime.DefaultUnstructuredConverter.ToUnstructured(&items[i])
+	}
+	return out
+}
+
+// owned makes an object of RBAC in the namespace of an Account.
+func owned(account string, role v1alpha1.AccountRole, kind string, content map[string]any) *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{Object: maps.Clone(content)}
+	obj.SetAPIVersion(rbacv1.SchemeGroupVersion.String())
+	obj.SetKind(kind)
+	obj.SetNamespace(account)
+	obj.SetName(RoleName(role))
+	obj.SetLabels(map[string]string{Label: account, RoleLabel: string(role)})
+	return obj
+}
