@@ -49,6 +49,10 @@ func ensureAccess(ctx context.Context, c *region.Conn, account *unstructured.Uns
 		have := map[string]*unstructured.Unstructured{}
 		if !fresh {
 			found, err := client.List(ctx, metav1.ListOptions{LabelSelector: Label + "=" + account.GetName()})
+			if apierrors.IsForbidden(err) {
+				a.refused = errors.Join(a.refused, err)
+				continue
+			}
 			if err != nil {
 				return a, failed(c, "list "+step.resource.Resource+" of account "+account.GetName(), err)
 			}

@@ -37,15 +37,15 @@ func Kind() fanout.Kind { return KindWith(DefaultRights()) }
 // modified afterwards.
 func KindWith(rights Rights) fanout.Kind {
 	return fanout.Kind{
-		Resource:  resource,
-		Kind:      "Account",
-		Mode:      fanout.Everywhere,
-		Holds:     []schema.GroupVersionResource{fanout.ServiceClusters().Resource},
+		Resource: resource,
+		Kind:     "Account",
+		Mode:     fanout.Everywhere,
+		Holds:    []schema.GroupVersionResource{fanout.ServiceClusters().Resource},
 		Activated: func(ctx context.Context, c *region.Conn, obj *unstructured.Unstructured) error {
 			return activate(ctx, c, obj, rights)
 		},
-		Ready:     ready,
-		Released:  release,
+		Ready:    ready,
+		Released: release,
 	}
 }
 

@@ -4,30 +4,90 @@
 package rights
 
 import (
+	"maps"
+	"slices"
+
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/atoll-dev/atoll/account"
+	accountv1alpha1 "github.com/atoll-dev/atoll/account/v1alpha1"
 	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
 )
 
 // Coordinate returns the least ClusterRole that suffices to run a
-// fanout.Coordinator with account.Kinds, and to make peers a ring.
+// fanout.Coordinator with account.Kinds, and to make peers a ring. It holds what
+// the Roles of Accounts grant, because an API server lets nobody grant what he
+// does not hold: the alternative, to escalate and bind, would be all rights.
 func Coordinate() *rbacv1.ClusterRole {
 	var rules []rbacv1.PolicyRule
 	for _, kind := range account.Kinds() {
 		rules = append(rules, rule(kind.Resource.GroupResource(), "create", "delete", "get", "list", "update"))
 	}
 	accounts := account.Kind().Resource.GroupResource()
-	return role("atoll",
-		append(rules,
-			// The status is applied by server-side apply.
-			rule(schema.GroupResource{Group: accounts.Group, Resource: accounts.Resource + "/status"}, "patch"),
-			rule(fanoutv1alpha1.Resource("peersets"), "create", "get", "update"),
-			// The namespace of each Account; kube-system's UID is the cluster's identity.
-			rule(schema.GroupResource{Resource: "namespaces"}, "create", "delete", "get"),
-		)...)
+	rules = append(rules,
+		// The status is applied by server-side apply.
+		rule(schema.GroupResource{Group: accounts.Group, Resource: accounts.Resource + "/status"}, "patch"),
+		rule(fanoutv1alpha1.Resource("peersets"), "create", "get", "update"),
+		// The namespace of each Account; kube-system's UID is the cluster's identity.
+		rule(schema.GroupResource{Resource: "namespaces"}, "create", "delete", "get"),
+		// The Roles and RoleBindings of each Account.
+		rule(schema.GroupResource{Group: rbacv1.GroupName, Resource: "roles"}, "create", "delete", "list", "patch"),
+		rule(schema.GroupResource{Group: rbacv1.GroupName, Resource: "rolebindings"}, "create", "delete", "list", "patch"),
+	)
+	granted := account.DefaultRights()
+	for _, role := range slices.Sorted(maps.Keys(granted)) {
+		for _, held := range granted[role] {
+			rules = hold(rules, held)
+		}
+	}
+	return role("atoll", rules...)
+}
+
+// Accounts returns the least ClusterRole that, beside Coordinate, suffices in a
+// peer to run an account.Controller and an account.Replicator.
+func Accounts() *rbacv1.ClusterRole {
+	return role("atoll-accounts",
+		rule(account.Kind().Resource.GroupResource(), "watch"),
+		rule(fanoutv1alpha1.Resource("peersets"), "list", "watch"),
+		rule(schema.GroupResource{Resource: "namespaces"}, "list", "watch"),
+		rule(schema.GroupResource{Group: rbacv1.GroupName, Resource: "roles"}, "watch"),
+		rule(schema.GroupResource{Group: rbacv1.GroupName, Resource: "rolebindings"}, "watch"),
+	)
+}
+
+// AccountsCentral returns the least ClusterRole that suffices in a central plane
+// to run an account.Replicator.
+func AccountsCentral() *rbacv1.ClusterRole {
+	accounts := account.Kind().Resource.GroupResource()
+	return role("atoll-accounts-central",
+		// The finalizer is a patch.
+		rule(accounts, "get", "list", "patch", "watch"),
+		rule(schema.GroupResource{Group: accounts.Group, Resource: accounts.Resource + "/status"}, "patch"),
+		rule(schema.GroupResource{Resource: "namespaces"}, "get"),
+	)
+}
+
+// Publish returns the least ClusterRole that suffices to run an account.Catalog.
+func Publish() *rbacv1.ClusterRole {
+	regions := accountv1alpha1.Resource("regions")
+	return role("atoll-catalog",
+		rule(account.Kind().Resource.GroupResource(), "list", "watch"),
+		rule(regions, "create", "delete", "list", "patch", "watch"),
+		rule(schema.GroupResource{Group: regions.Group, Resource: regions.Resource + "/status"}, "patch"),
+	)
+}
+
+// hold adds a rule to rules, to those of the same resources if there are some.
+func hold(rules []rbacv1.PolicyRule, held rbacv1.PolicyRule) []rbacv1.PolicyRule {
+	for i, r := range rules {
+		if slices.Equal(r.APIGroups, held.APIGroups) && slices.Equal(r.Resources, held.Resources) {
+			rules[i].Verbs = slices.Compact(slices.Sorted(slices.Values(slices.Concat(r.Verbs, held.Verbs))))
+			return rules
+		}
+	}
+	return append(rules, held)
 }
 
 // Install returns the least ClusterRole that suffices to install the types.

@@ -9,13 +9,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/atoll-dev/atoll/account"
 )
 
 // That the roles suffice, and that nothing in them is unused, is shown by the
 // tests of atollctl, whose servers grant what is printed here.
 func TestRolesAreNarrow(t *testing.T) {
 	t.Parallel()
-	for _, role := range []*rbacv1.ClusterRole{Coordinate(), Install()} {
+	for _, role := range []*rbacv1.ClusterRole{Coordinate(), Install(), Accounts(), AccountsCentral(), Publish()} {
 		require.Equal(t, "ClusterRole", role.Kind)
 		require.NotEmpty(t, role.Rules)
 		for _, rule := range role.Rules {
@@ -29,6 +31,26 @@ func TestRolesAreNarrow(t *testing.T) {
 			for _, verb := range []string{"escalate", "bind", "impersonate", "deletecollection"} {
 				require.NotContains(t, rule.Verbs, verb)
 			}
+		}
+	}
+}
+
+// An API server refuses a Role that grants more than its author holds.
+func TestCoordinatorsHoldWhatTheyGrant(t *testing.T) {
+	t.Parallel()
+	for accountRole, granted := range account.DefaultRights() {
+		for _, want := range granted {
+			require.True(t, slices.ContainsFunc(Coordinate().Rules, func(held rbacv1.PolicyRule) bool {
+				return slices.Equal(held.APIGroups, want.APIGroups) && slices.Equal(held.Resources, want.Resources) &&
+					!slices.ContainsFunc(want.Verbs, func(verb string) bool { return !slices.Contains(held.Verbs, verb) })
+			}), "%s: %v", accountRole, want)
+		}
+	}
+	for _, rule := range Coordinate().Rules {
+		if slices.Contains(rule.Resources, "secrets") {
+			require.NotContains(t, rule.Verbs, "get")
+			require.NotContains(t, rule.Verbs, "list")
+			require.NotContains(t, rule.Verbs, "watch")
 		}
 	}
 }

@@ -12,13 +12,15 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/atoll-dev/atoll/account"
 	"github.com/atoll-dev/atoll/internal/rights"
 )
 
 const (
-	accountYAML = "apiVersion: catalog.kubecarrier.io/v1alpha1\nkind: Account\nmetadata: {name: acme}\nspec: {roles: [Provider]}\n"
+	accountYAML = "apiVersion: catalog.kubecarrier.io/v1alpha1\nkind: Account\nmetadata: {name: acme}\nspec: {roles: [Provider], subjects: [{kind: User, name: alice}]}\n"
 	clusterYAML = "apiVersion: kubecarrier.io/v1alpha1\nkind: ServiceCluster\nspec: {kubeconfigSecret: {name: db}}\n"
 )
 
@@ -50,6 +52,7 @@ func TestRights(t *testing.T) {
 	run(accountYAML, "account", "add", "-f", "-", "--target", "eu")
 	run(accountYAML+"# again\n", "account", "add", "-f", "-", "--target", "us")
 	run(strings.Replace(accountYAML, "Provider", "Tenant", 1), "account", "update", "-f", "-")
+	run(strings.NewReplacer("Provider", "Tenant", "alice", "bob").Replace(accountYAML), "account", "update", "-f", "-")
 	run(clusterYAML, "sc", "add", "db", "-n", "acme", "--target", "us", "-f", "-")
 	run("", "route", "db.acme")
 	run("", "sc", "list")
@@ -76,5 +79,16 @@ func TestRights(t *testing.T) {
 	types := schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
 	delete(printed, right{"create", types})
 	delete(printed, right{"update", types})
+	// A Role is patched when somebody has edited it.
+	delete(printed, right{"patch", schema.GroupResource{Group: "rbac.authorization.k8s.io", Resource: "roles"}})
+	// What Roles grant is held and not used.
+	for _, rules := range account.DefaultRights() {
+		for _, r := range granted(&rbacv1.ClusterRole{Rules: rules}) {
+			require.True(t, printed[r])
+			if !used[r] {
+				delete(printed, r)
+			}
+		}
+	}
 	require.Equal(t, printed, used)
 }
