@@ -1,0 +1,229 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package account
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/fanout"
+	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
+	"github.com/atoll-dev/atoll/region"
+)
+
+// Difference is one field in which a peer's copy of an object differs.
+type Difference struct {
+	Peer region.PeerName
+	// Field is its path, such as "spec.subjects[0].name"; empty if the peer has no
+	// copy at all.
+	Field string
+	// Got is what the peer has and Want what it is compared with, in JSON, of at
+	// most 256 bytes; empty for nothing. Of Secrets neither is shown.
+	Got, Want string
+}
+
+// String names peer, field and values, in a line.
+func (d Difference) String() string {
+	switch {
+	case d.Field == "":
+		return fmt.Sprintf("%s has no copy", d.Peer)
+	case d.Got == hidden || d.Want == hidden:
+		return fmt.Sprintf("%s differs in %s", d.Peer, d.Field)
+	default:
+		return fmt.Sprintf("%s has %s %s instead of %s", d.Peer, d.Field, cmp.Or(d.Got, "nothing"), cmp.Or(d.Want, "nothing"))
+	}
+}
+
+// Comparison is who differs from whom.
+type Comparison struct {
+	// Reference is the peer whose copy the others are compared with: the primary,
+	// or else the first that has one. Empty if nobody has.
+	Reference region.PeerName
+	// Differences are sorted by peer and field.
+	Differences []Difference
+	// Unread are all peers, with Err set for one that could not be read: it was not
+	// compared.
+	Unread region.Results[struct{}]
+}
+
+// Same says that all peers were read and hold the same content.
+func (c *Comparison) Same() bool { return len(c.Differences) == 0 && c.Unread.Complete() }
+
+// Compare reads the copies that all peers of d have of an object that exists
+// everywhere, and says who differs in which field. It writes nothing and blocks
+// until every peer has answered or ctx has ended. A peer that does not answer makes
+// no error; without any peer the error wraps region.ErrNoPeers.
+func Compare(ctx context.Context, d region.Directory, kind fanout.Kind, key types.NamespacedName) (*Comparison, error) {
+	results, err := region.Each(ctx, d, "read "+kind.Kind+" "+keyText(key), region.BestEffort(),
+		func(ctx context.Context, c *region.Conn) (*unstructured.Unstructured, error) {
+			obj, err := clientFor(c, kind, key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+			if apierrors.IsNotFound(err) {
+				return nil, nil
+			}
+			return obj, err
+		})
+	if err != nil {
+		return nil, err
+	}
+	copies := map[region.PeerName]*unstructured.Unstructured{}
+	var unread []region.Outcome[struct{}]
+	for o := range results.All() {
+		unread = append(unread, region.Outcome[struct{}]{Peer: o.Peer, Err: o.Err, Elapsed: o.Elapsed})
+		if o.Err == nil {
+			copies[o.Peer] = o.Value
+		}
+	}
+	if len(unread) == 0 {
+		return nil, fmt.Errorf("compare %s %s: %w", kind.Kind, keyText(key), region.ErrNoPeers)
+	}
+	reference, err := primaryOf(kind, copies)
+	if err != nil {
+		return nil, err
+	}
+	c := &Comparison{Reference: reference, Unread: region.ResultsOf("compare", unread...)}
+	if reference == "" {
+		return c, nil
+	}
+	c.Differences, err = differences(kind, copies[reference], copies)
+	return c, err
+}
+
+// primaryOf is the peer whose copy decides.
+func primaryOf(kind fanout.Kind, copies map[region.PeerName]*unstructured.Unstructured) (region.PeerName, error) {
+	var first region.PeerName
+	for _, peer := range slices.Sorted(maps.Keys(copies)) {
+		obj := copies[peer]
+		if obj == nil {
+			continue
+		}
+		state, err := kind.State(obj)
+		if err != nil {
+			return "", &region.Error{Peer: peer, Op: "compare " + kind.Kind + " " + obj.GetName(), Err: err}
+		}
+		if isHome(state) {
+			return peer, nil
+		}
+		if first == "" {
+			first = peer
+		}
+	}
+	return first, nil
+}
+
+// isHome says whether the object with that state decides for all peers.
+func isHome(state *fanoutv1alpha1.Fanout) bool {
+	switch {
+	case state == nil || state.Claim == nil:
+		return false
+	case state.Home == nil:
+		return state.Claim.Role == fanoutv1alpha1.RolePrimary
+	default:
+		return state.Home.Peer == state.Claim.Peer && !state.Home.Yielded
+	}
+}
+
+// differences compares copies with want. It is pure; a nil copy is a missing one.
+func differences(kind fanout.Kind, want *unstructured.Unstructured, copies map[region.PeerName]*unstructured.Unstructured) ([]Difference, error) {
+	wanted, err := kind.Content(want)
+	if err != nil {
+		return nil, err
+	}
+	secret := kind.Resource.Group == "" && kind.Resource.Resource == "secrets"
+	var all []Difference
+	for _, peer := range slices.Sorted(maps.Keys(copies)) {
+		if copies[peer] == nil {
+			all = append(all, Difference{Peer: peer})
+			continue
+		}
+		got, err := kind.Content(copies[peer])
+		if err != nil {
+			return nil, &region.Error{Peer: peer, Op: "compare " + kind.Kind + " " + want.GetName(), Err: err}
+		}
+		found := walk(nil, "", any(got), any(wanted))
+		for i := range found {
+			found[i].Peer = peer
+			if secret {
+				found[i].Got, found[i].Want = hidden, hidden
+			}
+		}
+		all = append(all, found...)
+	}
+	return all, nil
+}
+
+// hidden stands for the values of Secrets.
+const hidden = "(hidden)"
+
+// walk adds what differs at and below path.
+func walk(found []Difference, path string, got, want any) []Difference {
+	if reflect.DeepEqual(got, want) {
+		return found
+	}
+	switch want := want.(type) {
+	case map[string]any:
+		if _, ok := got.(map[string]any); !ok && got != nil {
+			break
+		}
+		got, _ := got.(map[string]any)
+		keys := map[string]bool{}
+		for k := range want {
+			keys[k] = true
+		}
+		for k := range got {
+			keys[k] = true
+		}
+		for _, k := range slices.Sorted(maps.Keys(keys)) {
+			found = walk(found, join(path, k), got[k], want[k])
+		}
+		return found
+	case []any:
+		got, ok := got.([]any)
+		if !ok || len(got) != len(want) {
+			break
+		}
+		for i := range want {
+			found = walk(found, path+"["+strconv.Itoa(i)+"]", got[i], want[i])
+		}
+		return found
+	}
+	return append(found, Difference{Field: path, Got: valueText(got), Want: valueText(want)})
+}
+
+// join names the field key of what stands at path.
+func join(path, key string) string {
+	if strings.ContainsAny(key, "./[]") {
+		return fmt.Sprintf("%s[%q]", path, key)
+	}
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+func valueText(v any) string {
+	if v == nil {
+		return ""
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprintf("%T", v)
+	}
+	const most = 256
+	if len(text) > most {
+		return strings.ToValidUTF8(string(text[:most-3]), "") + "..."
+	}
+	return string(text)
+}

@@ -1,0 +1,272 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package account
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/account/v1alpha1"
+	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
+	"github.com/atoll-dev/atoll/region"
+)
+
+// Presence is how an object of a central plane stands in the peers.
+type Presence struct {
+	Key types.NamespacedName
+	// Total is how many peers are full members of the ring, and Present how many of
+	// them hold the latest revision in force.
+	Total, Present int
+	// Revision is the number of that revision; zero if there is none.
+	Revision int64
+	// Home is the peer that decides; empty if none is known to.
+	Home region.PeerName
+	// Exceptions are the peers that lack it, do not answer, are not ready with it or
+	// are no members yet, by peer; while it is being removed, those that still have
+	// it.
+	Exceptions []Exception
+	// Reason and Message say why it is not being brought along, if it is not:
+	// another's object has its name, say.
+	Reason  v1alpha1.AccountConditionReason
+	Message string
+	// Removing says that it is on its way out of all peers.
+	Removing bool
+}
+
+// Exception is a peer that is not as it is to be.
+type Exception struct {
+	Peer   region.PeerName
+	Reason v1alpha1.AccountConditionReason
+	// Message says in a line what was found.
+	Message string
+}
+
+// Complete says that every member holds the latest revision and is ready with it.
+func (p Presence) Complete() bool {
+	return p.Reason == "" && !p.Removing && p.Total > 0 && p.Present == p.Total &&
+		len(p.peers(v1alpha1.AccountReasonNotReady)) == 0
+}
+
+// peers are those with an exception of one of the reasons, by name.
+func (p Presence) peers(reasons ...v1alpha1.AccountConditionReason) []region.PeerName {
+	var names []region.PeerName
+	for _, e := range p.Exceptions {
+		if slices.Contains(reasons, e.Reason) {
+			names = append(names, e.Peer)
+		}
+	}
+	return names
+}
+
+// Missing are the members that answered and lack the latest revision, by name.
+func (p Presence) Missing() []region.PeerName {
+	return p.peers(v1alpha1.AccountReasonMissing, v1alpha1.AccountReasonBehind, v1alpha1.AccountReasonEdited,
+		v1alpha1.AccountReasonConflict, v1alpha1.AccountReasonRemoving)
+}
+
+// Unknown are the members that did not answer, by name. They may have it or not.
+func (p Presence) Unknown() []region.PeerName { return p.peers(v1alpha1.AccountReasonNoAnswer) }
+
+// sight is what is known of one peer and of its copy of one object.
+type sight struct {
+	peer   region.PeerName
+	member fanoutv1alpha1.PeerState // Active ones count
+	err    error                    // what is known of it is old
+	copy   *replica                 // nil for none
+}
+
+func (s sight) counts() bool { return s.member == fanoutv1alpha1.PeerActive }
+
+// wanted is what the copies are compared with.
+type wanted struct {
+	digest   string // of the content that they are to have
+	origin   types.UID
+	removing bool
+}
+
+// presence sums sights up. It is pure.
+func presence(key types.NamespacedName, sights []sight, want wanted) Presence {
+	p := Presence{Key: key, Removing: want.removing}
+	home := primary(sights)
+	if home != nil {
+		p.Home, p.Revision = home.peer, home.copy.Revision
+	}
+	for _, s := range sights {
+		if s.counts() {
+			p.Total++
+		}
+		reason, message := judge(s, home, want)
+		if s.counts() && (reason == "" || reason == v1alpha1.AccountReasonNotReady) && !want.removing {
+			p.Present++
+		}
+		if reason != "" {
+			p.Exceptions = append(p.Exceptions, Exception{Peer: s.peer, Reason: reason, Message: message})
+		}
+	}
+	return p
+}
+
+// primary is the sight of the copy that decides, nil if none is known to.
+func primary(sights []sight) *sight {
+	for i := range sights {
+		if c := sights[i].copy; c != nil && c.Home && c.committed() {
+			return &sights[i]
+		}
+	}
+	return nil
+}
+
+// judge says why a peer is an exception; no reason if it is none.
+func judge(s sight, home *sight, want wanted) (reason v1alpha1.AccountConditionReason, message string) {
+	c := s.copy
+	switch {
+	case want.removing && s.err != nil:
+		return v1alpha1.AccountReasonNoAnswer, brief("it has to confirm that nothing is left: " + s.err.Error())
+	case want.removing && c != nil && c.Origin == want.origin:
+		return v1alpha1.AccountReasonRemoving, "it has not gone yet"
+	case want.removing:
+		return "", ""
+	case !s.counts():
+		return v1alpha1.AccountReasonNoMember, fmt.Sprintf("it does not count until it is a member of the ring (now %s)",
+			cmp.Or(string(s.member), "not joined"))
+	case s.err != nil:
+		return v1alpha1.AccountReasonNoAnswer, brief(s.err.Error())
+	case c == nil:
+		return v1alpha1.AccountReasonMissing, "it has no copy"
+	case c.Bad != "":
+		return v1alpha1.AccountReasonConflict, brief("its claim cannot be read: " + c.Bad)
+	case c.Stage == "":
+		return v1alpha1.AccountReasonConflict, "an object of that name was applied there and is under no claim: adopt or delete it"
+	case c.Stage == fanoutv1alpha1.StageRemoving || c.Terminating:
+		return v1alpha1.AccountReasonRemoving, "its copy is being removed"
+	case c.Stage != fanoutv1alpha1.StageActive:
+		return v1alpha1.AccountReasonBehind, fmt.Sprintf("its copy is %s, not yet in force", c.Stage)
+	case home != nil && c.Revision < home.copy.Revision:
+		return v1alpha1.AccountReasonBehind, fmt.Sprintf("it has revision %d of %d", c.Revision, home.copy.Revision)
+	case c.Digest != want.digest:
+		return v1alpha1.AccountReasonBehind, fmt.Sprintf("it has revision %d, which is not what is wanted", c.Revision)
+	case c.edited():
+		return v1alpha1.AccountReasonEdited, "its copy was changed by hand"
+	case !c.Ready:
+		return v1alpha1.AccountReasonNotReady, brief(cmp.Or(c.NotReady, "it is not ready there yet"))
+	default:
+		return "", ""
+	}
+}
+
+// most is how many exceptions a status names.
+const most = 32
+
+// conditions are what was with the Presence's conditions in it. One that stays as it
+// was keeps its time. It is pure.
+func (p Presence) conditions(generation int64) []metav1.Condition {
+	present := metav1.Condition{Type: string(v1alpha1.AccountConditionPresent), ObservedGeneration: generation, Message: p.summary()}
+	ready := metav1.Condition{Type: string(v1alpha1.AccountConditionReady), ObservedGeneration: generation}
+	switch {
+	case p.Removing:
+		present.Status, present.Reason = metav1.ConditionFalse, string(v1alpha1.AccountReasonRemoving)
+	case p.Reason == v1alpha1.AccountReasonConflict:
+		present.Status, present.Reason = metav1.ConditionFalse, string(p.Reason)
+	case len(p.Missing()) > 0:
+		present.Status, present.Reason = metav1.ConditionFalse, string(v1alpha1.AccountReasonPeersMissing)
+	case len(p.Unknown()) > 0:
+		present.Status, present.Reason = metav1.ConditionUnknown, string(v1alpha1.AccountReasonPeersUnknown)
+	case p.Total == 0:
+		present.Status, present.Reason = metav1.ConditionUnknown, string(v1alpha1.AccountReasonPending)
+	default:
+		present.Status, present.Reason = metav1.ConditionTrue, string(v1alpha1.AccountReasonComplete)
+	}
+	ready.Status, ready.Reason, ready.Message = present.Status, present.Reason, present.Message
+	if unready := p.peers(v1alpha1.AccountReasonNotReady); ready.Status == metav1.ConditionTrue && len(unready) > 0 {
+		ready.Status, ready.Reason = metav1.ConditionFalse, string(v1alpha1.AccountReasonPeersNotReady)
+		ready.Message = "not ready in " + names(unready)
+	}
+	all := []metav1.Condition{ready, present}
+	for _, e := range p.bounded() {
+		status := metav1.ConditionFalse
+		switch e.Reason {
+		case v1alpha1.AccountReasonNoAnswer, v1alpha1.AccountReasonNoMember:
+			status = metav1.ConditionUnknown
+		case v1alpha1.AccountReasonNotReady:
+			status = metav1.ConditionTrue
+		}
+		all = append(all, metav1.Condition{Type: string(v1alpha1.AccountConditionPresentIn) + string(e.Peer), Status: status,
+			Reason: string(e.Reason), Message: e.Message, ObservedGeneration: generation})
+	}
+	return all
+}
+
+// summary says in a line where it is and where not.
+func (p Presence) summary() string {
+	var parts []string
+	if p.Message != "" {
+		parts = append(parts, p.Message)
+	}
+	if p.Removing {
+		if left := p.Missing(); len(left) > 0 {
+			parts = append(parts, "still in "+names(left))
+		}
+	} else {
+		parts = append(parts, fmt.Sprintf("%d of %d peers hold the latest revision", p.Present, p.Total))
+		if missing := p.Missing(); len(missing) > 0 {
+			parts = append(parts, "missing in "+names(missing))
+		}
+	}
+	if unknown := p.Unknown(); len(unknown) > 0 {
+		parts = append(parts, "no answer from "+names(unknown))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// bounded are the exceptions that a status has room for, the gravest first.
+func (p Presence) bounded() []Exception {
+	rank := func(e Exception) int {
+		switch e.Reason {
+		case v1alpha1.AccountReasonNoAnswer:
+			return 1
+		case v1alpha1.AccountReasonNotReady:
+			return 2
+		case v1alpha1.AccountReasonNoMember:
+			return 3
+		default:
+			return 0
+		}
+	}
+	all := slices.Clone(p.Exceptions)
+	slices.SortStableFunc(all, func(a, b Exception) int { return cmp.Compare(rank(a), rank(b)) })
+	all = all[:min(len(all), most)]
+	slices.SortFunc(all, func(a, b Exception) int { return cmp.Compare(a.Peer, b.Peer) })
+	return all
+}
+
+// names lists peers, eight of them at most.
+func names(peers []region.PeerName) string {
+	const most = 8
+	texts := make([]string, 0, most)
+	for _, p := range peers[:min(len(peers), most)] {
+		texts = append(texts, string(p))
+	}
+	text := strings.Join(texts, ", ")
+	if more := len(peers) - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// phase is one word about the Presence, for people.
+func (p Presence) phase() v1alpha1.AccountPhase {
+	switch {
+	case p.Removing:
+		return v1alpha1.AccountTerminating
+	case p.Complete():
+		return v1alpha1.AccountReady
+	default:
+		return v1alpha1.AccountUnready
+	}
+}

@@ -1,0 +1,127 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package account
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/fanout"
+	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
+)
+
+// OriginAnnotation stands on each object in a peer that a Replicator brought there,
+// with the UID of the central object that wants it. It is content: a copy of
+// another central object, or one that was added without any, is told by it.
+const OriginAnnotation = "atoll.dev/origin"
+
+// replica is what a Replicator remembers of a peer's copy of an object.
+type replica struct {
+	UID         types.UID            `json:"uid"`
+	Stage       fanoutv1alpha1.Stage `json:"stage,omitempty"` // empty without a claim
+	Home        bool                 `json:"home,omitempty"`  // it decides
+	HomePeer    string               `json:"homePeer,omitempty"`
+	Revision    int64                `json:"revision,omitempty"`
+	Digest      string               `json:"digest,omitempty"` // of the revision
+	Actual      string               `json:"actual,omitempty"` // of what stands there, if edits show
+	Bare        string               `json:"bare,omitempty"`   // of what stands there without its origin
+	Origin      types.UID            `json:"origin,omitempty"`
+	Terminating bool                 `json:"terminating,omitempty"`
+	Ready       bool                 `json:"ready,omitempty"`
+	NotReady    string               `json:"notReady,omitempty"` // why, if it says so
+	Bad         string               `json:"bad,omitempty"`      // why its claim cannot be read
+}
+
+func (c *replica) committed() bool {
+	return c.Stage == fanoutv1alpha1.StageActive || c.Stage == fanoutv1alpha1.StageRemoving
+}
+
+func (c *replica) edited() bool { return c.Home && c.Actual != "" && c.Actual != c.Digest }
+
+// replicaOf reads a copy as a peer has it.
+func replicaOf(kind fanout.Kind, obj *unstructured.Unstructured) replica {
+	c := replica{
+		UID:         obj.GetUID(),
+		Origin:      types.UID(obj.GetAnnotations()[OriginAnnotation]),
+		Terminating: obj.GetDeletionTimestamp() != nil,
+	}
+	state, err := kind.State(obj)
+	if err == nil && state != nil && state.Claim != nil {
+		c.Stage, c.Home = state.Stage, isHome(state)
+		if state.Home != nil {
+			c.HomePeer = state.Home.Peer
+		} else if state.Claim.Primary != nil {
+			c.HomePeer = state.Claim.Primary.Peer
+		}
+		if state.Revision != nil {
+			c.Revision, c.Digest = state.Revision.Number, state.Revision.Digest
+		}
+		if kind.SeesEdits() && c.Stage == fanoutv1alpha1.StageActive {
+			c.Actual, err = kind.Digest(obj)
+		}
+	}
+	if err == nil {
+		c.Bare, err = bare(kind, obj)
+	}
+	if err != nil {
+		c.Bad = brief(err.Error())
+	}
+	c.Ready = kind.Ready == nil || kind.Ready(obj)
+	if !c.Ready {
+		c.NotReady = whyNot(obj)
+	}
+	return c
+}
+
+// bare is the digest of what obj is, wherever it comes from.
+func bare(kind fanout.Kind, obj *unstructured.Unstructured) (string, error) {
+	if _, ok := obj.GetAnnotations()[OriginAnnotation]; !ok {
+		return kind.Digest(obj)
+	}
+	obj = obj.DeepCopy()
+	annotations := obj.GetAnnotations()
+	delete(annotations, OriginAnnotation)
+	obj.SetAnnotations(annotations)
+	return kind.Digest(obj)
+}
+
+// whyNot is what the conditions of an object say is wrong.
+func whyNot(obj *unstructured.Unstructured) string {
+	for _, c := range statusIn(obj).Conditions {
+		if c.Status != metav1.ConditionTrue && (c.Type == ConditionNamespaceReady || c.Type == ConditionRolesReady || c.Type == ConditionReady) {
+			return fmt.Sprintf("%s is %s (%s): %s", c.Type, c.Status, c.Reason, c.Message)
+		}
+	}
+	return ""
+}
+
+// pack leaves of obj its identity and what replicaOf says of it.
+func pack(kind fanout.Kind) func(*unstructured.Unstructured) {
+	return func(obj *unstructured.Unstructured) {
+		c := replicaOf(kind, obj)
+		// Plain data always converts.
+		packed, _ := runtime.DefaultUnstructuredConverter.ToUnstructured(&c)
+		metadata := map[string]any{"name": obj.GetName(), "resourceVersion": obj.GetResourceVersion(), "uid": string(obj.GetUID())}
+		if namespace := obj.GetNamespace(); namespace != "" {
+			metadata["namespace"] = namespace
+		}
+		obj.Object = map[string]any{
+			"apiVersion": obj.GetAPIVersion(), "kind": obj.GetKind(), "metadata": metadata, "replica": packed,
+		}
+	}
+}
+
+// unpack reverses pack.
+func unpack(obj *unstructured.Unstructured) *replica {
+	var c replica
+	packed, _ := obj.Object["replica"].(map[string]any)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(packed, &c); err != nil {
+		c.Bad = err.Error()
+	}
+	return &c
+}
