@@ -19,12 +19,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/atoll-dev/atoll/account/v1alpha1"
+	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
 	"github.com/atoll-dev/atoll/region"
 )
 
 var (
 	rolesResource    = rbacv1.SchemeGroupVersion.WithResource("roles")
 	bindingsResource = rbacv1.SchemeGroupVersion.WithResource("rolebindings")
+	peerSetsResource = fanoutv1alpha1.GroupVersion.WithResource("peersets")
 )
 
 // access is what came of an Account's Roles and RoleBindings in one peer.
@@ -57,7 +60,9 @@ func ensureAccess(ctx context.Context, c *region.Conn, account *unstructured.Uns
 				return a, failed(c, "list "+step.resource.Resource+" of account "+account.GetName(), err)
 			}
 			for i := range found.Items {
-				have[found.Items[i].GetName()] = &found.Items[i]
+				if isGrant(&found.Items[i]) {
+					have[found.Items[i].GetName()] = &found.Items[i]
+				}
 			}
 		}
 		if err := a.settle(ctx, client, have, step.want); err != nil {
@@ -65,6 +70,12 @@ func ensureAccess(ctx context.Context, c *region.Conn, account *unstructured.Uns
 		}
 	}
 	return a, nil
+}
+
+// isGrant says whether an object that carries our label has one of our names. What
+// else people label is theirs.
+func isGrant(obj *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(accountRoles, func(role v1alpha1.AccountRole) bool { return obj.GetName() == RoleName(role) })
 }
 
 // settle makes have, which are ours, into want.
@@ -148,7 +159,7 @@ func withdraw(ctx context.Context, c *region.Conn, account string) error {
 		client := c.Dynamic().Resource(resource).Namespace(account)
 		found, err := client.List(ctx, metav1.ListOptions{LabelSelector: Label + "=" + account})
 		for i := range itemsOf(found) {
-			if err == nil {
+			if err == nil && isGrant(&found.Items[i]) {
 				err = discard(ctx, client, &found.Items[i])
 			}
 		}

@@ -30,8 +30,10 @@ type namespace struct {
 	terminating bool
 }
 
+var namespacesResource = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+
 func namespaces(c *region.Conn) dynamic.ResourceInterface {
-	return c.Dynamic().Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"})
+	return c.Dynamic().Resource(namespacesResource)
 }
 
 // ensureNamespace reads the namespace of that name and makes it if there is none.

@@ -45,6 +45,8 @@ func DefaultRights() Rights {
 // Account, with the Account's role as its value.
 const RoleLabel = "kubecarrier.io/account-role"
 
+var accountRoles = []v1alpha1.AccountRole{v1alpha1.AccountProvider, v1alpha1.AccountTenant}
+
 // RoleName is the name of the Role, and of its RoleBinding, that an Account's role
 // has in the Account's namespace: "kubecarrier-provider" or "kubecarrier-tenant".
 func RoleName(role v1alpha1.AccountRole) string {

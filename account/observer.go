@@ -1,0 +1,77 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package account
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/region"
+)
+
+// Observer receives what the loops of this package do. A nil Observer and any nil
+// field are fine. Hooks are called synchronously without a lock held, possibly from
+// many goroutines, and must return quickly.
+type Observer struct {
+	// Repaired is called after a Controller made what an Account lacked in a peer,
+	// or tried to.
+	Repaired func(ctx context.Context, e RepairEvent)
+	// Replicated is called after each operation that a Replicator asked for.
+	Replicated func(ctx context.Context, e ReplicateEvent)
+	// Changed is called when a Replicator finds an object present otherwise than
+	// before.
+	Changed func(ctx context.Context, p Presence)
+	// Orphaned is called when a peer shows a copy whose central object is not there.
+	// It is left alone.
+	Orphaned func(ctx context.Context, e OrphanEvent)
+}
+
+// RepairEvent is one repair of an Account in one peer.
+type RepairEvent struct {
+	Peer    region.PeerName
+	Account string
+	Err     error
+}
+
+// ReplicateEvent is one operation on all peers.
+type ReplicateEvent struct {
+	Kind   schema.GroupKind
+	Key    types.NamespacedName
+	Action string // "add", "update", "adopt" or "remove"
+	Err    error
+}
+
+// OrphanEvent is a copy without a central object.
+type OrphanEvent struct {
+	Kind   schema.GroupKind
+	Key    types.NamespacedName
+	Peer   region.PeerName
+	Origin types.UID // of the central object that it was made for
+}
+
+func (o *Observer) repaired(ctx context.Context, e RepairEvent) {
+	if o != nil && o.Repaired != nil {
+		o.Repaired(ctx, e)
+	}
+}
+
+func (o *Observer) replicated(ctx context.Context, e ReplicateEvent) {
+	if o != nil && o.Replicated != nil {
+		o.Replicated(ctx, e)
+	}
+}
+
+func (o *Observer) changed(ctx context.Context, p Presence) {
+	if o != nil && o.Changed != nil {
+		o.Changed(ctx, p)
+	}
+}
+
+func (o *Observer) orphaned(ctx context.Context, e OrphanEvent) {
+	if o != nil && o.Orphaned != nil {
+		o.Orphaned(ctx, e)
+	}
+}
