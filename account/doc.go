@@ -9,13 +9,33 @@
 // removes it in all of them or in none. [Kinds] returns it together with
 // ServiceClusters, which live in the namespace of an Account.
 //
+// A [Controller] keeps what is made in each peer as it is to be.
+//
+// # Who may do what
+//
+// Authorization is Kubernetes' own. In the Account's namespace of each peer its
+// subjects are bound to one Role for each of spec.roles, named by [RoleName]. By
+// [DefaultRights]:
+//
+//	Provider  ServiceClusters and RegionClaims: all but deletecollection;
+//	          Secrets: create, update, patch, delete, and no reading
+//	Tenant    Regions: get, list, watch
+//
+// [KindWith] takes other rights. A coordinator must itself hold what it grants.
+//
 // # What is guaranteed
 //
 //   - In each peer where the Account is Active its namespace is made, named like
-//     the Account and labelled with [Label], and the Account's status there
-//     names it. Until the status says Ready every sweep tries again.
-//   - A namespace that was there before and is not labelled is used, and never
-//     deleted.
+//     the Account and labelled with [Label], with the Roles and RoleBindings of its
+//     subjects, and the Account's status there says so. Until it says Ready every
+//     sweep tries again, and a Controller at once.
+//   - With a Controller, a namespace, Role or RoleBinding that somebody edits or
+//     deletes comes back. In a peer that is Quarantined they are taken away.
+//   - A Role or RoleBinding goes when the Account no longer has its role or
+//     subjects.
+//   - A namespace, Role or RoleBinding that was there before and is not labelled is
+//     never changed or deleted. Such a namespace is used; such a Role is a conflict
+//     that the condition RolesReady names.
 //   - A namespace that is being deleted counts as held: the Account is not
 //     Ready in that peer until a new one stands in its place. This shows in the
 //     status.
@@ -28,9 +48,9 @@
 //
 // # What is not
 //
-// Roles and RoleBindings for the Account's subjects are not made. A namespace
-// that somebody deletes while the status says Ready is made anew only with the
-// next change of the Account. A process that
+// Without a Controller, what somebody deletes while the status says Ready is made
+// anew only with the next change of the Account. Roles are namespaced: what is
+// cluster-scoped is granted to nobody. A process that
 // crashes between making a namespace and learning that the Account was removed
 // meanwhile leaves an empty namespace, which carries the label.
 package account

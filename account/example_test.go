@@ -10,11 +10,13 @@ import (
 	"os"
 	"path/filepath"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/atoll-dev/atoll/account"
+	"github.com/atoll-dev/atoll/account/v1alpha1"
 	"github.com/atoll-dev/atoll/config"
 	"github.com/atoll-dev/atoll/fanout"
 	"github.com/atoll-dev/atoll/region/regiontest"
@@ -97,4 +99,27 @@ func ExampleValidateName() {
 	// Output:
 	// <nil>
 	// true
+}
+
+// A Controller runs beside the coordinator, or in each region by itself: whatever
+// somebody deletes of what an Account needs comes back.
+func ExampleNewController() {
+	controller, err := account.NewController(regiontest.NewRing("eu", "us"), account.ControllerOptions{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel() // at once, in this example
+	fmt.Println(controller.Start(ctx))
+	// Output: <nil>
+}
+
+func ExampleKindWith() {
+	rights := account.DefaultRights()
+	rights[v1alpha1.AccountTenant] = append(rights[v1alpha1.AccountTenant], rbacv1.PolicyRule{
+		APIGroups: []string{"eu-west-1.loodse"}, Resources: []string{"couchdbs"}, Verbs: []string{"create", "get", "list"},
+	})
+	kind := account.KindWith(rights)
+	fmt.Println(kind.Kind, account.RoleName(v1alpha1.AccountTenant))
+	// Output: Account kubecarrier-tenant
 }

@@ -1,0 +1,187 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package account
+
+import (
+	"context"
+	"iter"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/atoll-dev/atoll/account/v1alpha1"
+	"github.com/atoll-dev/atoll/fanout"
+	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/region/regiontest"
+)
+
+func control(t testing.TB, d region.Directory, opts ControllerOptions) (stop func()) {
+	t.Helper()
+	k, err := NewController(d, opts)
+	require.NoError(t, err)
+	return run(t, k.Start)
+}
+
+func granted(t testing.TB, c *region.Conn, name string) bool {
+	t.Helper()
+	binding := get(t, c, bindingsResource, name, "kubecarrier-tenant")
+	return get(t, c, rolesResource, name, "kubecarrier-tenant") != nil && binding != nil && binding.GetDeletionTimestamp() == nil
+}
+
+func deleteIn(t testing.TB, c *region.Conn, gvr schema.GroupVersionResource, namespace, name string) {
+	t.Helper()
+	require.NoError(t, c.Dynamic().Resource(gvr).Namespace(namespace).Delete(t.Context(), name, metav1.DeleteOptions{}))
+}
+
+func TestControllerRepairsDrift(t *testing.T) {
+	t.Parallel()
+	ring, c := newRing(t)
+	_, err := c.Add(t.Context(), newAccount("acme", []any{"Tenant"}, alice), fanout.AddOptions{})
+	require.NoError(t, err)
+	eu := connTo(t, ring, "eu-west")
+	require.True(t, granted(t, eu, "acme"))
+	var repairs atomic.Int64
+	control(t, ring, ControllerOptions{Observer: &Observer{Repaired: func(_ context.Context, e RepairEvent) {
+		if e.Err == nil {
+			repairs.Add(1)
+		}
+	}}})
+
+	deleteIn(t, eu, rolesResource, "acme", "kubecarrier-tenant")
+	eventually(t, func() bool { return granted(t, eu, "acme") }, "a deleted Role comes back")
+
+	obj := get(t, eu, bindingsResource, "acme", "kubecarrier-tenant")
+	obj.Object["subjects"] = []any{map[string]any{"kind": "User", "apiGroup": rbacv1.GroupName, "name": "mallory"}}
+	_, err = eu.Dynamic().Resource(bindingsResource).Namespace("acme").Update(t.Context(), obj, metav1.UpdateOptions{FieldManager: "kubectl"})
+	require.NoError(t, err)
+	eventually(t, func() bool {
+		subjects, _, _ := unstructured.NestedSlice(get(t, eu, bindingsResource, "acme", "kubecarrier-tenant").Object, "subjects")
+		return len(subjects) == 1 && subjects[0].(map[string]any)["name"] == "alice"
+	}, "an edited RoleBinding is put right")
+
+	// With its namespace everything in it goes, while the status says Ready.
+	was := get(t, eu, namespacesResource, "", "acme").GetUID()
+	deleteIn(t, eu, namespacesResource, "", "acme")
+	eventually(t, func() bool {
+		ns := get(t, eu, namespacesResource, "", "acme")
+		return ns != nil && ns.GetUID() != was && granted(t, eu, "acme") && accountIn(t, eu, "acme").Status.Phase == v1alpha1.AccountReady
+	}, "a deleted namespace is made anew")
+	require.Positive(t, repairs.Load())
+
+	quiet(t, ring.Server("ap-south"), ring.Server("eu-west"), ring.Server("us-east"))
+}
+
+// A Role of somebody else is named, left alone, and made ours once it is gone.
+func TestControllerGoesOnAfterAConflict(t *testing.T) {
+	t.Parallel()
+	ring, c := newRing(t)
+	eu := connTo(t, ring, "eu-west")
+	_, err := namespaces(eu).Create(t.Context(), manifest("acme"), metav1.CreateOptions{})
+	require.NoError(t, err)
+	foreign := owned("acme", v1alpha1.AccountTenant, "Role", map[string]any{"rules": []any{}})
+	foreign.SetLabels(nil)
+	_, err = eu.Dynamic().Resource(rolesResource).Namespace("acme").Create(t.Context(), foreign, metav1.CreateOptions{})
+	require.NoError(t, err)
+	op, err := c.Add(t.Context(), newAccount("acme", []any{"Tenant"}, alice), fanout.AddOptions{})
+	require.NoError(t, err)
+	require.Equal(t, fanout.Committed, op.State, "it is in force, and not ready in one peer")
+	require.Equal(t, v1alpha1.AccountUnready, accountIn(t, eu, "acme").Status.Phase)
+
+	control(t, ring, ControllerOptions{})
+	deleteIn(t, eu, rolesResource, "acme", "kubecarrier-tenant")
+	eventually(t, func() bool { return accountIn(t, eu, "acme").Status.Phase == v1alpha1.AccountReady && granted(t, eu, "acme") })
+}
+
+// One peer that does not answer keeps nobody waiting, and loses nothing.
+func TestControllerWithASilentPeer(t *testing.T) {
+	t.Parallel()
+	ring, c := newRing(t)
+	_, err := c.Add(t.Context(), newAccount("acme", []any{"Tenant"}, alice), fanout.AddOptions{})
+	require.NoError(t, err)
+	control(t, ring, ControllerOptions{})
+	ring.Partition("ap-south", true)
+	eu, ap := connTo(t, ring, "eu-west"), connTo(t, ring, "ap-south")
+	deleteIn(t, eu, rolesResource, "acme", "kubecarrier-tenant")
+	eventually(t, func() bool { return granted(t, eu, "acme") })
+
+	ring.Partition("ap-south", false)
+	deleteIn(t, ap, rolesResource, "acme", "kubecarrier-tenant")
+	eventually(t, func() bool { return granted(t, ap, "acme") })
+}
+
+// A peer that came back and is being audited grants nothing.
+func TestControllerWithdrawsInQuarantine(t *testing.T) {
+	t.Parallel()
+	ring, c := newRing(t)
+	_, err := c.Add(t.Context(), newAccount("acme", []any{"Tenant"}, alice), fanout.AddOptions{})
+	require.NoError(t, err)
+	control(t, ring, ControllerOptions{})
+	eu := connTo(t, ring, "eu-west")
+	become := func(state fanoutv1alpha1.PeerState) {
+		set := peerSetOf(t, eu)
+		require.NoError(t, unstructured.SetNestedField(set.Object, string(state), "spec", "self", "state"))
+		epoch, _, _ := unstructured.NestedInt64(set.Object, "spec", "epoch")
+		require.NoError(t, unstructured.SetNestedField(set.Object, epoch+1, "spec", "epoch"))
+		_, err := eu.Dynamic().Resource(peerSetsResource).Update(t.Context(), set, metav1.UpdateOptions{})
+		require.NoError(t, err)
+	}
+	become(fanoutv1alpha1.PeerQuarantined)
+	eventually(t, func() bool {
+		return get(t, eu, rolesResource, "acme", "kubecarrier-tenant") == nil && get(t, eu, bindingsResource, "acme", "kubecarrier-tenant") == nil
+	})
+	require.True(t, granted(t, connTo(t, ring, "us-east"), "acme"))
+	become(fanoutv1alpha1.PeerActive)
+	eventually(t, func() bool { return granted(t, eu, "acme") })
+}
+
+// some owns the keys with a prefix.
+type some struct {
+	prefix  string
+	changes chan uint64
+}
+
+func (s some) Owns(key string) bool { return strings.HasPrefix(key, s.prefix) }
+
+func (s some) Watch(ctx context.Context) iter.Seq[uint64] {
+	return func(yield func(uint64) bool) {
+		for {
+			select {
+			case n := <-s.changes:
+				if !yield(n) {
+					return
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+func TestControllerOfAShard(t *testing.T) {
+	t.Parallel()
+	ring, c := newRing(t)
+	_, err := c.Add(t.Context(), newAccount("acme", []any{"Tenant"}, alice), fanout.AddOptions{})
+	require.NoError(t, err)
+	control(t, ring, ControllerOptions{Shard: some{prefix: "eu-west/"}})
+	eu, us := connTo(t, ring, "eu-west"), connTo(t, ring, "us-east")
+	deleteIn(t, us, rolesResource, "acme", "kubecarrier-tenant")
+	deleteIn(t, eu, rolesResource, "acme", "kubecarrier-tenant")
+	eventually(t, func() bool { return granted(t, eu, "acme") })
+	require.False(t, granted(t, us, "acme"), "it is another replica's")
+}
+
+func TestNewControllerChecks(t *testing.T) {
+	t.Parallel()
+	_, err := NewController(nil, ControllerOptions{})
+	require.ErrorContains(t, err, "directory is nil")
+	_, err = NewController(regiontest.NewRing(), ControllerOptions{})
+	require.NoError(t, err)
+}

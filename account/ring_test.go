@@ -1,0 +1,174 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package account
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/atoll-dev/atoll/account/v1alpha1"
+	"github.com/atoll-dev/atoll/config"
+	"github.com/atoll-dev/atoll/fanout"
+	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/region/regiontest"
+	"github.com/atoll-dev/atoll/wal/waltest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var peerNames = []region.PeerName{"ap-south", "eu-west", "us-east"}
+
+// crds are the types that an API server of these tests serves.
+func crds(t testing.TB) []*apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	all := make([]*apiextensionsv1.CustomResourceDefinition, 0, 4)
+	for _, name := range []string{
+		"serviceclusters.kubecarrier.io", "accounts.catalog.kubecarrier.io", "regions.catalog.kubecarrier.io", "peersets.fanout.atoll.dev",
+	} {
+		crd, err := config.CRD(name)
+		require.NoError(t, err)
+		all = append(all, crd)
+	}
+	return all
+}
+
+// newRing makes peers in memory that know one another.
+func newRing(t testing.TB, kinds ...fanout.Kind) (*regiontest.Ring, *fanout.Coordinator) {
+	t.Helper()
+	ring := regiontest.NewRing(peerNames...)
+	t.Cleanup(ring.Close)
+	require.NoError(t, ring.AddCRDs(crds(t)...))
+	c := coordinate(t, ring, kinds...)
+	require.NoError(t, c.InitPeers(t.Context()))
+	return ring, c
+}
+
+// coordinate makes a coordinator in short leases.
+func coordinate(t testing.TB, d region.Directory, kinds ...fanout.Kind) *fanout.Coordinator {
+	t.Helper()
+	if kinds == nil {
+		kinds = Kinds()
+	}
+	c, err := fanout.New(d, waltest.NewMemory(), fanout.Options{
+		Kinds: kinds, LeaseTimeout: 100 * time.Millisecond, CallTimeout: time.Second, Cleanup: time.Second, SweepEvery: 200 * time.Millisecond,
+	})
+	require.NoError(t, err)
+	return c
+}
+
+func newAccount(name string, roles []any, subjects ...any) *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"roles": roles}}}
+	if len(subjects) > 0 {
+		obj.Object["spec"].(map[string]any)["subjects"] = subjects
+	}
+	obj.SetGroupVersionKind(resource.GroupVersion().WithKind("Account"))
+	obj.SetName(name)
+	return obj
+}
+
+// run starts something until the test ends or stop is called, and waits for it.
+func run(t testing.TB, start func(context.Context) error) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	var err error
+	wg.Go(func() { err = start(ctx) })
+	stop = sync.OnceFunc(func() {
+		cancel()
+		wg.Wait()
+		require.NoError(t, err)
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+func eventually(t testing.TB, condition func() bool, msg ...any) {
+	t.Helper()
+	require.Eventually(t, condition, 30*time.Second, 10*time.Millisecond, msg...)
+}
+
+func connTo(t testing.TB, d region.Directory, name region.PeerName) *region.Conn {
+	t.Helper()
+	c, err := d.Conn(name)
+	require.NoError(t, err)
+	return c
+}
+
+func get(t testing.TB, api region.API, gvr schema.GroupVersionResource, namespace, name string) *unstructured.Unstructured {
+	t.Helper()
+	obj, err := api.Dynamic().Resource(gvr).Namespace(namespace).Get(t.Context(), name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	require.NoError(t, err)
+	return obj
+}
+
+func accountIn(t testing.TB, api region.API, name string) *v1alpha1.Account {
+	t.Helper()
+	obj := get(t, api, resource, "", name)
+	if obj == nil {
+		return nil
+	}
+	var account v1alpha1.Account
+	require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, &account))
+	return &account
+}
+
+// statusWrites counts what was written to a server, and how often.
+func writesTo(s *regiontest.Server) (n int) {
+	for _, r := range s.Requests() {
+		if r.Verb != "get" && r.Verb != "list" && r.Verb != "watch" {
+			n++
+		}
+	}
+	return n
+}
+
+// quiet fails the test unless no server is written to for a while in which others
+// are: the loops of all of them have had their turn.
+func quiet(t testing.TB, servers ...*regiontest.Server) {
+	t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	for {
+		for _, s := range servers {
+			s.Reset()
+		}
+		time.Sleep(time.Second)
+		n := 0
+		for _, s := range servers {
+			n += writesTo(s)
+		}
+		if n == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			for _, s := range servers {
+				for _, r := range s.Requests() {
+					if r.Verb != "get" && r.Verb != "list" && r.Verb != "watch" {
+						t.Logf("%s %s", r.Verb, r.Path)
+					}
+				}
+			}
+			t.Fatalf("%d writes in a second in which nothing changes", n)
+		}
+	}
+}
+
+func peerSetOf(t testing.TB, c *region.Conn) *unstructured.Unstructured {
+	t.Helper()
+	return get(t, c, peerSetsResource, "", fanoutv1alpha1.PeerSetName)
+}
