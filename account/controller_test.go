@@ -97,7 +97,9 @@ func TestControllerGoesOnAfterAConflict(t *testing.T) {
 
 	control(t, ring, ControllerOptions{})
 	deleteIn(t, eu, rolesResource, "acme", "kubecarrier-tenant")
-	eventually(t, func() bool { return accountIn(t, eu, "acme").Status.Phase == v1alpha1.AccountReady && granted(t, eu, "acme") })
+	eventually(t, func() bool {
+		return accountIn(t, eu, "acme").Status.Phase == v1alpha1.AccountReady && granted(t, eu, "acme")
+	})
 }
 
 // One peer that does not answer keeps nobody waiting, and loses nothing.
