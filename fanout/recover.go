@@ -161,7 +161,6 @@ func (c *Coordinator) settleEntry(ctx context.Context, entry wal.Entry) (*Operat
 		return nil, fmt.Errorf("operation %s: %w", entry.ID, err)
 	}
 	op := j.Operation
-	op.Patience = protocol.Hasty
 	if op.Action != protocol.Add {
 		// Who the members are is read again; who is configured may have changed.
 		op.Peers = peers

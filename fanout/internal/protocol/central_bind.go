@@ -119,7 +119,7 @@ func (m *Machine) stepBind(i int, r Reply) {
 			// Bound by somebody else, or removed since.
 			m.finish(i)
 		default:
-			m.retake(i, Reply{Code: Unavailable})
+			m.retake(i, r)
 		}
 	}
 }

@@ -42,6 +42,9 @@ func (m *Machine) stepClear(i int, r Reply) {
 		mine := r.Code == OK && o.Claimed && !o.Primary(m.Op.Mode) &&
 			(o.Of(m.Op.Mode) == m.Record.Primary || o.Sibling(m.Primary) || m.Op.Mode == Everywhere && o.Claim.Operation == m.Primary.Claim.Operation)
 		switch {
+		case r.Code == OK && !mine && m.Record.Origin != "" && o.Claim.Operation != m.Record.Origin:
+			// It is of another object that has the name by now.
+			m.cleared(i)
 		case r.Code == OK && !mine && m.Op.Mode == Everywhere && o.Claimed && o.Stage == Active && !o.Primary(Everywhere):
 			s.X = o
 			m.send(i, "judge", Command{Verb: Read, Peer: o.Of(m.Op.Mode).Peer})
@@ -64,8 +67,7 @@ func (m *Machine) stepClear(i int, r Reply) {
 			m.send(i, "delete", Command{Verb: Delete, Peer: s.Peer, UID: o.UID, RV: o.RV})
 		}
 	case "judge":
-		// It may name an earlier home of what is being removed, or be of
-		// another object that has the name by now.
+		// It names an earlier home of what is being removed.
 		switch judge(m.Op.Mode, s.X, r) {
 		case dead:
 			m.send(i, "delete", Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})

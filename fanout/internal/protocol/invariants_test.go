@@ -112,6 +112,7 @@ func (w *world) judgeLeftovers(op string, e Ending) {
 
 // check tests what holds in every state.
 func (w *world) check() string {
+	w.history.watch(w.store)
 	if w.broken != "" {
 		return w.broken
 	}

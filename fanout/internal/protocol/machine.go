@@ -56,8 +56,10 @@ func New(op Operation) *Machine {
 }
 
 // Recover returns a machine that settles an operation whose process ended, from
-// what the log holds of it.
+// what the log holds of it. However patient the operation was, nobody waits for
+// it any more: what a peer does not answer is left to the next recovery.
 func Recover(op Operation, record Record) *Machine {
+	op.Patience = Hasty
 	m := New(op)
 	m.Record = record
 	m.Phase = recovering

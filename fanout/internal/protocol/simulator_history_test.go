@@ -13,6 +13,8 @@ type history struct {
 	of    map[string]*deed
 	// others: somebody else's object or finalizer was in the way at some time.
 	others bool
+	// yielded are the deletes by persons of homes that had yielded, by UID.
+	yielded map[string]*deed
 }
 
 // deed is what a caller asked for and was told.
@@ -90,24 +92,44 @@ func (h *history) strays(op string) {
 
 // person notes that a person deletes o.
 func (h *history) person(o Object, mode Mode) {
-	switch {
-	case h == nil || !o.Committed():
-		return
-	case o.yielded(mode):
-		// It is a removal if the move is taken back, and nothing if not.
-		h.others = true
-		return
-	case !o.Primary(mode):
+	if h == nil || !o.Committed() || !o.Primary(mode) && !o.yielded(mode) {
 		return
 	}
-	h.at(&deed{id: "person", action: plainDelete})
-	h.deeds[len(h.deeds)-1].gone = math.MaxInt64 // others carry it to its end
+	d := h.add(&deed{id: "person", action: plainDelete}) // others carry it to its end
+	if o.yielded(mode) {
+		h.yielded[o.UID] = d
+		return
+	}
+	d.end, d.ending = d.call, Done
 }
 
-// watch looks out for what is nobody's operation and in the way of all.
+// watch looks out for what is nobody's operation and in the way of all, and for
+// what became of the delete of a home that had yielded: it is a removal from when
+// the move is taken back, and nothing if that never happens.
 func (h *history) watch(s store) {
+	if h == nil {
+		return
+	}
+	left := map[string]Object{}
 	for _, c := range s.cells {
-		h.others = h.others || c.obj != nil && (!c.obj.Claimed || c.obj.Foreign)
+		if c.obj != nil {
+			left[c.obj.UID] = *c.obj
+			h.others = h.others || !c.obj.Claimed || c.obj.Foreign
+		}
+	}
+	for uid, d := range h.yielded {
+		o := left[uid]
+		if o.yielded(Everywhere) {
+			continue
+		}
+		h.now++
+		d.end, d.ending = h.now, Aborted
+		if o.Primary(Everywhere) {
+			d.ending = Done
+		} else {
+			d.gone = h.now
+		}
+		delete(h.yielded, uid)
 	}
 }
 

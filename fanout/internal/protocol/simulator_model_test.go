@@ -50,8 +50,12 @@ func (d *deed) steps(s holding) []holding {
 	switch {
 	case d.action == lookup:
 		return only(free, s)
-	case d.action == plainDelete:
+	case d.action == plainDelete && d.ending == Done:
 		return []holding{{}}
+	case d.action == plainDelete && d.ending == Running:
+		return []holding{s, {}}
+	case d.action == plainDelete:
+		return []holding{s}
 	case d.action == Move:
 		return []holding{s}
 	case d.action == absence:
@@ -145,6 +149,8 @@ func TestHistoryModel(t *testing.T) {
 		"already done by nobody":                    {[]*deed{add("x", AlreadyDone, "", 1, 2)}, false},
 		"ended, and in effect after":                {[]*deed{add("x", Ended, "", 1, 2), {id: "x", action: absence, call: 3, end: 3, gone: 3}, add("y", Done, "", 4, 5)}, true},
 		"ended, in effect, found, and then removed": {[]*deed{add("x", Ended, "", 1, 5), {id: "y", action: Add, equal: "x", ending: AlreadyDone, call: 2, end: 3, gone: 3}, remove("r", 2, 4)}, true},
+		"a delete in effect or not, and another":    {[]*deed{add("x", Done, "", 1, 2), {action: plainDelete, call: 3, end: 9, gone: 9}, add("y", Done, "", 4, 5)}, true},
+		"a delete without effect, and another":      {[]*deed{add("x", Done, "", 1, 2), {action: plainDelete, ending: Aborted, call: 3, end: 9, gone: 9}, add("y", Done, "", 4, 5)}, false},
 		"a removal of nothing":                      {[]*deed{remove("r", 1, 2)}, false},
 	} {
 		h := history{deeds: c.deeds}

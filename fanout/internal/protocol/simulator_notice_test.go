@@ -89,3 +89,39 @@ func TestRemovalOfUnknownPeer(t *testing.T) {
 		}
 	}
 }
+
+// TestDeleteOfYieldedHome deletes a home that has yielded, with and without the
+// one that it yielded to. It is a removal if nobody can finish the move, and
+// nothing if somebody does: the histories must say so.
+func TestDeleteOfYieldedHome(t *testing.T) {
+	for elect, want := range map[bool]Ending{true: Done, false: Aborted} {
+		cfg := config{mode: Everywhere, peers: 2, committed: "p", deletes: 2, plans: []plan{move("m", "b"), after(1, add("x", "b", 1, "q"))}}
+		deletes := []uint8{0}
+		if elect {
+			deletes = []uint8{1, 0}
+		}
+		var last *world
+		what, _ := simulate(&cfg, nil, func(w *world) (action, bool) {
+			last = w
+			switch {
+			case len(w.procs) > 0 && w.procs[0].state == idle:
+				return action{kind: actBegin}, true
+			case !w.store.cells[0].obj.yielded(Everywhere):
+				return action{kind: actDeliver}, true
+			case len(deletes) > 0:
+				at := deletes[0]
+				deletes = deletes[1:]
+				return action{kind: actDelete, a: at}, true
+			}
+			return action{}, false
+		})
+		require.Empty(t, what)
+		var said []Ending
+		for _, d := range last.history.deeds {
+			if d.action == plainDelete {
+				said = append(said, d.ending)
+			}
+		}
+		require.Equal(t, []Ending{want}, said)
+	}
+}

@@ -61,15 +61,15 @@ func (w *world) named(a action) event {
 func simulate(cfg *config, tell func(string, store), next func(*world) (action, bool)) (string, []event) {
 	w := newWorld(cfg)
 	w.split, w.alone, w.tell = true, true, tell
-	w.history = &history{of: map[string]*deed{}}
+	w.history = &history{of: map[string]*deed{}, yielded: map[string]*deed{}}
 	if cfg.committed != "" {
 		o := Operation{ID: "o", Action: Add, Mode: cfg.mode, Target: "a", Digest: "d" + cfg.committed}
 		w.history.begins(o)
 		w.history.ends(o, Result{Ending: Done})
 	}
 	var events []event
+	w.history.watch(w.store)
 	for {
-		w.history.watch(w.store)
 		a, ok := next(w)
 		if !ok {
 			break

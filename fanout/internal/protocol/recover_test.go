@@ -1,0 +1,94 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestRecoveryWaitsForNobody ends every process at every command and recovers
+// it while one peer is silent, or not configured any more: however patient the
+// operation was, the recovery comes to an end, and the next one finds the entry.
+func TestRecoveryWaitsForNobody(t *testing.T) {
+	for _, mode := range []Mode{Once, Everywhere} {
+		plans := []plan{add("x", "a", 1, "p"), add("x", "b", 1, "p"), central(add("x", "a", 1, "p")), removal("x"), adoption("x", "a")}
+		if mode == Everywhere {
+			plans = append(plans, update("x", "q"), move("x", "b"))
+		}
+		for _, p := range plans {
+			for _, code := range []Code{Unavailable, NoSuchPeer} {
+				for _, peer := range []string{"a", "b"} {
+					for n := 0; recoversFrom(t, mode, p, n, peer, code); n++ {
+						require.Less(t, n, 100)
+					}
+				}
+			}
+		}
+	}
+}
+
+// recoversFrom ends p after n commands and recovers it without peer. It returns
+// false if p was over by then.
+func recoversFrom(t *testing.T, mode Mode, p plan, n int, peer string, code Code) bool {
+	t.Helper()
+	p.op.Patience = Patient
+	cfg := config{mode: mode, peers: 3, lease: 2, crashes: 1, plans: []plan{p}}
+	switch p.op.Action {
+	case Add:
+	case Adopt:
+		cfg.strangers = "a"
+	default:
+		cfg.committed = "p"
+	}
+	w := newWorld(&cfg)
+	w.alone, w.split = true, true
+	w.do(action{kind: actBegin})
+	for range n {
+		if len(w.net) == 0 {
+			return false
+		}
+		w.deliver(0)
+	}
+	if w.procs[0].m == nil {
+		return false
+	}
+	w.do(action{kind: actCrash})
+	w.net = nil
+	if w.procs[0].state != crashed {
+		return true
+	}
+	cfg.mutant.answer = func(c Command) (Reply, bool) { return refused(code), c.Peer == peer }
+	w.do(action{kind: actRecover})
+	require.Empty(t, w.drain(), "%s %v of %s, ended after %d commands, without %s: %v", p.op.Action, mode, p.op.Target, n, peer, code)
+	require.Nil(t, w.procs[0].m)
+	return true
+}
+
+// TestRemovalAmongOthers recovers a removal whose object is gone after the name
+// went to another one, in a peer that the removal does not know.
+func TestRemovalAmongOthers(t *testing.T) {
+	cfg := config{mode: Everywhere, peers: 3, committed: "p", crashes: 1, sweepers: 1, plans: []plan{known(2, removal("r")), add("x", "c", 1, "q")}}
+	w := newWorld(&cfg)
+	w.alone = true
+	w.do(action{kind: actBegin})
+	for w.store.cells[0].obj.Stage != Removing {
+		require.NotEmpty(t, w.net)
+		w.deliver(0)
+	}
+	w.do(action{kind: actCrash})
+	w.net = nil
+	sweeper := len(w.procs) - 1
+	for slices.ContainsFunc(w.store.cells, func(c cell) bool { return c.obj != nil }) {
+		require.Empty(t, w.sweepAll(sweeper))
+	}
+	w.do(action{kind: actBegin, a: 1})
+	require.Empty(t, w.drain())
+	require.Equal(t, Done, w.procs[1].result.Ending)
+	w.do(action{kind: actRecover})
+	require.Empty(t, w.drain())
+	require.Equal(t, Done, w.procs[0].result.Ending, "what stands there is not what it removes: %v", w.procs[0].result)
+}
