@@ -1,0 +1,252 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package central
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/internal/loop"
+	"github.com/atoll-dev/atoll/region"
+	masterv1alpha1 "github.com/atoll-dev/atoll/region/master/v1alpha1"
+)
+
+// MasterOptions adjust a Master. The zero value works for a program without replicas.
+type MasterOptions struct {
+	// Shards says which replica writes the status of a KubeCarrier, by its name; nil: we do. All replicas run the loops.
+	Shards Shards
+	// Observer may be nil.
+	Observer *Observer
+}
+
+// Master watches the KubeCarrier of its own plane. As long as its spec.master is true, the Peer named local exists and
+// the loops that were given run.
+type Master struct {
+	plane    region.API
+	run      func(context.Context) error
+	opts     MasterOptions
+	carriers *loop.Objects
+	local    *loop.Objects
+	queue    *loop.Queue
+	started  atomic.Bool
+	wanted   chan bool // whether the loops shall run, the newest only
+
+	mu      sync.Mutex
+	running bool
+	since   time.Time
+	failed  error // why they ended by themselves the last time
+	written map[string]carrierWriting
+}
+
+// NewMaster makes a Master of the plane's installation. run is called when it becomes a master, in a goroutine of its own,
+// and its context ends when it is none any longer. A run that ends before, with an error or without, is called again after
+// a back-off of 1 second, doubling up to 1 minute. NewMaster does no I/O and starts nothing; see Start.
+func NewMaster(plane region.API, run func(context.Context) error, opts MasterOptions) (*Master, error) {
+	switch {
+	case plane == nil:
+		return nil, errors.New("central: plane is nil; make one with region.APIFor")
+	case run == nil:
+		return nil, errors.New("central: run is nil; give the loops that a master runs")
+	}
+	m := &Master{
+		plane: plane, run: run, opts: opts, queue: loop.NewQueue(loop.QueueOptions{Workers: 1}),
+		wanted: make(chan bool, 1), written: map[string]carrierWriting{},
+	}
+	m.carriers = loop.NewObjects(plane.Dynamic(), carrierResource, loop.ObjectsOptions{
+		Strip: loop.KeepManager(FieldManager), Changed: func(key types.NamespacedName) { m.queue.Add(key.Name) },
+	})
+	m.local = loop.NewObjects(plane.Dynamic(), peerResource, loop.ObjectsOptions{
+		Fields: "metadata.name=" + masterv1alpha1.LocalPeer, Strip: loop.KeepManager(),
+		Changed: func(types.NamespacedName) { m.queue.Add(localKey) },
+	})
+	return m, nil
+}
+
+// localKey is that of the Peer local in the queue. It is no name of an object.
+const localKey = "/local"
+
+// Start blocks until ctx ends, waits for all it started, the loops among them, then returns nil. A plane that does not
+// answer changes nothing: the loops go on or stay away. Call it once.
+func (m *Master) Start(ctx context.Context) error {
+	if m.started.Swap(true) {
+		return errors.New("central: Master.Start was called twice")
+	}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() { _ = m.carriers.Start(ctx) })
+	wg.Go(func() { _ = m.local.Start(ctx) })
+	wg.Go(func() { m.supervise(ctx) })
+	for _, objects := range []*loop.Objects{m.carriers, m.local} {
+		select {
+		case <-objects.Synced():
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	m.queue.Add(localKey)
+	if m.opts.Shards != nil {
+		wg.Go(func() {
+			for range m.opts.Shards.Watch(ctx) {
+				m.addCarriers()
+			}
+		})
+	}
+	return m.queue.Start(ctx, m.work)
+}
+
+func (m *Master) addCarriers() {
+	for _, carrier := range m.carriers.List() {
+		m.queue.Add(carrier.GetName())
+	}
+}
+
+// isMaster says whether there is a KubeCarrier that wants the loops.
+func (m *Master) isMaster() bool {
+	for _, carrier := range m.carriers.List() {
+		if isMaster(carrier) && carrier.GetDeletionTimestamp() == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// work is done for each KubeCarrier, and for the Peer local.
+func (m *Master) work(ctx context.Context, key string) (time.Duration, error) {
+	master := m.isMaster()
+	select {
+	case <-m.wanted:
+	default:
+	}
+	m.wanted <- master
+	if key == localKey {
+		if !master {
+			return 0, nil
+		}
+		return 0, m.ensureLocal(ctx)
+	}
+	if master {
+		m.queue.Add(localKey)
+	}
+	return 0, m.report(ctx, key)
+}
+
+// ensureLocal makes the Peer that stands for the plane's own installation, if there is none.
+func (m *Master) ensureLocal(ctx context.Context) error {
+	if _, ok := m.local.Get(types.NamespacedName{Name: masterv1alpha1.LocalPeer}); ok {
+		return nil
+	}
+	obj := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{}}}
+	obj.SetAPIVersion(masterv1alpha1.GroupVersion.String())
+	obj.SetKind("Peer")
+	obj.SetName(masterv1alpha1.LocalPeer)
+	_, err := m.plane.Dynamic().Resource(peerResource).Create(ctx, obj, metav1.CreateOptions{FieldManager: FieldManager})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("make Peer %s: %w", masterv1alpha1.LocalPeer, err)
+	}
+	return nil
+}
+
+const (
+	runBackoff    = time.Second
+	runMaxBackoff = time.Minute
+)
+
+// supervise runs the loops as long as they are wanted.
+func (m *Master) supervise(ctx context.Context) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	ended := make(chan struct{})
+	stop := func() {}
+	running := false
+	for {
+		select {
+		case wanted := <-m.wanted:
+			if wanted == running {
+				continue
+			}
+			stop()
+			if running {
+				<-ended
+			}
+			if running = wanted; running {
+				var loops context.Context
+				loops, stop = context.WithCancel(ctx)
+				wg.Go(func() {
+					m.runLoops(loops)
+					ended <- struct{}{}
+				})
+			}
+		case <-ctx.Done():
+			stop()
+			if running {
+				<-ended
+			}
+			return
+		}
+	}
+}
+
+// runLoops calls run again and again until ctx ends.
+func (m *Master) runLoops(ctx context.Context) {
+	log := logr.FromContextOrDiscard(ctx)
+	var failed error
+	for wait := runBackoff; ctx.Err() == nil; wait = min(2*wait, runMaxBackoff) {
+		log.Info("Loops of the master begin")
+		m.note(true, failed)
+		m.opts.Observer.master(ctx, MasterEvent{Running: true})
+		began := time.Now()
+		err := m.run(ctx)
+		if ctx.Err() != nil {
+			log.Info("Loops of the master have ended")
+			m.note(false, nil)
+			m.opts.Observer.master(ctx, MasterEvent{})
+			return
+		}
+		if err == nil {
+			err = errors.New("they ended by themselves")
+		}
+		if time.Since(began) > runMaxBackoff {
+			wait = runBackoff
+		}
+		log.Error(err, "Loops of the master ended and begin again", "after", wait.String())
+		failed = err
+		m.note(false, failed)
+		m.opts.Observer.master(ctx, MasterEvent{Err: err})
+		select {
+		case <-time.After(jitter(wait)):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// note remembers how the loops are and has it reported.
+func (m *Master) note(running bool, failed error) {
+	m.mu.Lock()
+	m.running, m.failed, m.since = running, failed, time.Now()
+	m.mu.Unlock()
+	m.addCarriers()
+}
+
+// loops says how the loops are. What ended before and runs again is not believed to be well at once: in how long says
+// settles.
+func (m *Master) loops() (running bool, failed error, settles time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.running && m.failed != nil {
+		if settles = runMaxBackoff - time.Since(m.since); settles <= 0 {
+			m.failed, settles = nil, 0
+		}
+	}
+	return m.running, m.failed, settles
+}

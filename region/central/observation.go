@@ -1,0 +1,158 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package central
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
+	"github.com/atoll-dev/atoll/internal/loop"
+	"github.com/atoll-dev/atoll/region"
+	masterv1alpha1 "github.com/atoll-dev/atoll/region/master/v1alpha1"
+	regionv1alpha1 "github.com/atoll-dev/atoll/region/v1alpha1"
+)
+
+// observation watches one peer for as long as it is engaged.
+type observation struct {
+	conn     *region.Conn
+	claims   *loop.Objects
+	carriers *loop.Objects
+	server   atomic.Pointer[masterv1alpha1.VersionInfo] // what the API server says of itself
+	again    chan struct{}                              // asks it anew
+}
+
+// newObservation calls changed after each change of what is observed.
+func newObservation(conn *region.Conn, changed func()) *observation {
+	tell := func(types.NamespacedName) { changed() }
+	return &observation{
+		conn: conn, again: make(chan struct{}, 1),
+		claims:   loop.NewObjects(conn.Dynamic(), claimResource, loop.ObjectsOptions{Strip: stripClaim, Changed: tell, Flows: changed}),
+		carriers: loop.NewObjects(conn.Dynamic(), carrierResource, loop.ObjectsOptions{Strip: stripCarrier, Changed: tell, Flows: changed}),
+	}
+}
+
+// run blocks until ctx ends.
+func (o *observation) run(ctx context.Context, changed func()) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() { _ = o.claims.Start(ctx) })
+	wg.Go(func() { _ = o.carriers.Start(ctx) })
+	const most = time.Minute
+	for wait := time.Second; ; {
+		v, err := serverVersion(ctx, o.conn)
+		var retry <-chan time.Time
+		if err == nil {
+			if before := o.server.Swap(&v); before == nil || *before != v {
+				changed()
+			}
+			wait = time.Second
+		} else {
+			retry = time.After(wait)
+			wait = min(2*wait, most)
+		}
+		select {
+		case <-o.again:
+		case <-retry:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// renew asks the API server for its version again: it may be another one since it came back.
+func (o *observation) renew() {
+	select {
+	case o.again <- struct{}{}:
+	default:
+	}
+}
+
+func synced(o *loop.Objects) bool {
+	select {
+	case <-o.Synced():
+		return true
+	default:
+		return false
+	}
+}
+
+// fill adds what is observed to f.
+func (o *observation) fill(f *findings) {
+	for _, objects := range []*loop.Objects{o.carriers, o.claims} {
+		if err := objects.Err(); isMissing(err) && f.missing == nil {
+			f.missing = err
+		}
+	}
+	if synced(o.claims) {
+		f.known, f.bound = true, bound(o.claims.List())
+	}
+	if server := o.server.Load(); server != nil {
+		f.version = *server
+	}
+	if !synced(o.carriers) {
+		f.version = masterv1alpha1.VersionInfo{}
+		return
+	}
+	f.looked = true
+	for _, carrier := range o.carriers.List() {
+		f.master = f.master || isMaster(carrier)
+		if v := carrier.GetLabels()[versionLabel]; v != "" {
+			f.version = masterv1alpha1.VersionInfo{Version: v}
+		}
+	}
+}
+
+// bound are the regions whose claims are Bound, by provider and name.
+func bound(claims []*unstructured.Unstructured) []region.Key {
+	var keys []region.Key
+	for _, claim := range claims {
+		phase, _, _ := unstructured.NestedString(claim.Object, "status", "phase")
+		role, guarded, _ := unstructured.NestedString(claim.Object, "spec", "fanout", "claim", "role")
+		key := region.Key{Provider: claim.GetNamespace(), Name: claim.GetName()}
+		if phase != string(regionv1alpha1.RegionClaimBound) || guarded && role != string(fanoutv1alpha1.RolePrimary) || key.Validate() != nil {
+			continue
+		}
+		keys = append(keys, key)
+	}
+	slices.SortFunc(keys, func(a, b region.Key) int {
+		return cmp.Or(cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.Name, b.Name))
+	})
+	return keys
+}
+
+// stripClaim leaves of a RegionClaim what bound reads.
+func stripClaim(obj *unstructured.Unstructured) {
+	kept := bare(obj)
+	for _, path := range [][]string{{"status", "phase"}, {"spec", "fanout", "claim", "role"}} {
+		if v, ok, _ := unstructured.NestedString(obj.Object, path...); ok {
+			_ = unstructured.SetNestedField(kept.Object, v, path...) // the maps on the way are ours
+		}
+	}
+	obj.Object = kept.Object
+}
+
+// stripCarrier leaves of a KubeCarrier what fill reads.
+func stripCarrier(obj *unstructured.Unstructured) {
+	kept := bare(obj)
+	kept.SetLabels(obj.GetLabels())
+	_ = unstructured.SetNestedField(kept.Object, isMaster(obj), "spec", "master") // as above
+	obj.Object = kept.Object
+}
+
+func bare(obj *unstructured.Unstructured) *unstructured.Unstructured {
+	kept := &unstructured.Unstructured{Object: map[string]any{"apiVersion": obj.GetAPIVersion(), "kind": obj.GetKind()}}
+	kept.SetNamespace(obj.GetNamespace())
+	kept.SetName(obj.GetName())
+	kept.SetUID(obj.GetUID())
+	kept.SetResourceVersion(obj.GetResourceVersion())
+	return kept
+}

@@ -1,0 +1,46 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package central
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/atoll-dev/atoll/region"
+)
+
+// Observer receives what happens. nil, and any nil field, is fine. Hooks are called synchronously without a lock held,
+// possibly from many goroutines, and must return quickly. Events are structs so that they can grow.
+type Observer struct {
+	// Ready is called after the condition Ready of a Peer was written with another status or reason.
+	Ready func(ctx context.Context, e ReadyEvent)
+	// Master is called when the loops of a Master begin and after they have ended.
+	Master func(ctx context.Context, e MasterEvent)
+}
+
+// ReadyEvent is a change of the condition Ready of a Peer.
+type ReadyEvent struct {
+	Peer            region.PeerName
+	Before, Status  metav1.ConditionStatus
+	Reason, Message string
+}
+
+// MasterEvent is a begin or an end of the loops of a Master.
+type MasterEvent struct {
+	Running bool
+	Err     error // why they ended by themselves; nil otherwise
+}
+
+func (o *Observer) changed(ctx context.Context, e ReadyEvent) {
+	if o != nil && o.Ready != nil {
+		o.Ready(ctx, e)
+	}
+}
+
+func (o *Observer) master(ctx context.Context, e MasterEvent) {
+	if o != nil && o.Master != nil {
+		o.Master(ctx, e)
+	}
+}

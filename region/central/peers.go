@@ -1,0 +1,258 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package central
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/internal/loop"
+	"github.com/atoll-dev/atoll/region"
+	masterv1alpha1 "github.com/atoll-dev/atoll/region/master/v1alpha1"
+)
+
+// PeersOptions adjust Peers. The zero value works for a program without replicas.
+type PeersOptions struct {
+	// Shards divides the Peers among the replicas of a program, by name; nil: all are ours. Without it, two programs that
+	// see different things write in turns, though not often.
+	Shards Shards
+	// Observer may be nil.
+	Observer *Observer
+}
+
+// Peers is the loop that keeps the status of Peer objects: it decides which clusters are accepted as peers, and reports
+// their health, their version and the regions that they serve.
+type Peers struct {
+	source  *Source
+	ring    region.Directory
+	plane   region.API
+	opts    PeersOptions
+	queue   *loop.Queue
+	started atomic.Bool
+	self    types.UID // of the plane; set before there is any work
+
+	stakes stakes
+
+	mu      sync.Mutex
+	records map[string]*record
+}
+
+// record is what Peers remembers of one Peer. Only the worker of that Peer touches it, apart from what says otherwise.
+type record struct {
+	look     *look
+	failures int
+	written  writing
+	budget   budget
+
+	mu       sync.Mutex
+	observed *observation // while the peer is engaged
+	seen     signs        // by the beat
+}
+
+// NewPeers makes the loop for the Peers of source, in whose ring they are. It does no I/O and starts nothing; see Start.
+func NewPeers(source *Source, ring region.Directory, opts PeersOptions) (*Peers, error) {
+	switch {
+	case source == nil:
+		return nil, errors.New("central: source is nil; make it with New")
+	case ring == nil:
+		return nil, errors.New("central: ring is nil; make it of the source with region.NewRing")
+	}
+	p := &Peers{
+		source: source, ring: ring, plane: source.plane, opts: opts,
+		queue: loop.NewQueue(loop.QueueOptions{}), records: map[string]*record{},
+	}
+	source.listen(p.peerChanged)
+	return p, nil
+}
+
+// Start keeps the status of all Peers, or of those that are ours, until ctx ends, waits for all it started, then returns
+// nil. The ring has to run. Call it once.
+func (p *Peers) Start(ctx context.Context) error {
+	if p.started.Swap(true) {
+		return errors.New("central: Peers.Start was called twice")
+	}
+	if !p.learnSelf(ctx) {
+		return nil
+	}
+	select {
+	case <-p.source.peers.Synced():
+	case <-ctx.Done():
+		return nil
+	}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	directory := p.ring
+	if p.opts.Shards != nil {
+		directory = owned{Directory: p.ring, shards: p.opts.Shards}
+		wg.Go(func() {
+			for range p.opts.Shards.Watch(ctx) {
+				p.addAll()
+			}
+		})
+	}
+	wg.Go(func() { _ = region.Engage(ctx, directory, p.observe) }) // nil whenever ctx has ended
+	wg.Go(func() { p.beat(ctx) })
+	p.addAll()
+	return p.queue.Start(ctx, p.work)
+}
+
+// learnSelf asks the plane who it is until it answers. It returns false if ctx ends before.
+func (p *Peers) learnSelf(ctx context.Context) bool {
+	log := logr.FromContextOrDiscard(ctx)
+	for wait := 500 * time.Millisecond; ; wait = min(2*wait, 10*time.Second) {
+		uid, err := planeUID(ctx, p.plane)
+		if err == nil {
+			p.self = uid
+			return true
+		}
+		if ctx.Err() == nil {
+			log.Error(err, "The central plane does not say who it is", "again", wait.String())
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+func (p *Peers) owns(name string) bool { return p.opts.Shards == nil || p.opts.Shards.Owns(name) }
+
+func (p *Peers) addAll() {
+	for _, peer := range p.source.list() {
+		p.queue.Add(peer.Name)
+	}
+}
+
+// peerChanged is told of each change of a Peer or of its Secret.
+func (p *Peers) peerChanged(name string) {
+	p.queue.Add(name)
+	for _, other := range p.stakes.update(name, p.source) {
+		p.queue.Add(other)
+	}
+}
+
+// record returns that of name, a new one if there is none.
+func (p *Peers) record(name string) *record {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r := p.records[name]
+	if r == nil {
+		r = &record{budget: newBudget()}
+		p.records[name] = r
+	}
+	return r
+}
+
+// forget lets the record of name go, unless the peer is engaged: work comes again after that.
+func (p *Peers) forget(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if r := p.records[name]; r != nil && r.observation() == nil {
+		delete(p.records, name)
+	}
+}
+
+func (r *record) observation() *observation {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.observed
+}
+
+// observe watches one peer as long as it is engaged.
+func (p *Peers) observe(ctx context.Context, conn *region.Conn) error {
+	name := string(conn.Peer())
+	changed := func() { p.queue.Add(name) }
+	o := newObservation(conn, changed)
+	set := func(o *observation) {
+		r := p.record(name)
+		r.mu.Lock()
+		r.observed = o
+		r.mu.Unlock()
+	}
+	set(o)
+	changed()
+	o.run(ctx, changed)
+	set(nil)
+	changed()
+	return nil
+}
+
+// work brings the status of one Peer up to date.
+func (p *Peers) work(ctx context.Context, name string) (time.Duration, error) {
+	peer, obj, ok := p.source.get(name)
+	if !ok || !p.owns(name) {
+		p.forget(name)
+		return 0, nil
+	}
+	r := p.record(name)
+	before := r.written.over(peer)
+	f := findings{kubeconfig: p.source.kubeconfig(peer), plane: p.self}
+	for _, q := range p.source.list() {
+		if q.Name != name && q.DeletionTimestamp == nil {
+			f.others = append(f.others, q)
+		}
+	}
+	var again time.Duration
+	if accepted(before) {
+		r.look, r.failures = nil, 0
+		f.uid = before.Status.ClusterUID
+		if o := r.observation(); o != nil {
+			f.health, f.watched = o.conn.Health(), true
+			o.fill(&f)
+		}
+	} else if peer.DeletionTimestamp == nil {
+		again = p.lookAt(ctx, r, peer, &f)
+	}
+	if ctx.Err() != nil {
+		return 0, nil
+	}
+	now := time.Now()
+	status := statusOf(before, f, now)
+	if wait, err := p.write(ctx, r, before, obj, status, now); wait > 0 || err != nil {
+		return wait, err
+	}
+	return again, nil
+}
+
+// lookAt adds to f what a cluster that is not accepted says of itself, and returns when to ask it again.
+func (p *Peers) lookAt(ctx context.Context, r *record, peer *masterv1alpha1.Peer, f *findings) time.Duration {
+	if !f.kubeconfig.usable {
+		r.look = nil
+		return 0
+	}
+	if l := r.look; l == nil || l.creds != f.kubeconfig.creds.String() || !time.Now().Before(l.next) {
+		if l == nil || l.creds != f.kubeconfig.creds.String() {
+			r.failures = 0
+		}
+		found := lookAt(ctx, region.PeerName(peer.Name), f.kubeconfig.creds)
+		wait := lookInterval
+		if found.err != nil {
+			wait = lookBackoff(r.failures)
+			r.failures++
+		} else {
+			r.failures = 0
+		}
+		found.next = time.Now().Add(wait)
+		r.look = &found
+	}
+	l := r.look
+	f.uid, f.master, f.looked, f.missing = l.uid, l.master, l.looked, l.missing
+	f.health, f.watched = l.health(), true
+	return max(time.Until(l.next), time.Millisecond)
+}
+
+// lookInterval is between looks at a cluster that answers and is not accepted.
+const lookInterval = 30 * time.Second
+
+// lookBackoff is after so many failures in a row: from half a second, doubling, up to half a minute.
+func lookBackoff(failures int) time.Duration {
+	return jitter(min(500*time.Millisecond<<min(failures, 6), lookInterval))
+}

@@ -1,0 +1,126 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package central
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	masterv1alpha1 "github.com/atoll-dev/atoll/region/master/v1alpha1"
+)
+
+// A region that two peers say they hold stays with the one that served it, and goes to the other when that one gives it up.
+func TestRegionServedTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "eu", "us", "ap")
+		w.register("ap", "eu", "us")
+		p := w.start(PeersOptions{})
+		w.claim(w.servers["us"], "loodse", "one", "Bound")
+		w.claim(w.servers["us"], "loodse", "two", "Bound")
+		pass(2 * time.Second)
+		w.claim(w.servers["eu"], "loodse", "one", "Bound")
+		w.claim(w.servers["eu"], "other", "one", "Bound")
+		w.claim(w.servers["ap"], "loodse", "one", "Bound")
+		pass(2 * time.Second)
+		require.Equal(t, []string{"one.loodse", "two.loodse"}, p.served("us"))
+		require.Equal(t, []string{"one.other"}, p.served("eu"))
+		require.Equal(t, []string{"one.other"}, w.regions("eu"))
+		require.Equal(t, "False RegionServedTwice", w.ready("eu"))
+		require.Equal(t, "region one.loodse is served by Peer us", w.message("eu", masterv1alpha1.PeerConditionRegionsUnique))
+		require.Equal(t, "True Unique", w.conditionOf("us", masterv1alpha1.PeerConditionRegionsUnique))
+
+		// Not even a new program, or an outage of the one that serves it, changes that.
+		p.stop()
+		w.servers["us"].Partition(true)
+		p = w.start(PeersOptions{})
+		pass(10 * time.Minute)
+		require.Equal(t, []string{"one.loodse", "two.loodse"}, p.served("us"))
+		require.Equal(t, "False RegionServedTwice", w.ready("eu"))
+		w.servers["us"].Partition(false)
+		pass(10 * time.Minute)
+		w.plane.Reset()
+		pass(time.Hour)
+		require.Empty(t, writes(w.plane))
+
+		w.claim(w.servers["us"], "loodse", "one", "Conflict")
+		pass(2 * time.Second)
+		require.Equal(t, []string{"two.loodse"}, p.served("us"))
+		holders := 0
+		for _, name := range []string{"ap", "eu"} {
+			for _, r := range w.regions(name) {
+				if r == "one.loodse" {
+					holders++
+				}
+			}
+		}
+		require.Equal(t, 1, holders)
+
+		// A Peer that is deleted gives up what it has, though its object may stay for a while.
+		obj, err := w.client(w.plane, peerResource, "").Get(t.Context(), "us", metav1.GetOptions{})
+		require.NoError(t, err)
+		obj.SetFinalizers([]string{"example.com/wait"})
+		_, err = w.client(w.plane, peerResource, "").Update(t.Context(), obj, metav1.UpdateOptions{})
+		require.NoError(t, err)
+		w.deletePeer("us")
+		w.claim(w.servers["eu"], "loodse", "two", "Bound")
+		pass(2 * time.Second)
+		_, present := p.ring.Snapshot().Peer("us")
+		require.False(t, present)
+		require.Equal(t, masterv1alpha1.PeerTerminating, w.get("us").Status.Phase)
+		require.Contains(t, p.served("eu"), "two.loodse")
+		w.plane.Reset()
+		pass(time.Hour)
+		require.Empty(t, writes(w.plane))
+	})
+}
+
+// While the plane is away nothing is published, and nothing that was published goes; what changed meanwhile is caught up.
+func TestPlaneAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "eu", "us")
+		w.register("eu", "us")
+		w.claim(w.servers["eu"], "loodse", "eu-west-1", "Bound")
+		p := w.start(PeersOptions{})
+		pass(2 * time.Second)
+		before := p.ring.Snapshot()
+		conn, err := p.ring.Conn("eu")
+		require.NoError(t, err)
+		w.plane.Partition(true)
+		w.claim(w.servers["eu"], "loodse", "eu-west-2", "Bound")
+		w.servers["us"].Partition(true)
+		pass(time.Hour)
+		require.Same(t, before, p.ring.Snapshot())
+		_, err = conn.Dynamic().Resource(namespaceResource).Get(t.Context(), "default", metav1.GetOptions{})
+		require.NoError(t, err)
+		w.plane.Partition(false)
+		pass(2 * time.Minute)
+		require.Equal(t, []string{"eu-west-1.loodse", "eu-west-2.loodse"}, p.served("eu"))
+		require.Equal(t, "False Unreachable", w.ready("us"))
+
+		// A plane that is away from the beginning holds up no end.
+		p.stop()
+		w.plane.Partition(true)
+		p = w.start(PeersOptions{})
+		pass(time.Hour)
+		require.Zero(t, p.ring.Snapshot().Len())
+		w.plane.Partition(false)
+		pass(time.Minute)
+		require.Equal(t, 2, p.ring.Snapshot().Len())
+	})
+}
+
+func peerOf(name string, age int, cluster types.UID, regions ...string) *masterv1alpha1.Peer {
+	p := &masterv1alpha1.Peer{}
+	p.Name, p.Status.ClusterUID = name, cluster
+	p.CreationTimestamp = metav1.Unix(int64(1_000_000-age), 0)
+	for _, r := range regions {
+		p.Status.Regions = append(p.Status.Regions, masterv1alpha1.RegionReference{Name: r, Provider: "loodse"})
+	}
+	return p
+}

@@ -1,0 +1,257 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package central
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/internal/loop"
+	"github.com/atoll-dev/atoll/region"
+	masterv1alpha1 "github.com/atoll-dev/atoll/region/master/v1alpha1"
+)
+
+// SecretKey is where a kubeconfig stands in its Secret.
+const SecretKey = "kubeconfig"
+
+const (
+	secretTimeout = 5 * time.Second
+	// secretPoll is how often Secrets are read whose changes cannot be watched.
+	secretPoll = 10 * time.Second
+)
+
+var secretResource = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+
+// secrets reads the kubeconfigs of those Secrets that Peers name, and no others: what is watched is the metadata of each
+// namespace in which there are some.
+type secrets struct {
+	plane   region.API
+	parse   func([]byte) (region.Credentials, error)
+	queue   *loop.Queue
+	changed func(types.NamespacedName)
+
+	mu     sync.Mutex
+	read   map[types.NamespacedName]*kubeconfig // of the Secrets that are named
+	spaces map[string]*space                    // by namespace
+}
+
+// space watches one namespace.
+type space struct {
+	objects *loop.Objects
+	cancel  context.CancelFunc
+}
+
+// kubeconfig is what is known of one Secret.
+type kubeconfig struct {
+	creds   region.Credentials // the last good ones
+	usable  bool               // there were any
+	done    bool               // it was read, or found missing
+	reason  masterv1alpha1.PeerConditionReason
+	problem string   // in words; empty if creds are those of the Secret as it is
+	digest  [32]byte // of the content that it says this of
+}
+
+func newSecrets(plane region.API, trust region.Trust, changed func(types.NamespacedName)) *secrets {
+	return &secrets{
+		plane: plane, changed: changed,
+		parse: func(data []byte) (region.Credentials, error) { return region.ParseKubeconfig(data, trust) },
+		queue: loop.NewQueue(loop.QueueOptions{MaxBackoff: 10 * time.Second}),
+		read:  map[types.NamespacedName]*kubeconfig{}, spaces: map[string]*space{},
+	}
+}
+
+func (s *secrets) key(obj types.NamespacedName) string { return obj.String() }
+
+// want says which Secrets are named now. What is needed for it runs in wg until ctx ends.
+func (s *secrets) want(ctx context.Context, wg *sync.WaitGroup, named map[types.NamespacedName]bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	namespaces := map[string]bool{}
+	for key := range named {
+		namespaces[key.Namespace] = true
+		if s.read[key] == nil {
+			s.read[key] = &kubeconfig{reason: masterv1alpha1.PeerReasonPending, problem: "the Secret was not read yet"}
+			s.queue.Add(s.key(key))
+		}
+	}
+	for key := range s.read {
+		if !named[key] {
+			delete(s.read, key)
+		}
+	}
+	for namespace := range namespaces {
+		if s.spaces[namespace] == nil {
+			s.spaces[namespace] = s.watch(ctx, wg, namespace)
+		}
+	}
+	for namespace, space := range s.spaces {
+		if !namespaces[namespace] {
+			space.cancel()
+			delete(s.spaces, namespace)
+		}
+	}
+}
+
+func (s *secrets) watch(ctx context.Context, wg *sync.WaitGroup, namespace string) *space {
+	objects := loop.NewObjects(metadataOnly{s.plane.Metadata()}, secretResource, loop.ObjectsOptions{
+		Namespace: namespace,
+		Changed: func(key types.NamespacedName) {
+			if s.named(key) {
+				s.queue.Add(s.key(key))
+			}
+		},
+		Flows: func() { s.look(namespace) },
+	})
+	ctx, cancel := context.WithCancel(ctx)
+	wg.Go(func() { _ = objects.Start(ctx) })
+	return &space{objects: objects, cancel: cancel}
+}
+
+// look reads all Secrets of a namespace again: its watch has begun, or cannot be relied on.
+func (s *secrets) look(namespace string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key := range s.read {
+		if key.Namespace == namespace {
+			s.queue.Add(s.key(key))
+		}
+	}
+}
+
+func (s *secrets) named(key types.NamespacedName) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.read[key] != nil
+}
+
+// get returns what is known of a Secret. Of one that nobody has named yet, nothing is.
+func (s *secrets) get(key types.NamespacedName) kubeconfig {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if k := s.read[key]; k != nil {
+		return *k
+	}
+	return kubeconfig{reason: masterv1alpha1.PeerReasonPending, problem: "the Secret was not read yet"}
+}
+
+// complete says that each of these Secrets was looked at once.
+func (s *secrets) complete() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, k := range s.read {
+		if !k.done {
+			return false
+		}
+	}
+	return true
+}
+
+// fetch reads one Secret.
+func (s *secrets) fetch(ctx context.Context, name string) (time.Duration, error) {
+	key := parseKey(name)
+	if !s.named(key) {
+		return 0, nil
+	}
+	limited, cancel := context.WithTimeout(ctx, secretTimeout)
+	defer cancel()
+	secret, err := s.plane.Dynamic().Resource(secretResource).Namespace(key.Namespace).Get(limited, key.Name, metav1.GetOptions{})
+	if ctx.Err() != nil {
+		return 0, nil
+	}
+	if s.settle(key, secret, err) {
+		s.changed(key)
+	}
+	if err != nil && !apierrors.IsNotFound(err) {
+		return 0, fmt.Errorf("read Secret %s: %w", key, err)
+	}
+	if !s.watched(key.Namespace) {
+		return secretPoll, nil
+	}
+	return 0, nil
+}
+
+func (s *secrets) watched(namespace string) bool {
+	s.mu.Lock()
+	space := s.spaces[namespace]
+	s.mu.Unlock()
+	return space == nil || space.objects.Err() == nil
+}
+
+// settle takes over what was read and says whether that is news.
+func (s *secrets) settle(key types.NamespacedName, secret *unstructured.Unstructured, err error) bool {
+	var data []byte
+	if err == nil {
+		data, err = content(secret)
+	}
+	next := kubeconfig{done: true}
+	var status apierrors.APIStatus
+	answered := errors.As(err, &status)
+	switch {
+	case errors.Is(err, errNoKey), apierrors.IsNotFound(err):
+		next.reason, next.problem = masterv1alpha1.PeerReasonSecretNotFound, fmt.Sprintf("Secret %s: %v", key, err)
+		if apierrors.IsNotFound(err) {
+			next.problem = fmt.Sprintf("there is no Secret %s", key)
+		}
+	case err != nil && !answered && s.get(key).done:
+		return false // the plane is away; what is known stands
+	case err != nil:
+		next.reason, next.problem = masterv1alpha1.PeerReasonSecretUnreadable, fmt.Sprintf("Secret %s cannot be read: %v", key, err)
+		next.done = answered
+	default:
+		next.digest = sha256.Sum256(data)
+	}
+	before := s.get(key)
+	if next.problem == "" && before.digest == next.digest {
+		return false // something else about the Secret has changed
+	}
+	if next.problem == "" {
+		next.creds, err = s.parse(data)
+		next.usable = err == nil
+		next.reason = masterv1alpha1.PeerReasonAccepted
+		if err != nil {
+			next.reason, next.problem = masterv1alpha1.PeerReasonKubeconfigInvalid, fmt.Sprintf("kubeconfig in Secret %s: %v", key, err)
+		}
+	}
+	if !next.usable {
+		next.creds, next.usable = before.creds, before.usable
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.read[key] == nil {
+		return false
+	}
+	s.read[key] = &next
+	return !before.done || before.problem != next.problem || before.digest != next.digest
+}
+
+var errNoKey = fmt.Errorf("has no key %s", SecretKey)
+
+func content(secret *unstructured.Unstructured) ([]byte, error) {
+	text, ok, err := unstructured.NestedString(secret.Object, "data", SecretKey)
+	if err != nil || !ok {
+		return nil, errNoKey
+	}
+	return base64.StdEncoding.DecodeString(text)
+}
+
+// parseKey reverses types.NamespacedName.String.
+func parseKey(s string) types.NamespacedName {
+	for i := range len(s) {
+		if s[i] == types.Separator {
+			return types.NamespacedName{Namespace: s[:i], Name: s[i+1:]}
+		}
+	}
+	return types.NamespacedName{Name: s}
+}

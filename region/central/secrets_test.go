@@ -1,0 +1,165 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package central
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/atoll-dev/atoll/region"
+	masterv1alpha1 "github.com/atoll-dev/atoll/region/master/v1alpha1"
+	"github.com/atoll-dev/atoll/region/regiontest"
+)
+
+// A Secret is taken up within a second of its change: made, broken, corrected, taken away. What worked works on.
+func TestSecretChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "eu", "us")
+		p := w.start(PeersOptions{})
+		valid := func() string { return w.conditionOf("eu", masterv1alpha1.PeerConditionKubeconfigValid) }
+		w.peer("eu", "eu-kubeconfig")
+		pass(time.Second)
+		require.Equal(t, "False SecretNotFound", valid())
+		require.Equal(t, "False SecretNotFound", w.ready("eu"))
+		require.Contains(t, w.message("eu", masterv1alpha1.PeerConditionKubeconfigValid), "kubecarrier-system/eu-kubeconfig")
+		require.Equal(t, 1, p.ring.Snapshot().Len())
+		_, err := p.ring.Conn("eu")
+		require.ErrorContains(t, err, "peer eu: connect: the Peer is not accepted: SecretNotFound")
+
+		w.secret("eu-kubeconfig", "hunter2")
+		pass(time.Second)
+		require.Equal(t, "False KubeconfigInvalid", valid())
+		require.Contains(t, w.message("eu", masterv1alpha1.PeerConditionKubeconfigValid), "clusters[0].cluster.server: is not an https address")
+		require.Equal(t, masterv1alpha1.PeerNotReady, w.get("eu").Status.Phase)
+
+		w.secret("eu-kubeconfig", "eu one")
+		pass(time.Second)
+		require.Equal(t, "True Accepted", valid())
+		require.Equal(t, "True Reachable", w.ready("eu"))
+		conn, err := p.ring.Conn("eu")
+		require.NoError(t, err)
+
+		generation := uint64(1)
+		for _, step := range []struct{ secret, valid string }{
+			{"eu two", "True Accepted"}, {"hunter2", "False KubeconfigInvalid"}, {"eu three", "True Accepted"},
+			{"us", "False OtherCluster"}, {"eu four", "True Accepted"}, {"", "False SecretNotFound"}, {"eu five", "True Accepted"},
+		} {
+			if step.secret == "" {
+				w.deleteSecret("eu-kubeconfig")
+			} else {
+				w.secret("eu-kubeconfig", step.secret)
+			}
+			if strings.HasPrefix(step.secret, "eu") {
+				generation++
+			}
+			pass(time.Second)
+			require.Equal(t, generation, conn.Health().Generation, "%s", step.secret)
+			require.Equal(t, step.valid, valid(), "%s", step.secret)
+			same, err := p.ring.Conn("eu")
+			require.NoError(t, err)
+			require.Same(t, conn, same)
+			_, err = conn.Dynamic().Resource(namespaceResource).Get(t.Context(), "default", metav1.GetOptions{})
+			require.NoError(t, err)
+			if strings.HasPrefix(step.valid, "False") {
+				require.Equal(t, step.valid, w.ready("eu"))
+				require.NotEmpty(t, w.get("eu").Status.ClusterUID)
+			}
+		}
+		require.Empty(t, writes(w.servers["us"], w.servers["eu"]))
+		status, err := json.Marshal(w.get("eu").Status)
+		require.NoError(t, err)
+		require.NotContains(t, string(status), "hunter2")
+	})
+}
+
+// Only the Secrets that Peers name are read. Of the others nothing is known but that they are there.
+func TestOnlyNamedSecretsAreRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "eu", "us")
+		w.secret("other", "hunter2")
+		w.register("eu")
+		w.secret("us-kubeconfig", "us")
+		w.plane.Reset()
+		w.start(PeersOptions{})
+		pass(time.Second)
+		w.secret("other", "hunter3")
+		pass(time.Second)
+		reads := func() (names []string) {
+			for _, r := range w.plane.Requests() {
+				if r.Resource == "secrets" && r.Verb == "get" {
+					names = append(names, r.Name)
+				}
+				require.False(t, r.Resource == "secrets" && (r.Verb == "list" || r.Verb == "watch") && r.Namespace != Namespace, "%v", r)
+			}
+			return names
+		}
+		require.NotEmpty(t, reads())
+		for _, name := range reads() {
+			require.Equal(t, "eu-kubeconfig", name)
+		}
+		before := len(reads())
+		w.peer("us", "us-kubeconfig")
+		pass(time.Second)
+		require.Equal(t, "True Reachable", w.ready("us"))
+		require.Len(t, reads(), before+1)
+		// Another Secret's annotation is none of our business, and ours is no new credential.
+		pass(time.Hour)
+		require.Len(t, reads(), before+1)
+	})
+}
+
+// Secrets that may be read and not watched are read again and again.
+func TestSecretsThatCannotBeWatched(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "eu")
+		w.register("eu")
+		w.plane.Inject(regiontest.Fault{Verb: "list", Resource: schema.GroupResource{Resource: "secrets"}, Times: -1, Do: regiontest.Refuse(http.StatusForbidden)})
+		p := w.start(PeersOptions{})
+		pass(10 * time.Second)
+		require.Equal(t, "True Reachable", w.ready("eu"))
+		w.secret("eu-kubeconfig", "eu two")
+		pass(2 * secretPoll)
+		conn, err := p.ring.Conn("eu")
+		require.NoError(t, err)
+		require.EqualValues(t, 2, conn.Health().Generation)
+	})
+}
+
+// A Secret that may not be read leaves the peer as it is, and its status says so.
+func TestSecretUnreadable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "eu")
+		w.register("eu")
+		secrets := schema.GroupResource{Resource: "secrets"}
+		w.plane.Inject(regiontest.Fault{Verb: "get", Resource: secrets, Times: -1, Do: regiontest.Refuse(http.StatusForbidden)})
+		p := w.start(PeersOptions{})
+		pass(10 * time.Second)
+		require.Equal(t, "Unknown SecretUnreadable", w.ready("eu"))
+		require.Equal(t, masterv1alpha1.PeerPending, w.get("eu").Status.Phase)
+		require.Equal(t, 1, p.ring.Snapshot().Len())
+		w.plane.Reset()
+		pass(time.Minute)
+		require.Equal(t, "True Reachable", w.ready("eu"))
+		w.plane.Inject(regiontest.Fault{Verb: "get", Resource: secrets, Times: -1, Do: regiontest.Refuse(http.StatusForbidden)})
+		w.secret("eu-kubeconfig", "eu two")
+		pass(time.Minute)
+		require.Equal(t, "Unknown SecretUnreadable", w.ready("eu"))
+		require.Equal(t, masterv1alpha1.PeerNotReady, w.get("eu").Status.Phase)
+		conn, err := p.ring.Conn("eu")
+		require.NoError(t, err)
+		require.Equal(t, region.Healthy, conn.Health().State)
+		w.plane.Reset()
+		pass(time.Minute)
+		require.Equal(t, "True Reachable", w.ready("eu"))
+		require.EqualValues(t, 2, conn.Health().Generation)
+	})
+}

@@ -1,0 +1,110 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package central
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/atoll-dev/atoll/region"
+	masterv1alpha1 "github.com/atoll-dev/atoll/region/master/v1alpha1"
+)
+
+// member is a peer of a Snapshot, and in words why nobody reaches it.
+type member struct {
+	region.Peer
+	withheld string
+}
+
+func equal(a, b []member) bool {
+	return slices.EqualFunc(a, b, func(m, n member) bool {
+		return m.Name == n.Name && m.UID == n.UID && m.withheld == n.withheld && m.Credentials.String() == n.Credentials.String() &&
+			slices.Equal(m.Regions, n.Regions) && maps.Equal(m.Labels, n.Labels)
+	})
+}
+
+func snapshotOf(members []member) (*region.Snapshot, error) {
+	peers := make([]region.Peer, len(members))
+	for i, m := range members {
+		peers[i] = m.Peer
+		if m.withheld != "" {
+			peers[i].Credentials = region.Withheld(errors.New(m.withheld))
+		}
+	}
+	return region.NewSnapshot(peers...)
+}
+
+// members are all Peers but those that are being deleted.
+func (s *Source) members() []member {
+	present := slices.DeleteFunc(s.list(), func(p *masterv1alpha1.Peer) bool { return p.DeletionTimestamp != nil })
+	served := servedBy(present)
+	members := make([]member, 0, len(present))
+	for _, p := range present {
+		m := member{Peer: region.Peer{Name: region.PeerName(p.Name), Labels: p.Labels, UID: p.Status.ClusterUID}}
+		k := s.kubeconfig(p)
+		switch {
+		case !accepted(p):
+			m.withheld = refusal(p)
+		case !k.usable:
+			m.withheld = k.problem
+		default:
+			m.Credentials = k.creds
+		}
+		for _, key := range keysOf(p) {
+			if served[key] == p.Name {
+				m.Regions = append(m.Regions, key)
+			}
+		}
+		members = append(members, m)
+	}
+	return members
+}
+
+// accepted says whether p was found fit to be a peer.
+func accepted(p *masterv1alpha1.Peer) bool { return p.Status.ClusterUID != "" }
+
+// refusal says why p is not accepted.
+func refusal(p *masterv1alpha1.Peer) string {
+	ready := meta.FindStatusCondition(p.Status.Conditions, string(masterv1alpha1.PeerConditionReady))
+	if ready == nil {
+		return "the Peer was not accepted yet"
+	}
+	return fmt.Sprintf("the Peer is not accepted: %s: %s", ready.Reason, ready.Message)
+}
+
+// keysOf are the regions that the status of p lists.
+func keysOf(p *masterv1alpha1.Peer) []region.Key {
+	if !accepted(p) {
+		return nil
+	}
+	keys := make([]region.Key, len(p.Status.Regions))
+	for i, r := range p.Status.Regions {
+		keys[i] = region.Key{Provider: r.Provider, Name: r.Name}
+	}
+	return keys
+}
+
+// servedBy says which Peer serves each region: the one whose status lists it. Of two that list it, which happens only
+// when replicas decide at the same moment, it is the elder, so that everyone who reads the same Peers says the same.
+func servedBy(peers []*masterv1alpha1.Peer) map[region.Key]string {
+	served := map[region.Key]string{}
+	for _, p := range slices.SortedFunc(slices.Values(peers), byAge) {
+		for _, key := range keysOf(p) {
+			if _, taken := served[key]; !taken && key.Validate() == nil {
+				served[key] = p.Name
+			}
+		}
+	}
+	return served
+}
+
+// byAge puts the elder Peer first.
+func byAge(a, b *masterv1alpha1.Peer) int {
+	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+}

@@ -1,0 +1,267 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package central
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/internal/loop"
+	"github.com/atoll-dev/atoll/region"
+	masterv1alpha1 "github.com/atoll-dev/atoll/region/master/v1alpha1"
+)
+
+// Namespace is where Secrets are looked for whose Peers name no namespace, unless Options say otherwise.
+const Namespace = "kubecarrier-system"
+
+// FieldManager writes the status of Peers and KubeCarriers, by server-side apply.
+const FieldManager = "atoll-central"
+
+var peerResource = masterv1alpha1.GroupVersion.WithResource("peers")
+
+// Options adjust a Source. The zero value works, but for the Peer named local.
+type Options struct {
+	// Namespace is that of the installation, where Secrets are that Peers name without a namespace; zero: Namespace.
+	Namespace string
+	// Local are the credentials of the Peer named local, as of region.FromConfig(rest.InClusterConfig()). Without them
+	// nobody reaches it.
+	Local region.Credentials
+	// Trust allows what kubeconfigs are refused for otherwise.
+	Trust region.Trust
+}
+
+// Source is a region.Source of the Peer objects of a central plane and of the Secrets that they name. It is safe for
+// concurrent use.
+type Source struct {
+	plane   region.API
+	opts    Options
+	peers   *loop.Objects
+	secrets *secrets
+	started atomic.Bool
+	dirty   chan struct{} // the Snapshot may have changed
+
+	mu        sync.Mutex
+	decoded   map[string]decoded
+	listeners []func(peer string) // told of each change of what is known of a Peer
+}
+
+// decoded is a Peer as it was when obj was stored.
+type decoded struct {
+	obj  *unstructured.Unstructured
+	peer *masterv1alpha1.Peer
+}
+
+var _ region.Source = (*Source)(nil)
+var _ region.Refresher = (*Source)(nil)
+
+// New makes a Source of the Peers in plane. It does no I/O and starts nothing: a region.Ring runs it. Limits on requests
+// per second that plane's clients have slow the first look down, which reads each Secret once.
+func New(plane region.API, opts Options) (*Source, error) {
+	if plane == nil {
+		return nil, errors.New("central: plane is nil; make one with region.APIFor")
+	}
+	if opts.Namespace == "" {
+		opts.Namespace = Namespace
+	}
+	s := &Source{plane: plane, opts: opts, dirty: make(chan struct{}, 1), decoded: map[string]decoded{}}
+	s.secrets = newSecrets(plane, opts.Trust, s.secretChanged)
+	s.peers = loop.NewObjects(plane.Dynamic(), peerResource, loop.ObjectsOptions{
+		Strip:   loop.KeepManager(FieldManager),
+		Changed: func(key types.NamespacedName) { s.peerChanged(key.Name) },
+	})
+	return s, nil
+}
+
+// Refresh does nothing, since Secrets are watched. That it is there lets connections that are refused wait a moment for
+// newer credentials.
+func (s *Source) Refresh() {}
+
+const (
+	// firstLook bounds how long the first Snapshot waits for Secrets that do not come.
+	firstLook = 5 * time.Second
+	// settling is how long changes are collected before a Snapshot is made of them.
+	settling = 20 * time.Millisecond
+)
+
+// Run publishes a Snapshot as soon as all Peers are listed and their Secrets read, and after every change. While the
+// plane does not answer it publishes nothing. Its only error is that it was called twice.
+func (s *Source) Run(ctx context.Context, publish func(*region.Snapshot)) error {
+	if s.started.Swap(true) {
+		return errors.New("central: Run was called twice")
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	wg.Go(func() { _ = s.peers.Start(ctx) })
+	wg.Go(func() { _ = s.secrets.queue.Start(ctx, s.secrets.fetch) })
+	select {
+	case <-s.peers.Synced():
+	case <-ctx.Done():
+		return nil
+	}
+	log := logr.FromContextOrDiscard(ctx)
+	deadline := time.NewTimer(firstLook)
+	defer deadline.Stop()
+	late := false
+	var last []member
+	for published := false; ; {
+		s.secrets.want(ctx, &wg, s.named())
+		if late || s.secrets.complete() {
+			if next := s.members(); !published || !equal(next, last) {
+				snapshot, err := snapshotOf(next)
+				if err != nil {
+					log.Error(err, "Peers cannot be published; those published before stand")
+				} else {
+					publish(snapshot)
+					last, published, late = next, true, true
+				}
+			}
+		}
+		select {
+		case <-s.dirty:
+		case <-deadline.C:
+			late = true
+		case <-ctx.Done():
+			return nil
+		}
+		select {
+		case <-time.After(settling):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (s *Source) wake() {
+	select {
+	case s.dirty <- struct{}{}:
+	default:
+	}
+}
+
+func (s *Source) peerChanged(name string) {
+	s.wake()
+	s.tell(name)
+}
+
+func (s *Source) secretChanged(key types.NamespacedName) {
+	s.wake()
+	for _, p := range s.list() {
+		if named, ok := s.secretOf(p); ok && named == key {
+			s.tell(p.Name)
+		}
+	}
+}
+
+// listen calls fn with the name of each Peer of which something becomes known. fn must not block.
+func (s *Source) listen(fn func(peer string)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.listeners = append(s.listeners, fn)
+}
+
+func (s *Source) tell(peer string) {
+	s.mu.Lock()
+	listeners := s.listeners
+	s.mu.Unlock()
+	for _, fn := range listeners {
+		fn(peer)
+	}
+}
+
+// list returns all Peers by name. They must not be modified.
+func (s *Source) list() []*masterv1alpha1.Peer {
+	objs := s.peers.List()
+	peers := make([]*masterv1alpha1.Peer, 0, len(objs))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	present := make(map[string]decoded, len(objs))
+	for _, obj := range objs {
+		d, ok := s.decoded[obj.GetName()]
+		if !ok || d.obj != obj {
+			d = decoded{obj: obj, peer: decode(obj)}
+		}
+		present[obj.GetName()] = d
+		peers = append(peers, d.peer)
+	}
+	s.decoded = present
+	return peers
+}
+
+// get returns one Peer and the object that it was decoded from. They must not be modified.
+func (s *Source) get(name string) (*masterv1alpha1.Peer, *unstructured.Unstructured, bool) {
+	obj, ok := s.peers.Get(types.NamespacedName{Name: name})
+	if !ok {
+		return nil, nil, false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d, ok := s.decoded[name]
+	if !ok || d.obj != obj {
+		d = decoded{obj: obj, peer: decode(obj)}
+		s.decoded[name] = d
+	}
+	return d.peer, obj, true
+}
+
+// decode reads as much of obj as can be read. Its types were checked by the API server, against our schema.
+func decode(obj *unstructured.Unstructured) *masterv1alpha1.Peer {
+	p := &masterv1alpha1.Peer{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, p); err != nil {
+		p = &masterv1alpha1.Peer{}
+		p.Name, p.UID, p.Generation, p.Labels = obj.GetName(), obj.GetUID(), obj.GetGeneration(), obj.GetLabels()
+		p.ResourceVersion, p.CreationTimestamp, p.DeletionTimestamp = obj.GetResourceVersion(), obj.GetCreationTimestamp(), obj.GetDeletionTimestamp()
+	}
+	p.ManagedFields = nil
+	return p
+}
+
+// secretOf returns the Secret that p names, if it does.
+func (s *Source) secretOf(p *masterv1alpha1.Peer) (types.NamespacedName, bool) {
+	ref := p.Spec.KubeconfigSecret
+	if ref.Name == "" {
+		return types.NamespacedName{}, false
+	}
+	if ref.Namespace == "" {
+		ref.Namespace = s.opts.Namespace
+	}
+	return types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, true
+}
+
+func (s *Source) named() map[types.NamespacedName]bool {
+	named := map[types.NamespacedName]bool{}
+	for _, p := range s.list() {
+		if key, ok := s.secretOf(p); ok {
+			named[key] = true
+		}
+	}
+	return named
+}
+
+// kubeconfig returns what is known of how to reach p.
+func (s *Source) kubeconfig(p *masterv1alpha1.Peer) kubeconfig {
+	key, named := s.secretOf(p)
+	switch {
+	case named:
+		return s.secrets.get(key)
+	case p.Name != masterv1alpha1.LocalPeer:
+		return kubeconfig{done: true, reason: masterv1alpha1.PeerReasonKubeconfigInvalid,
+			problem: "spec.kubeconfigSecret is missing; name the Secret that holds the kubeconfig of " + p.Name}
+	case s.opts.Local.String() == (region.Credentials{}).String():
+		return kubeconfig{done: true, reason: masterv1alpha1.PeerReasonKubeconfigInvalid,
+			problem: fmt.Sprintf("the program has no credentials for %s (central.Options.Local)", p.Name)}
+	default:
+		return kubeconfig{done: true, usable: true, creds: s.opts.Local, reason: masterv1alpha1.PeerReasonAccepted}
+	}
+}

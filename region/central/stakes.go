@@ -1,0 +1,71 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package central
+
+import (
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/region"
+	masterv1alpha1 "github.com/atoll-dev/atoll/region/master/v1alpha1"
+)
+
+// stakes knows what Peers have that only one may have, so that a change of one is told to those whom it concerns, and to
+// no others: thousands of Peers may change at once.
+type stakes struct {
+	mu     sync.Mutex
+	byPeer map[string]stake
+}
+
+type stake struct {
+	cluster types.UID
+	regions []region.Key
+}
+
+// update takes over what a Peer has now and returns the others whose status may follow from that.
+func (s *stakes) update(name string, source *Source) []string {
+	var now stake
+	if p, _, ok := source.get(name); ok && p.DeletionTimestamp == nil {
+		now = stake{cluster: p.Status.ClusterUID, regions: keysOf(p)}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := s.byPeer[name]
+	if before.cluster == now.cluster && slices.Equal(before.regions, now.regions) {
+		return nil
+	}
+	if s.byPeer == nil {
+		s.byPeer = map[string]stake{}
+	}
+	s.byPeer[name] = now
+	if now.cluster == "" {
+		delete(s.byPeer, name)
+	}
+	var others []string
+	for _, q := range source.list() {
+		if q.Name != name && (waits(q) || s.meet(before, q.Name) || s.meet(now, q.Name)) {
+			others = append(others, q.Name)
+		}
+	}
+	return others
+}
+
+// meet says whether another Peer has something of st.
+func (s *stakes) meet(st stake, other string) bool {
+	o, ok := s.byPeer[other]
+	return ok && (o.cluster == st.cluster && st.cluster != "" ||
+		slices.ContainsFunc(o.regions, func(key region.Key) bool { return slices.Contains(st.regions, key) }))
+}
+
+// waits says whether p lacks something that another Peer has.
+func waits(p *masterv1alpha1.Peer) bool {
+	switch reasonIn(p.Status, masterv1alpha1.PeerConditionRegionsUnique) {
+	case masterv1alpha1.PeerReasonRegionServedTwice, masterv1alpha1.PeerReasonSameCluster:
+		return true
+	default:
+		return false
+	}
+}

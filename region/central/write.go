@@ -1,0 +1,130 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package central
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/atoll-dev/atoll/internal/loop"
+	"github.com/atoll-dev/atoll/region"
+	masterv1alpha1 "github.com/atoll-dev/atoll/region/master/v1alpha1"
+)
+
+// writing is the last status that was written, of which the copy may not know yet.
+type writing struct {
+	version string // of the copy that it was made from
+	status  masterv1alpha1.PeerStatus
+}
+
+// over returns p with the status that was written over it.
+func (w *writing) over(p *masterv1alpha1.Peer) *masterv1alpha1.Peer {
+	if w.version != p.ResourceVersion {
+		return p
+	}
+	next := *p
+	next.Status = w.status
+	return &next
+}
+
+// write applies status if it differs from that of before. It returns a time to wait for if the Peer changes too often.
+func (p *Peers) write(ctx context.Context, r *record, before *masterv1alpha1.Peer, obj *unstructured.Unstructured, status masterv1alpha1.PeerStatus, now time.Time) (time.Duration, error) {
+	if equality.Semantic.DeepEqual(status, before.Status) {
+		return 0, nil
+	}
+	if wait := r.budget.take(now); wait > 0 {
+		return wait, nil
+	}
+	desired, err := manifest(before, status)
+	if err != nil {
+		return 0, err
+	}
+	if _, err := loop.Apply(ctx, p.plane.Dynamic().Resource(peerResource), obj, desired, FieldManager, "status"); err != nil {
+		return 0, err
+	}
+	r.written = writing{version: before.ResourceVersion, status: status}
+	if e := eventOf(before, status); e != nil {
+		p.opts.Observer.changed(ctx, *e)
+	}
+	return 0, nil
+}
+
+// manifest is what is applied. The UID lets it fail if another Peer of the name took the place.
+func manifest(p *masterv1alpha1.Peer, status masterv1alpha1.PeerStatus) (*unstructured.Unstructured, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&status)
+	if err != nil {
+		return nil, err
+	}
+	if len(status.Regions) == 0 {
+		content["regions"] = []any{}
+	}
+	desired := &unstructured.Unstructured{Object: map[string]any{"status": content}}
+	desired.SetAPIVersion(masterv1alpha1.GroupVersion.String())
+	desired.SetKind("Peer")
+	desired.SetName(p.Name)
+	desired.SetUID(p.UID)
+	return desired, nil
+}
+
+func reasonIn(status masterv1alpha1.PeerStatus, kind masterv1alpha1.PeerConditionType) masterv1alpha1.PeerConditionReason {
+	if c := meta.FindStatusCondition(status.Conditions, string(kind)); c != nil {
+		return masterv1alpha1.PeerConditionReason(c.Reason)
+	}
+	return ""
+}
+
+// eventOf is what an Observer is told, nil if Ready is as before.
+func eventOf(before *masterv1alpha1.Peer, status masterv1alpha1.PeerStatus) *ReadyEvent {
+	was := meta.FindStatusCondition(before.Status.Conditions, string(masterv1alpha1.PeerConditionReady))
+	is := meta.FindStatusCondition(status.Conditions, string(masterv1alpha1.PeerConditionReady))
+	if is == nil || was != nil && was.Status == is.Status && was.Reason == is.Reason {
+		return nil
+	}
+	e := &ReadyEvent{Peer: region.PeerName(before.Name), Status: is.Status, Reason: is.Reason, Message: is.Message}
+	if was == nil {
+		e.Before = metav1.ConditionUnknown
+	} else {
+		e.Before = was.Status
+	}
+	return e
+}
+
+// budget keeps a Peer that flaps from causing a write each time: so many at once, then one in a while.
+type budget struct {
+	left int
+	next time.Time // when there will be one more
+}
+
+const (
+	budgetSize     = 20
+	budgetInterval = 5 * time.Second
+)
+
+func newBudget() budget { return budget{left: budgetSize} }
+
+// take returns zero if there may be a write now, or else how long to wait.
+func (b *budget) take(now time.Time) time.Duration {
+	for b.left < budgetSize && !now.Before(b.next) {
+		b.left++
+		b.next = b.next.Add(budgetInterval)
+	}
+	if b.left == 0 {
+		return b.next.Sub(now)
+	}
+	if b.left == budgetSize {
+		b.next = now.Add(budgetInterval)
+	}
+	b.left--
+	return 0
+}
+
+// jitter makes d up to a fifth longer.
+func jitter(d time.Duration) time.Duration { return d + rand.N(d/5+1) }
