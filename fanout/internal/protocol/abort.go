@@ -135,6 +135,10 @@ func (m *Machine) afterFencing() {
 // clean removes the operation's secondaries. That the primary is gone may also
 // mean that it was committed and that its home has moved.
 func (m *Machine) clean() {
+	if m.central() && m.Op.Mode == Everywhere && m.Result.Ending == Ended && !m.Searched {
+		m.inquire()
+		return
+	}
 	if m.Op.Mode == Everywhere && m.Result.Ending == Ended && !m.Searched {
 		m.Record.Origin, m.Searched = m.Op.ID, true
 		m.find()

@@ -55,17 +55,20 @@ func (m *Machine) stepWithdraw(i int, r Reply) {
 
 func (m *Machine) afterWithdrawing() {
 	switch {
-	case m.Record.Committed:
+	case m.Decision.Committed:
 		m.Result.Ending, m.Result.Reason = Running, ""
 		m.bind()
 	case !m.Withdrawn && m.Unsure:
 		m.end(InDoubt)
+	case m.Record.Committed:
+		m.Result.Ending, m.Result.Reason = Done, ""
+		m.clean()
 	default:
 		m.Result.Ending = Aborted
 		if m.Resumed {
 			// This record was never committed. An earlier one of the operation may
 			// have been, if its create was sent twice.
-			m.Result.Ending = Ended
+			m.Result.Ending, m.Unsure = Ended, true
 		}
 		m.clean()
 	}

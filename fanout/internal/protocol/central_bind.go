@@ -149,6 +149,8 @@ func (m *Machine) afterBinding() {
 		// What it was decided for is gone, so the claims are dead by that.
 		m.Result.Pending = nil
 		m.end(Done)
+	case slices.Contains(m.Result.Pending, target):
+		m.inquire()
 	case len(m.Result.Pending) > 0:
 		m.Result.Keep = true
 		m.end(Committed)
@@ -199,6 +201,7 @@ func (m *Machine) stepRecord(i int, r Reply) {
 			m.finish(i)
 		case r.Code == OK, r.Code == NotFound:
 			m.Result.Ending = Ended
+			m.Searched = r.Code == OK && o.Claim.Operation == m.Op.ID && o.Claim.Primary
 			m.finish(i)
 		case r.Code == Denied || !m.again(i, "target again"):
 			m.because(Unreachable, m.Op.Target)
@@ -211,13 +214,23 @@ func (m *Machine) stepRecord(i int, r Reply) {
 func (m *Machine) afterRecord() {
 	m.Stopping = false
 	switch {
+	case m.Result.Ending == Ended && m.Record.Committed:
+		// Its record has ended since, and with that it was everywhere.
+		m.end(Done)
+	case m.Result.Ending == Ended:
+		m.because(Late, "")
+		m.clean()
+	case m.Result.Ending == InDoubt && m.Withdrawn:
+		m.inquire()
 	case m.Result.Ending != Running:
 		m.because(Late, "")
 		m.end(m.Result.Ending)
-	case m.Record.Committed:
+	case m.Decision.UID == "" || m.Decision.Committed:
 		m.Result.Reason = ""
 		m.bind()
 	default:
+		// Nothing was committed with this record. If the entry says so, that was with
+		// an earlier one, and this one is of a request to begin that came late.
 		for _, p := range m.Op.Peers {
 			m.Claims[p] = Claimed{}
 		}

@@ -27,6 +27,15 @@ var centralSmall = []config{
 		changes: []ChangeOperation{change("f", Force, "b")}, plans: []plan{central(add("x", "a", 1, "p"))}},
 	{name: "a central account, its target is lost", mode: Everywhere, peers: 2, crashes: 1,
 		changes: []ChangeOperation{change("f", Force, "b")}, plans: []plan{central(add("x", "b", 1, "p"))}},
+	{name: "a central add, its target is given up", peers: 2, givenUp: true, crashes: 1, changes: changes(forceB), plans: []plan{central(add("x", "b", 1, "p"))}},
+	{name: "a central account, its target is given up", mode: Everywhere, peers: 2, givenUp: true, crashes: 1,
+		changes: changes(forceB), plans: []plan{central(add("x", "b", 1, "p"))}},
+	{name: "a central add, its target comes back", peers: 2, lease: live, givenUp: true, inTurn: true,
+		changes: changes(forceB, returnB), plans: []plan{central(add("x", "b", 1, "p"))}},
+	{name: "a central account, its target comes back", mode: Everywhere, peers: 2, lease: live, givenUp: true, inTurn: true,
+		changes: changes(forceB, returnB), plans: []plan{central(add("x", "b", 1, "p"))}},
+	{name: "a central add, begun again when it is over", peers: 2, adopters: 1, denials: 1, duplicates: 1, twice: Propose,
+		plans: []plan{central(add("x", "a", 1, "p"))}},
 }
 
 var centralDeep = []config{
@@ -62,6 +71,16 @@ var centralDeep = []config{
 		plans: []plan{central(add("x", "a", 1, "p")), removal("r")}},
 	{name: "central account, update, adopter", mode: Everywhere, peers: 2, adopters: 1, timeouts: 1,
 		plans: []plan{central(add("x", "a", 1, "p")), update("v", "q")}},
+	{name: "central account, its home moves and is deleted, crash", mode: Everywhere, peers: 2, crashes: 1, deletes: 1,
+		plans: []plan{central(add("x", "b", 1, "p")), after(1, move("v", "a"))}},
+	{name: "a central add, crash, its target comes back", peers: 2, lease: live, givenUp: true, inTurn: true, crashes: 1,
+		changes: changes(forceB, returnB), plans: []plan{central(add("x", "b", 1, "p"))}},
+	{name: "a central add, 3 peers, crash, its target comes back", peers: 3, lease: live, givenUp: true, inTurn: true, crashes: 1,
+		changes: changes(forceB, returnB), plans: []plan{central(add("x", "b", 1, "p"))}},
+	{name: "a central account, its target is given up, sweep, adopter", mode: Everywhere, peers: 2, givenUp: true, sweepers: 1, adopters: 1,
+		changes: changes(forceB), plans: []plan{central(add("x", "b", 1, "p"))}},
+	{name: "a central add, its target comes back, sweep, adopter", peers: 2, givenUp: true, inTurn: true, sweepers: 1, adopters: 1,
+		changes: changes(forceB, returnB), plans: []plan{central(add("x", "b", 1, "p"))}},
 	{name: "join, a central add", peers: 3, ring: 2, changes: []ChangeOperation{change("j", Join, "c")}, plans: []plan{known(2, central(add("x", "b", 1, "p")))}},
 }
 
@@ -124,6 +143,26 @@ var centralMutants = []broken{
 		peers: 2, sweepers: 1, plans: []plan{central(add("x", "a", 1, "p"))},
 		mutant: mutant{upsert: true, blind: true},
 	}, want: "I"},
+	{rule: "a pending record is forgotten by nobody, whatever became of an earlier one", cfg: config{
+		peers: 2, adopters: 1, denials: 1, duplicates: 1, twice: Propose, plans: []plan{central(add("x", "a", 1, "p"))},
+		mutant: mutant{reply: func(_ *world, p *proc, c Command, r Reply) Reply {
+			if p.strand(c).Job == jobRecord && c.Verb == ReadRecord && r.Code == OK && p.m.Record.Committed {
+				r.Decision.Committed, r.Decision.Of = true, p.m.Record.Primary
+			}
+			return r
+		}},
+	}, want: "forgotten"},
+	{rule: "an account whose record is gone is looked for everywhere", cfg: config{
+		mode: Everywhere, peers: 2, crashes: 1, deletes: 1, plans: []plan{central(add("x", "b", 1, "p")), after(1, move("v", "a"))},
+		mutant: mutant{handled: func(p *proc, cmds []Command) []Command {
+			if p.m.Phase != inquiring || p.m.Result.Ending != Ended {
+				return cmds
+			}
+			p.m.end(Ended)
+			p.m.proceed()
+			return p.m.take()
+		}},
+	}, want: "I4"},
 	{rule: "nobody touches a claim of a pending record", cfg: config{
 		peers: 2, sweepers: 1, plans: []plan{central(add("x", "a", 1, "p"))},
 		mutant: mutant{reply: func(_ *world, p *proc, c Command, r Reply) Reply {
@@ -152,6 +191,35 @@ var centralMutants = []broken{
 			return r
 		}},
 	}, want: "L2"},
+	{rule: "a record ends when its target has departed", cfg: config{
+		peers: 2, givenUp: true, crashes: 1, changes: changes(forceB), plans: []plan{central(add("x", "b", 1, "p"))},
+		mutant: mutant{reply: func(_ *world, p *proc, c Command, r Reply) Reply {
+			if p.strand(c).Job == jobDeparted {
+				r.PeerSet.Departed = nil
+			}
+			return r
+		}},
+	}, want: "L2"},
+	{rule: "a record whose target does not answer stays until that has departed", cfg: config{
+		peers: 2, denials: 1, plans: []plan{central(add("x", "b", 1, "p"))},
+		mutant: mutant{reply: func(_ *world, p *proc, c Command, r Reply) Reply {
+			if p.strand(c).Job == jobDeparted {
+				r.PeerSet = r.PeerSet.without(Departure{Peer: "b", How: "Forced"})
+			}
+			return r
+		}},
+	}, want: "I3"},
+	{rule: "a target that comes back is settled by its record", cfg: config{
+		peers: 2, lease: live, givenUp: true, inTurn: true, changes: changes(forceB, returnB), plans: []plan{central(add("x", "b", 1, "p"))},
+		mutant: mutant{change: func(_ *world, p *proc, c Command) Command {
+			if c.Verb == Sub && p.change.m.Phase == chSettling && c.Sub.Met.Undecided() {
+				discard := *c.Sub
+				discard.Action = Discard
+				c.Sub = &discard
+			}
+			return c
+		}},
+	}, want: "I3"},
 	{rule: "a record that cannot be read decides nothing", cfg: config{
 		peers: 2, timeouts: 1, plans: []plan{central(add("x", "a", 1, "p")), central(add("y", "b", 2, "q"))},
 		mutant: mutant{reply: func(_ *world, p *proc, c Command, r Reply) Reply {

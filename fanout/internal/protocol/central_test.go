@@ -107,6 +107,9 @@ func (s *store) applyRecord(c Command, retained bool) (Reply, string) {
 
 // carryRecord is carry for the central store.
 func (w *world) carryRecord(m message) Reply {
+	if s := w.early(m.cmd); s != "" {
+		w.fault(s)
+	}
 	r, broken := w.store.applyRecord(m.cmd, w.cfg.retained)
 	if broken != "" {
 		w.fault(broken)
@@ -118,6 +121,21 @@ func (w *world) carryRecord(m message) Reply {
 		w.note(m.cmd.Record)
 	}
 	return r
+}
+
+// early tells of the end of a record whose object is not in force yet.
+func (w *world) early(c Command) string {
+	i := w.store.find(c.Record)
+	if c.Verb != Forget || i < 0 || w.store.records[i].history || w.store.records[i].d.RV != c.RV {
+		return ""
+	}
+	of := w.store.records[i].d.Of
+	if at := w.store.index(of.Peer); at >= 0 && w.member(at) {
+		if o := w.store.cells[at].obj; o != nil && o.UID == of.UID && o.Stage == Reserved {
+			return "I3: the record of " + c.Record + " ends before its object is in force"
+		}
+	}
+	return ""
 }
 
 // pinned tells of a delete that takes away what a record was decided for, or a

@@ -68,6 +68,10 @@ func (c *Change) errand(f Found) (Operation, bool) {
 		switch {
 		case !o.Claimed, primary && o.Stage.committed():
 			return Operation{}, false
+		case primary && o.Undecided():
+			// Only its record can say whether it is committed.
+			c.Worked = true
+			return Operation{Action: Sweep, Watch: true}, true
 		case primary && o.Stage == Reserved:
 			c.Worked = true
 			return Operation{Action: Discard}, true

@@ -11,7 +11,9 @@ func (m *Machine) find() {
 	m.Result.Peers = nil
 	m.enter(finding)
 	for _, p := range m.Op.Peers {
-		m.spawn(jobFind, p)
+		if !m.departed(p) {
+			m.spawn(jobFind, p)
+		}
 	}
 }
 
@@ -90,6 +92,10 @@ func (m *Machine) same(o Object) bool {
 func (m *Machine) afterFinding() {
 	lead := m.Lead
 	m.Astray, m.Lead = false, Object{}
+	if m.departed(lead.Of(m.Op.Mode).Peer) {
+		// A replica that came into force late; it is dead.
+		lead = Object{}
+	}
 	refused := m.Result.Reason == Refused
 	unread := len(m.Result.Peers) > 0
 	m.Stopping = false

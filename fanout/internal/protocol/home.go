@@ -278,6 +278,8 @@ func (m *Machine) nowhere() {
 		m.end(AlreadyDone)
 	case m.Op.Action == Remove && m.Record.Primary.UID != "":
 		m.confirm()
+	case m.central() && m.Record.Committed:
+		m.lost()
 	case m.Op.Action == Add:
 		m.clean()
 	case m.Record.Committed && (m.Op.Action != Move || m.Record.Arrived):

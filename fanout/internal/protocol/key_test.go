@@ -146,6 +146,10 @@ func (k *keyer) machine(m *Machine) {
 		k.s(p)
 	}
 	k.n(254)
+	for _, p := range m.Departed {
+		k.s(p)
+	}
+	k.n(255)
 	for i := range m.Strands {
 		s := &m.Strands[i]
 		if s.Over {

@@ -76,13 +76,15 @@ func (w *world) judgeMove(p *proc) {
 	}
 }
 
-// judgeEnded tests that what is said to have no effect any more has none.
+// judgeEnded tests that what is said to have no effect any more has none. What a
+// peer holds that was given up is outside the membership, as in I1 and I7: nobody
+// who settles an operation can know of it.
 func (w *world) judgeEnded(p *proc) {
 	if p.op.Action != Add || w.cfg.mode != Everywhere {
 		return
 	}
 	for i, c := range w.store.cells {
-		if o := c.obj; o != nil && o.Claim.Operation == p.op.ID && (o.Primary(Everywhere) || o.yielded(Everywhere)) && o.Committed() {
+		if o := c.obj; o != nil && !w.forced(i) && o.Claim.Operation == p.op.ID && (o.Primary(Everywhere) || o.yielded(Everywhere)) && o.Committed() {
 			w.fault("I4: " + p.op.ID + " says ended and its object is in force in " + peerName(i))
 		}
 	}

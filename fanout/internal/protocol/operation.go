@@ -98,7 +98,7 @@ const (
 	// Running: not yet.
 	Running Ending = ""
 	// Done: in effect, confirmed by every peer; or removed since by an operation
-	// of its own.
+	// of its own; or lost with its peer.
 	Done Ending = "done"
 	// Committed: in effect; Result.Pending names what has not confirmed.
 	Committed Ending = "committed"
@@ -132,6 +132,7 @@ const (
 	LogFailed    Reason = "log failed"   // nothing was sent
 	Contended    Reason = "contended"    // the name changed hands again and again
 	Homeless     Reason = "homeless"     // what Result.Peer holds is not home, and nothing else is
+	Lost         Reason = "lost"         // with Result.Peer, which has departed
 	Departing    Reason = "departing"    // what was to be adopted is being deleted
 	UnknownOwner Reason = "unknown peer" // Result.Peer holds the primary and is not configured
 )

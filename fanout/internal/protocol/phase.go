@@ -115,6 +115,8 @@ func (m *Machine) next() {
 		m.afterBinding()
 	case withdrawing:
 		m.afterWithdrawing()
+	case inquiring:
+		m.afterInquiring()
 	case covering:
 		m.afterCovering()
 	case recovering:

@@ -55,10 +55,10 @@ func (w *world) settle() string {
 			}
 		}
 	}
-	if s := w.settleRecords(); s != "" {
+	if s := w.settleChanges(); s != "" {
 		return s
 	}
-	if s := w.settleChanges(); s != "" {
+	if s := w.settleRecords(); s != "" {
 		return s
 	}
 	if s := w.unlike(); s != "" {

@@ -149,6 +149,8 @@ func (m *Machine) step(i int, r Reply) {
 		m.stepWithdraw(i, r)
 	case jobRecord:
 		m.stepRecord(i, r)
+	case jobDeparted:
+		m.stepDeparted(i, r)
 	case jobDiscard:
 		m.stepDiscard(i, r)
 	case jobFollow:

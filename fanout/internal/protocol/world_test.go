@@ -142,6 +142,7 @@ func cloneMachine(m *Machine) *Machine {
 	c.Result.Peers = slices.Clone(m.Result.Peers)
 	c.Result.Pending = slices.Clone(m.Result.Pending)
 	c.Result.Occupants = slices.Clone(m.Result.Occupants)
+	c.Departed = slices.Clone(m.Departed)
 	return &c
 }
 
