@@ -32,6 +32,7 @@ var mayImport = map[string][]string{
 	"region/claim":             {"internal", "fanout", "region"},
 	"region/central":           {"internal", "region"},
 	"region/inventory":         {"internal", "region"},
+	"region/shard":             {"internal", "region"},
 	"region/regiontest":        {"internal", "region", "config"},
 	"region/v1alpha1":          {"fanout/v1alpha1"},
 	"region/master/v1alpha1":   nil,

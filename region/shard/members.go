@@ -1,0 +1,264 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package shard
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/atoll-dev/atoll/internal/loop"
+	"github.com/atoll-dev/atoll/region"
+)
+
+// Members shares keys among the replicas of a program. It is safe for concurrent use; only Start does I/O.
+type Members struct {
+	namespace, group string
+	opts             Options
+	holder           string // the identity and something that no other run of it has
+	client           dynamic.ResourceInterface
+	copy             *loop.Objects
+	started          atomic.Bool
+
+	changed chan struct{}  // the copy has changed
+	hurry   chan struct{}  // renew now
+	corpses chan *deletion // Leases to delete
+
+	until atomic.Pointer[time.Time] // when we own nothing any more, unless we renew
+	view  atomic.Pointer[view]
+}
+
+type deletion struct {
+	name string
+	only metav1.Preconditions
+}
+
+// view is who shares the keys, until the next one.
+type view struct {
+	generation uint64
+	live       []string
+	candidates []candidate
+	next       chan struct{} // closed when there is a newer view
+}
+
+// New makes Members of the replicas that have the same group, a DNS-1123 label, in the same namespace of plane. It does
+// no I/O and starts nothing; see Start. Errors name the argument or option that is wrong.
+func New(plane region.API, namespace, group string, opts Options) (*Members, error) {
+	if plane == nil {
+		return nil, errors.New("shard: plane is nil; use region.APIFor, or a Conn of a Ring")
+	}
+	if err := opts.complete(namespace, group); err != nil {
+		return nil, err
+	}
+	m := &Members{
+		namespace: namespace, group: group, opts: opts, holder: opts.Identity + "_" + rand.Text(),
+		client:  plane.Dynamic().Resource(leases).Namespace(namespace),
+		changed: make(chan struct{}, 1), hurry: make(chan struct{}, 1), corpses: make(chan *deletion, 1),
+	}
+	m.copy = loop.NewObjects(plane.Dynamic(), leases, loop.ObjectsOptions{
+		Namespace: namespace, Labels: Label + "=" + group, Strip: loop.KeepManager(),
+		Changed: func(types.NamespacedName) { poke(m.changed) },
+	})
+	m.until.Store(&time.Time{})
+	m.view.Store(&view{next: make(chan struct{})})
+	return m, nil
+}
+
+// poke wakes whoever reads c. It does not block.
+func poke(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// Identity returns the name of this replica among those of its group.
+func (m *Members) Identity() string { return m.opts.Identity }
+
+// Live returns the identities of the replicas that share the keys now, sorted; none if this replica owns nothing, which
+// says nothing about the others.
+func (m *Members) Live() []string {
+	if !time.Now().Before(*m.until.Load()) {
+		return nil
+	}
+	return slices.Clone(m.view.Load().live)
+}
+
+// Owns says whether key is this replica's now. It is false before the first renewal and once Start has returned.
+func (m *Members) Owns(key string) bool {
+	v := m.view.Load()
+	return owner(v.candidates, key) == m.opts.Identity && time.Now().Before(*m.until.Load())
+}
+
+// Watch yields the present generation, as soon as this replica is a member, then the newest after each change of who owns
+// what, until ctx ends. A replica that ceases to own anything is told too.
+func (m *Members) Watch(ctx context.Context) iter.Seq[uint64] {
+	return func(yield func(uint64) bool) {
+		for v := m.view.Load(); ctx.Err() == nil; v = m.view.Load() {
+			if v.generation > 0 && !yield(v.generation) {
+				return
+			}
+			select {
+			case <-v.next:
+			case <-ctx.Done():
+			}
+		}
+	}
+}
+
+// Start keeps this replica a member until ctx ends, deletes its Lease, for which it takes up to a third of
+// Options.Lease, waits for what it started, then returns nil. It goes on through all errors of the plane. Call it once.
+func (m *Members) Start(ctx context.Context) error {
+	if m.started.Swap(true) {
+		return errors.New("shard: Start was called twice")
+	}
+	log := logr.FromContextOrDiscard(ctx).WithValues("group", m.group, "identity", m.opts.Identity)
+	ctx = logr.NewContext(ctx, log)
+	var wg sync.WaitGroup
+	renewals := make(chan renewal)
+	wg.Go(func() { _ = m.copy.Start(ctx) }) // fails only if started twice
+	wg.Go(func() { m.renewals(ctx, renewals) })
+	m.judge(ctx, renewals)
+	wg.Wait()
+	m.publish(log, nil)
+	m.leave(context.WithoutCancel(ctx))
+	return nil
+}
+
+// renewals renews our Lease, a third of its duration after the last time, sooner if asked or failed; and deletes those of
+// the dead.
+func (m *Members) renewals(ctx context.Context, out chan<- renewal) {
+	for ctx.Err() == nil {
+		r := m.renew(ctx)
+		select {
+		case out <- r:
+		case <-ctx.Done():
+			return
+		}
+		next := r.begun.Add(m.opts.Lease / 3)
+		if r.err != nil {
+			next = r.begun.Add(m.opts.Lease / 15)
+		}
+		for time.Now().Before(next) && ctx.Err() == nil {
+			select {
+			case <-time.After(time.Until(next)):
+			case <-m.hurry:
+				if soon := r.begun.Add(m.opts.Lease / 30); soon.Before(next) {
+					next = soon
+				}
+			case d := <-m.corpses:
+				if err := m.remove(ctx, d.name, d.only); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+					logr.FromContextOrDiscard(ctx).V(1).Info("The Lease of a dead replica stays", "error", err.Error())
+				}
+			case <-ctx.Done():
+			}
+		}
+	}
+}
+
+// judge follows who is alive.
+func (m *Members) judge(ctx context.Context, renewals <-chan renewal) {
+	log := logr.FromContextOrDiscard(ctx)
+	r := &roster{group: m.group, identity: m.opts.Identity, lease: m.opts.Lease, others: map[string]*replica{}}
+	var hurried time.Time
+	var failing, shared bool
+	for {
+		now := time.Now()
+		r.look(m.copy.List(), now)
+		j := r.judge(now)
+		until := r.renewed.Add(m.opts.Lease)
+		m.until.Store(&until)
+		m.publish(log, j.live)
+		if j.doubt.After(hurried) {
+			hurried = now
+			poke(m.hurry)
+		}
+		m.sweep(r, j, now)
+		if foreign := !r.confirmed.IsZero() && r.holder != m.holder; foreign != shared {
+			if shared = foreign; shared {
+				log.Error(nil, "Another replica has the same identity: both work on the same keys; give each its own", "holder", r.holder)
+			}
+		}
+		var timer <-chan time.Time
+		if !j.next.IsZero() {
+			timer = time.After(time.Until(j.next))
+		}
+		select {
+		case <-m.changed:
+		case <-timer:
+		case one := <-renewals:
+			r.renewal(one)
+			if one.err != nil && ctx.Err() == nil {
+				if !failing {
+					log.Error(one.err, "Lease cannot be renewed")
+				}
+				m.opts.Observer.renewFailed(one.err)
+			}
+			failing = one.err != nil
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// sweep has one Lease deleted whose holder is dead for long, if that is for us to do.
+func (m *Members) sweep(r *roster, j judgement, now time.Time) {
+	all := candidates(j.live)
+	for _, identity := range j.corpses {
+		name := leaseName(m.group, identity)
+		if owner(all, name) != m.opts.Identity {
+			continue
+		}
+		select {
+		case m.corpses <- &deletion{name, r.others[identity].precondition()}:
+			r.others[identity].swept = now
+		default:
+		}
+	}
+}
+
+// publish shows who is alive, if that is news.
+func (m *Members) publish(log logr.Logger, live []string) {
+	old := m.view.Load()
+	if slices.Equal(old.live, live) {
+		return
+	}
+	next := &view{generation: old.generation + 1, live: live, candidates: candidates(live), next: make(chan struct{})}
+	m.view.Store(next)
+	close(old.next)
+	log.Info("Replicas share the keys", "live", live, "generation", next.generation)
+	m.opts.Observer.changed(next.generation, slices.Clone(live))
+}
+
+// leave deletes our Lease, so that nobody waits for us.
+func (m *Members) leave(ctx context.Context) {
+	err := func() error {
+		ctx, cancel := context.WithTimeout(ctx, m.opts.Lease/3)
+		defer cancel()
+		lease, err := m.client.Get(ctx, leaseName(m.group, m.opts.Identity), metav1.GetOptions{})
+		if err != nil {
+			return fmt.Errorf("shard: read Lease %s/%s: %w", m.namespace, leaseName(m.group, m.opts.Identity), err)
+		}
+		if holderOf(lease) != m.holder {
+			return nil // that of another run
+		}
+		only := (&replica{uid: lease.GetUID(), version: lease.GetResourceVersion()}).precondition()
+		return m.remove(ctx, lease.GetName(), only)
+	}()
+	if err != nil && !apierrors.IsNotFound(err) {
+		logr.FromContextOrDiscard(ctx).Info("The Lease stays until its time is up", "error", err.Error())
+	}
+}

@@ -1,0 +1,77 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package shard
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Options adjust Members. The zero value works.
+type Options struct {
+	// Identity names this replica among those of its group. No two that run at once may have the same: a Pod's name is a
+	// good one. Empty: the host's name and something random.
+	Identity string
+	// Lease is how long after its last renewal a replica counts as alive; zero: 15 seconds. It is renewed three times as
+	// often. At least a second.
+	Lease time.Duration
+	// Observer may be nil.
+	Observer *Observer
+}
+
+// Observer is told what happens. All funcs may be nil; they are called one after the other and must not block.
+type Observer struct {
+	// Changed is called with each new generation and the identities of the replicas that share the keys then, sorted; none
+	// if this replica owns nothing.
+	Changed func(generation uint64, live []string)
+	// RenewFailed is called when this replica's Lease could not be renewed.
+	RenewFailed func(error)
+}
+
+func (o *Observer) changed(generation uint64, live []string) {
+	if o != nil && o.Changed != nil {
+		o.Changed(generation, live)
+	}
+}
+
+func (o *Observer) renewFailed(err error) {
+	if o != nil && o.RenewFailed != nil {
+		o.RenewFailed(err)
+	}
+}
+
+const defaultLease = 15 * time.Second
+
+// complete fills in what is missing and checks the rest.
+func (o *Options) complete(namespace, group string) error {
+	if o.Lease == 0 {
+		o.Lease = defaultLease
+	}
+	if o.Lease < time.Second {
+		return fmt.Errorf("shard: Options.Lease is %v: give at least one second, or zero for %v", o.Lease, defaultLease)
+	}
+	if o.Identity == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			return fmt.Errorf("shard: Options.Identity is empty and the host has no name: %w", err)
+		}
+		o.Identity = strings.Trim(fmt.Sprintf("%.50s", strings.ToLower(host)), "-.") + "-" + strings.ToLower(rand.Text()[:8])
+	}
+	var errs []error
+	for _, check := range []struct{ name, value string }{{"namespace", namespace}, {"group", group}} {
+		for _, msg := range validation.IsDNS1123Label(check.value) {
+			errs = append(errs, fmt.Errorf("shard: the %s is %q: %s", check.name, check.value, msg))
+		}
+	}
+	for _, msg := range validation.IsDNS1123Subdomain(leaseName(group, o.Identity)) {
+		errs = append(errs, fmt.Errorf("shard: Options.Identity is %q, which cannot be part of a Lease's name: %s", o.Identity, msg))
+	}
+	return errors.Join(errs...)
+}

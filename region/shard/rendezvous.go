@@ -1,0 +1,52 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package shard
+
+import "slices"
+
+// candidate is one replica that keys can go to.
+type candidate struct {
+	identity string
+	hash     uint64
+}
+
+// candidates returns the replicas of those identities, each once.
+func candidates(identities []string) []candidate {
+	sorted := slices.Compact(slices.Sorted(slices.Values(identities)))
+	list := make([]candidate, len(sorted))
+	for i, id := range sorted {
+		list[i] = candidate{id, hash(id)}
+	}
+	return list
+}
+
+// owner returns whose key is: the one with the highest score, which depends on nobody else. Empty if there is nobody.
+func owner(list []candidate, key string) string {
+	var best string
+	var highest uint64
+	k := hash(key)
+	for _, c := range list {
+		if score := mix(c.hash ^ k); best == "" || score > highest {
+			best, highest = c.identity, score
+		}
+	}
+	return best
+}
+
+// hash is FNV-1a, mixed: the same in every process and version of the program.
+func hash(s string) uint64 {
+	h := uint64(0xcbf29ce484222325)
+	for i := range len(s) {
+		h = (h ^ uint64(s[i])) * 0x100000001b3
+	}
+	return mix(h)
+}
+
+// mix is the finalizer of SplitMix64: FNV alone leaves the high bits of similar names alike, and scores skewed.
+func mix(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
