@@ -1,0 +1,83 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package account
+
+import (
+	"context"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/atoll-dev/atoll/account/v1alpha1"
+	"github.com/atoll-dev/atoll/region"
+)
+
+// explained is how many peers' differences are looked for at once.
+const explained = 4
+
+// explain says of peers with other content in which fields they differ.
+func (t *task) explain(ctx context.Context, p *Presence) {
+	n := 0
+	for i := range p.Exceptions {
+		e := &p.Exceptions[i]
+		if e.Reason != v1alpha1.AccountReasonEdited && e.Reason != v1alpha1.AccountReasonBehind || n == explained {
+			continue
+		}
+		n++
+		if fields := t.fields(ctx, e.Peer); fields != "" {
+			e.Message = brief(e.Message + ": " + fields)
+		}
+	}
+}
+
+// template is what the copies are compared with, field by field.
+func (t *task) template() *unstructured.Unstructured {
+	if t.itself != "" {
+		return t.wish
+	}
+	return desired(t.kind, t.wish)
+}
+
+// differs says that what the peers hold is not what is wanted, and is not to be
+// changed, and in which fields.
+func (t *task) differs(ctx context.Context, peer region.PeerName, ours bool) {
+	text := "the peers hold an object of that name that was not made for this one"
+	if ours || t.opts.Agreed {
+		text = "it differs from what the peers have agreed on"
+	}
+	if fields := t.fields(ctx, peer); fields != "" {
+		text += ": " + fields
+	}
+	if !t.opts.Agreed {
+		text += ": remove that from the peers, or make this one equal to it"
+	}
+	t.conflict("%s", brief(text))
+}
+
+// fields says in which fields peer's copy differs from what is wanted; empty if that
+// cannot be found out now.
+func (t *task) fields(ctx context.Context, peer region.PeerName) string {
+	conn, err := t.directory.Conn(peer)
+	if err != nil {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
+	defer cancel()
+	obj, err := clientFor(conn, t.kind, t.key.Namespace).Get(ctx, t.key.Name, metav1.GetOptions{})
+	if err != nil {
+		return ""
+	}
+	found, err := differences(t.kind, t.template(), map[region.PeerName]*unstructured.Unstructured{peer: obj})
+	if err != nil {
+		return ""
+	}
+	var texts []string
+	for _, d := range found {
+		if !strings.Contains(d.Field, OriginAnnotation) {
+			texts = append(texts, d.String())
+		}
+	}
+	return strings.Join(texts[:min(len(texts), 4)], ", ")
+}

@@ -1,0 +1,240 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package account
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
+	"github.com/atoll-dev/atoll/internal/loop"
+	"github.com/atoll-dev/atoll/region"
+)
+
+// member is a peer as a Replicator sees it.
+type member struct {
+	conn   *region.Conn
+	copies *loop.Objects
+	sets   *loop.Objects
+
+	mu    sync.Mutex
+	uid   types.UID // of its cluster; empty until it is known
+	asked bool      // for its UID, with whatever answer
+	read  map[types.NamespacedName]reading
+}
+
+// reading is a copy as it was unpacked.
+type reading struct {
+	resourceVersion string
+	replica         *replica
+}
+
+// replica is the peer's copy of an object, nil if it has none.
+func (m *member) replica(key types.NamespacedName) *replica {
+	obj, ok := m.copies.Get(key)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !ok {
+		delete(m.read, key)
+		return nil
+	}
+	if was := m.read[key]; was.replica != nil && was.replica.UID == obj.GetUID() && was.resourceVersion == obj.GetResourceVersion() {
+		return was.replica
+	}
+	now := reading{obj.GetResourceVersion(), unpack(obj)}
+	m.read[key] = now
+	return now.replica
+}
+
+// engage watches one peer for as long as it is there.
+func (r *Replicator) engage(ctx context.Context, c *region.Conn) error {
+	m := &member{conn: c, read: map[types.NamespacedName]reading{}}
+	m.copies = loop.NewObjects(c.Dynamic(), r.kind.Resource, loop.ObjectsOptions{Strip: pack(r.kind), Changed: r.add, Flows: r.all})
+	m.sets = loop.NewObjects(c.Dynamic(), peerSetsResource, loop.ObjectsOptions{
+		Strip: loop.KeepManager(), Changed: func(types.NamespacedName) { r.all() }, Flows: r.all,
+	})
+	r.mu.Lock()
+	r.peers[c.Peer()] = m
+	r.mu.Unlock()
+	defer func() {
+		r.mu.Lock()
+		if r.peers[c.Peer()] == m {
+			delete(r.peers, c.Peer())
+		}
+		r.mu.Unlock()
+		r.all()
+	}()
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = m.copies.Start(ctx) })
+	wg.Go(func() { _ = m.sets.Start(ctx) })
+	m.identify(ctx, r.all)
+	wg.Wait()
+	return nil
+}
+
+// identify asks the peer who it is until it answers.
+func (m *member) identify(ctx context.Context, known func()) {
+	for wait := 100 * time.Millisecond; ctx.Err() == nil; wait = min(2*wait, 10*time.Second) {
+		uid, err := m.askUID(ctx)
+		m.mu.Lock()
+		m.uid, m.asked = uid, true
+		m.mu.Unlock()
+		known()
+		if err == nil || !pause(ctx, wait) {
+			return
+		}
+	}
+}
+
+// identifyTimeout bounds the question who a peer is.
+const identifyTimeout = 10 * time.Second
+
+func (m *member) askUID(ctx context.Context) (types.UID, error) {
+	ctx, cancel := context.WithTimeout(ctx, identifyTimeout)
+	defer cancel()
+	return m.conn.UID(ctx)
+}
+
+// cluster is the UID of the peer's cluster, and whether it was asked for yet.
+func (m *member) cluster() (types.UID, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.uid, m.asked
+}
+
+var errNotWatched = errors.New("it is not watched yet")
+
+// err is why what is known of the peer is old; nil if it is fresh.
+func (m *member) err() error {
+	if m == nil {
+		return errNotWatched
+	}
+	if err := cmp.Or(m.copies.Err(), m.sets.Err()); err != nil {
+		return err
+	}
+	if h := m.conn.Health(); h.State == region.Unhealthy {
+		return cmp.Or(h.Err, region.ErrUnavailable)
+	}
+	return nil
+}
+
+// attend notices peers that fall silent without a word, by their health.
+func (r *Replicator) attend(ctx context.Context) {
+	before := map[region.PeerName]bool{}
+	for pause(ctx, time.Second) {
+		now := map[region.PeerName]bool{}
+		for name, m := range r.members() {
+			now[name] = m.err() == nil
+		}
+		if !maps.Equal(before, now) {
+			before = now
+			r.all()
+		}
+	}
+}
+
+func (r *Replicator) members() map[region.PeerName]*member {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return maps.Clone(r.peers)
+}
+
+// look is what is known of all peers and of their copies of one object, by peer. It
+// does no I/O.
+func (r *Replicator) look(key types.NamespacedName) []sight {
+	members := r.members()
+	snapshot := r.directory.Snapshot()
+	sights := make([]sight, 0, snapshot.Len())
+	for p := range snapshot.Peers() {
+		m := members[p.Name]
+		s := sight{peer: p.Name, err: m.err()}
+		if m != nil {
+			s.copy = m.replica(key)
+		}
+		s.member = stateIn(p.Name, m, members)
+		sights = append(sights, s)
+	}
+	return sights
+}
+
+// stateIn is how far a peer belongs to the ring: by its own PeerSet, or by those of
+// others if it has not shown one. Empty if it does not.
+func stateIn(name region.PeerName, m *member, members map[region.PeerName]*member) fanoutv1alpha1.PeerState {
+	if m != nil {
+		if set, ok := m.sets.Get(types.NamespacedName{Name: fanoutv1alpha1.PeerSetName}); ok {
+			return selfState(set)
+		}
+		if m.sets.Err() == nil {
+			return ""
+		}
+	}
+	for _, other := range slices.Sorted(maps.Keys(members)) {
+		set, ok := members[other].sets.Get(types.NamespacedName{Name: fanoutv1alpha1.PeerSetName})
+		if !ok || selfState(set) != fanoutv1alpha1.PeerActive {
+			continue
+		}
+		return listedIn(set, name)
+	}
+	return ""
+}
+
+// listedIn is what a PeerSet says of another peer.
+func listedIn(set *unstructured.Unstructured, name region.PeerName) fanoutv1alpha1.PeerState {
+	members, _, _ := unstructured.NestedSlice(set.Object, "spec", "members")
+	for _, raw := range members {
+		if m, ok := raw.(map[string]any); ok && m["peer"] == string(name) {
+			state, _ := m["state"].(string)
+			return fanoutv1alpha1.PeerState(state)
+		}
+	}
+	return ""
+}
+
+// itself finds the peer that is the central plane's own cluster, empty if none is.
+// known is false as long as that cannot be said.
+func (r *Replicator) itself() (peer region.PeerName, known bool) {
+	r.mu.Lock()
+	plane := r.planeUID
+	r.mu.Unlock()
+	if plane == "" {
+		return "", false
+	}
+	members := r.members()
+	for p := range r.directory.Snapshot().Peers() {
+		m, ok := members[p.Name]
+		if !ok {
+			return "", false
+		}
+		uid, asked := m.cluster()
+		if uid == plane {
+			return p.Name, true
+		}
+		if !asked {
+			return "", false
+		}
+	}
+	return "", true
+}
+
+// silent are the members without which nothing can be added.
+func silent(sights []sight) []region.PeerName {
+	var names []region.PeerName
+	for _, s := range sights {
+		if s.err != nil && s.counts() {
+			names = append(names, s.peer)
+		}
+	}
+	return names
+}
+
+func (s sight) String() string { return fmt.Sprintf("%s (%s)", s.peer, s.member) }

@@ -1,0 +1,156 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package account
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/atoll-dev/atoll/account/v1alpha1"
+	"github.com/atoll-dev/atoll/fanout"
+	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/region/regiontest"
+)
+
+// world is a central plane, three peers, and what works on them.
+type world struct {
+	t     testing.TB
+	plane *regiontest.Server
+	api   region.API
+	ring  *regiontest.Ring
+	c     *fanout.Coordinator
+	r     *Replicator
+	stop  func() // of the Replicator
+}
+
+func newWorld(t testing.TB, opts Options, kinds ...fanout.Kind) *world {
+	t.Helper()
+	w := &world{t: t}
+	w.ring, w.c = newRing(t, kinds...)
+	w.plane = regiontest.NewServer(regiontest.Options{Name: "plane", CRDs: crds(t)})
+	t.Cleanup(w.plane.Close)
+	w.start(w.plane, opts)
+	return w
+}
+
+// start runs the coordinator's sweeps and a Replicator of the plane.
+func (w *world) start(plane *regiontest.Server, opts Options) {
+	w.t.Helper()
+	var err error
+	w.api, err = region.APIFor(plane.Config())
+	require.NoError(w.t, err)
+	run(w.t, w.c.Start)
+	w.r, err = NewReplicator(w.api, w.ring, w.c, opts)
+	require.NoError(w.t, err)
+	w.stop = run(w.t, w.r.Start)
+}
+
+func (w *world) servers() []*regiontest.Server {
+	all := []*regiontest.Server{w.plane}
+	for _, name := range peerNames {
+		all = append(all, w.ring.Server(name))
+	}
+	return all
+}
+
+func (w *world) create(obj *unstructured.Unstructured) *unstructured.Unstructured {
+	w.t.Helper()
+	created, err := w.api.Dynamic().Resource(resource).Create(w.t.Context(), obj, metav1.CreateOptions{FieldManager: "kubectl"})
+	require.NoError(w.t, err)
+	return created
+}
+
+// edit changes a central Account, whoever writes it meanwhile.
+func (w *world) edit(api region.API, name string, how func(*unstructured.Unstructured)) {
+	w.t.Helper()
+	eventually(w.t, func() bool {
+		obj := get(w.t, api, resource, "", name)
+		how(obj)
+		_, err := api.Dynamic().Resource(resource).Update(w.t.Context(), obj, metav1.UpdateOptions{FieldManager: "kubectl"})
+		return err == nil
+	})
+}
+
+func (w *world) delete(name string) {
+	w.t.Helper()
+	require.NoError(w.t, w.api.Dynamic().Resource(resource).Delete(w.t.Context(), name, metav1.DeleteOptions{}))
+}
+
+func (w *world) conn(peer region.PeerName) *region.Conn {
+	w.t.Helper()
+	return connTo(w.t, w.ring, peer)
+}
+
+// await waits until the central Account's status is as said.
+func (w *world) await(name string, condition func(s v1alpha1.AccountStatus) bool, msg string) v1alpha1.AccountStatus {
+	w.t.Helper()
+	var status v1alpha1.AccountStatus
+	defer func() {
+		if w.t.Failed() {
+			w.t.Logf("status: %+v", status)
+		}
+	}()
+	eventually(w.t, func() bool {
+		account := accountIn(w.t, w.api, name)
+		if account == nil {
+			return false
+		}
+		status = account.Status
+		return condition(status)
+	}, msg)
+	return status
+}
+
+func (w *world) awaitReady(name string) v1alpha1.AccountStatus {
+	w.t.Helper()
+	return w.await(name, func(s v1alpha1.AccountStatus) bool { return s.Phase == v1alpha1.AccountReady }, "Ready in all peers")
+}
+
+// awaitGone waits until the Account is in neither plane nor peer.
+func (w *world) awaitGone(name string) {
+	w.t.Helper()
+	eventually(w.t, func() bool { return accountIn(w.t, w.api, name) == nil }, "gone from the central plane")
+	for p := range w.ring.Snapshot().Peers() {
+		require.Nil(w.t, accountIn(w.t, w.conn(p.Name), name), "gone from %s when the central one is", p.Name)
+	}
+}
+
+func condition(s v1alpha1.AccountStatus, conditionType string) metav1.Condition {
+	if c := meta.FindStatusCondition(s.Conditions, conditionType); c != nil {
+		return *c
+	}
+	return metav1.Condition{}
+}
+
+// held says what a peer has of an Account: its roles, if it is in force.
+func (w *world) held(peer region.PeerName, name string) []v1alpha1.AccountRole {
+	w.t.Helper()
+	account := accountIn(w.t, w.conn(peer), name)
+	if account == nil || account.Spec.Fanout == nil || account.Spec.Fanout.Stage != fanoutv1alpha1.StageActive {
+		return nil
+	}
+	return account.Spec.Roles
+}
+
+// home is the peer that decides about an Account.
+func (w *world) home(name string) region.PeerName {
+	w.t.Helper()
+	for p := range w.ring.Snapshot().Peers() {
+		obj := get(w.t, w.conn(p.Name), resource, "", name)
+		if obj == nil {
+			continue
+		}
+		state, err := Kind().State(obj)
+		require.NoError(w.t, err)
+		if isHome(state) {
+			return p.Name
+		}
+	}
+	return ""
+}

@@ -1,0 +1,153 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package account
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/fanout"
+	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
+	"github.com/atoll-dev/atoll/region"
+)
+
+// hold puts our finalizer on the central object, before anything of it is in a peer.
+func (t *task) hold(ctx context.Context) error {
+	if slices.Contains(t.wish.GetFinalizers(), Finalizer) {
+		return nil
+	}
+	return t.finalize(ctx, append(slices.Clone(t.wish.GetFinalizers()), Finalizer))
+}
+
+// release lets the central object go: nothing of it is left in any peer.
+func (t *task) release(ctx context.Context) error {
+	left := slices.DeleteFunc(slices.Clone(t.wish.GetFinalizers()), func(f string) bool { return f == Finalizer })
+	if len(left) == len(t.wish.GetFinalizers()) {
+		return nil
+	}
+	return t.finalize(ctx, left)
+}
+
+// finalize replaces the finalizers of the central object as it was read.
+func (t *task) finalize(ctx context.Context, finalizers []string) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": t.wish.GetUID(), "resourceVersion": t.wish.GetResourceVersion(), "finalizers": finalizers,
+	}})
+	if err != nil {
+		return err
+	}
+	_, err = clientFor(t.plane, t.kind, t.key.Namespace).Patch(ctx, t.key.Name, types.MergePatchType, patch,
+		metav1.PatchOptions{FieldManager: ReplicatorFieldManager})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("write finalizers of %s %s in the central plane: %w", t.kind.Kind, keyText(t.key), err)
+	}
+	return nil
+}
+
+// remove takes a central object that is being deleted away from all peers. gone says
+// that every peer has confirmed that nothing of it is left.
+func (t *task) remove(ctx context.Context) (gone bool, err error) {
+	if !slices.Contains(t.wish.GetFinalizers(), Finalizer) {
+		return false, nil // nothing was brought anywhere
+	}
+	home := primary(t.sights)
+	mine := home != nil && home.copy.Origin == t.wish.GetUID()
+	switch {
+	case mine && home.err != nil:
+		t.message = fmt.Sprintf("its home %s does not answer", home.peer)
+		return false, nil
+	case mine && home.copy.Stage == fanoutv1alpha1.StageRemoving && t.anySilent():
+		return false, nil // it goes on when they answer
+	case mine:
+		err := t.do(ctx, "remove", func() (*fanout.Operation, error) {
+			return t.coordinator.Remove(ctx, t.kind.GroupKind(), t.key, fanout.RemoveOptions{UID: home.copy.UID, Unreachable: fanout.Forward})
+		})
+		if occupied, ok := errors.AsType[*fanout.OccupiedError](err); ok {
+			t.message = brief(occupied.Error())
+			return false, err
+		}
+		if err != nil && !errors.Is(err, fanout.ErrNotFound) {
+			return false, err
+		}
+	case t.anySilent():
+		return false, nil // one of them may hold it
+	}
+	return t.confirmed(ctx)
+}
+
+func (t *task) anySilent() bool {
+	return slices.ContainsFunc(t.sights, func(s sight) bool { return s.err != nil })
+}
+
+// confirmed asks every peer whether anything of the central object is left there.
+// What a copy shows is no proof.
+func (t *task) confirmed(ctx context.Context) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
+	defer cancel()
+	left, err := region.Each(ctx, t.directory, "confirm that "+t.kind.Kind+" "+keyText(t.key)+" is gone", region.All(),
+		func(ctx context.Context, c *region.Conn) (bool, error) {
+			obj, err := clientFor(c, t.kind, t.key.Namespace).Get(ctx, t.key.Name, metav1.GetOptions{})
+			switch {
+			case apierrors.IsNotFound(err):
+				return false, nil
+			case err != nil:
+				return false, err
+			}
+			return obj.GetAnnotations()[OriginAnnotation] == string(t.wish.GetUID()), nil
+		})
+	if err != nil {
+		t.message = brief(err.Error())
+		return false, err
+	}
+	var still []region.PeerName
+	for o := range left.All() {
+		if o.Value {
+			still = append(still, o.Peer)
+		}
+	}
+	t.acted = t.acted || len(still) > 0
+	return len(still) == 0, nil
+}
+
+// takeBack undoes an add whose central object is gone meanwhile: another replica may
+// have found nothing in the peers and let it go before the add began.
+func (t *task) takeBack(ctx context.Context) error {
+	if !t.acted {
+		return nil
+	}
+	now, err := clientFor(t.plane, t.kind, t.key.Namespace).Get(ctx, t.key.Name, metav1.GetOptions{})
+	switch {
+	case err == nil && now.GetUID() == t.wish.GetUID():
+		return nil
+	case err != nil && !apierrors.IsNotFound(err):
+		return nil // the plane is silent, and will tell when it is not
+	}
+	for _, s := range t.Replicator.look(t.key) {
+		conn, err := t.directory.Conn(s.peer)
+		if err != nil {
+			continue
+		}
+		obj, err := clientFor(conn, t.kind, t.key.Namespace).Get(ctx, t.key.Name, metav1.GetOptions{})
+		if err != nil || obj.GetAnnotations()[OriginAnnotation] != string(t.wish.GetUID()) {
+			continue
+		}
+		if c := replicaOf(t.kind, obj); c.Home {
+			return t.do(ctx, "remove", func() (*fanout.Operation, error) {
+				return t.coordinator.Remove(ctx, t.kind.GroupKind(), t.key, fanout.RemoveOptions{UID: c.UID, Unreachable: fanout.Forward})
+			})
+		}
+	}
+	return nil
+}
+
+// confirmTimeout bounds what is asked of peers beside operations.
+const confirmTimeout = 10 * time.Second

@@ -1,0 +1,151 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package account
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/atoll-dev/atoll/account/v1alpha1"
+	"github.com/atoll-dev/atoll/region"
+)
+
+// report writes how a central object stands, if that is not there already.
+func (r *Replicator) report(ctx context.Context, wish *unstructured.Unstructured, p Presence) error {
+	if r.opts.Report == nil {
+		return nil
+	}
+	content, err := r.opts.Report(wish, p)
+	if err != nil {
+		return fmt.Errorf("status of %s %s: %w", r.kind.Kind, keyText(p.Key), err)
+	}
+	if has(wish.Object["status"], content) {
+		return nil
+	}
+	apply := &unstructured.Unstructured{Object: map[string]any{"status": content}}
+	apply.SetGroupVersionKind(r.kind.Resource.GroupVersion().WithKind(r.kind.Kind))
+	apply.SetNamespace(wish.GetNamespace())
+	apply.SetName(wish.GetName())
+	apply.SetUID(wish.GetUID())
+	_, err = clientFor(r.plane, r.kind, wish.GetNamespace()).ApplyStatus(ctx, wish.GetName(), apply,
+		metav1.ApplyOptions{FieldManager: ReplicatorFieldManager, Force: true})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("write status of %s %s in the central plane: %w", r.kind.Kind, keyText(p.Key), err)
+	}
+	return nil
+}
+
+// has says whether a status, as it was read, says all that content does, and names
+// no peer that content does not.
+func has(status any, content map[string]any) bool {
+	was, ok := status.(map[string]any)
+	if !ok {
+		return len(content) == 0
+	}
+	for field, value := range content {
+		if field == "conditions" {
+			theirs, _ := was[field].([]any)
+			if !hasConditions(theirs, value.([]any)) {
+				return false
+			}
+			continue
+		}
+		if !equality.Semantic.DeepEqual(was[field], value) {
+			return false
+		}
+	}
+	return true
+}
+
+func hasConditions(was, now []any) bool {
+	left := 0
+	for _, c := range was {
+		if reported(typeOf(c)) {
+			left++
+		}
+	}
+	for _, c := range now {
+		if !slices.ContainsFunc(was, func(w any) bool { return equality.Semantic.DeepEqual(w, c) }) {
+			return false
+		}
+		left--
+	}
+	return left == 0
+}
+
+func typeOf(condition any) string {
+	c, _ := condition.(map[string]any)
+	t, _ := c["type"].(string)
+	return t
+}
+
+// reported says whether conditions of that type are a Replicator's.
+func reported(conditionType string) bool {
+	return conditionType == string(v1alpha1.AccountConditionReady) || conditionType == string(v1alpha1.AccountConditionPresent) ||
+		strings.HasPrefix(conditionType, string(v1alpha1.AccountConditionPresentIn))
+}
+
+// ReportConditions is an Options.Report for types with status.conditions and
+// status.observedGeneration: Ready, PresentInAllPeers and one PresentIn.PEER for
+// each peer that is an exception, 32 of them at most.
+func ReportConditions(obj *unstructured.Unstructured, p Presence) (map[string]any, error) {
+	conditions, err := conditionsFor(obj, p)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]any{"observedGeneration": obj.GetGeneration(), "conditions": conditions}, nil
+}
+
+// conditionsFor are p's conditions, with the times of those that obj has already.
+func conditionsFor(obj *unstructured.Unstructured, p Presence) ([]any, error) {
+	var conditions []metav1.Condition
+	for _, c := range statusIn(obj).Conditions {
+		if reported(c.Type) {
+			conditions = append(conditions, c)
+		}
+	}
+	now := p.conditions(obj.GetGeneration())
+	conditions = slices.DeleteFunc(conditions, func(c metav1.Condition) bool {
+		return meta.FindStatusCondition(now, c.Type) == nil
+	})
+	for _, c := range now {
+		meta.SetStatusCondition(&conditions, c)
+	}
+	slices.SortStableFunc(conditions, func(a, b metav1.Condition) int { return strings.Compare(a.Type, b.Type) })
+	return list(conditions), nil
+}
+
+// reportAccount is the status of an Account in a central plane.
+func reportAccount(obj *unstructured.Unstructured, p Presence) (map[string]any, error) {
+	content, err := ReportConditions(obj, p)
+	if err != nil {
+		return nil, err
+	}
+	content["phase"] = string(p.phase())
+	content["namespace"] = map[string]any{"name": obj.GetName()}
+	summary := v1alpha1.PeerSummary{
+		Total: int32(p.Total), Present: int32(p.Present), //nolint:gosec // a ring has at most 1024 peers
+		Missing: texts(p.Missing()), Unknown: texts(p.Unknown()),
+	}
+	content["peers"], err = runtime.DefaultUnstructuredConverter.ToUnstructured(&summary)
+	return content, err
+}
+
+// texts are the first names of a list, as many as a status has room for.
+func texts(peers []region.PeerName) []string {
+	var out []string
+	for _, p := range peers[:min(len(peers), most)] {
+		out = append(out, string(p))
+	}
+	return out
+}

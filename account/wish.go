@@ -1,0 +1,63 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package account
+
+import (
+	"maps"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/atoll-dev/atoll/fanout"
+)
+
+// trackers are prefixes of labels and annotations by which tools know what they
+// applied. On a copy, a tool would take it for its own and prune it.
+var trackers = []string{
+	"app.kubernetes.io/instance",
+	"app.kubernetes.io/managed-by",
+	"argocd.argoproj.io/",
+	"config.k8s.io/",
+	"config.kubernetes.io/",
+	"fleet.cattle.io/",
+	"helm.toolkit.fluxcd.io/",
+	"kubectl.kubernetes.io/",
+	"kustomize.toolkit.fluxcd.io/",
+	"meta.helm.sh/",
+	"objectset.rio.cattle.io/",
+}
+
+func isTracker(key, _ string) bool {
+	for _, prefix := range trackers {
+		if strings.HasPrefix(key, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// desired is what the peers are to hold for a central object: all of it but its
+// status and what a server or a tool wrote into its metadata.
+func desired(kind fanout.Kind, wish *unstructured.Unstructured) *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{Object: map[string]any{}}
+	for field, value := range wish.DeepCopy().Object {
+		if field != "metadata" && field != "status" {
+			obj.Object[field] = value
+		}
+	}
+	obj.SetGroupVersionKind(kind.Resource.GroupVersion().WithKind(kind.Kind))
+	obj.SetNamespace(wish.GetNamespace())
+	obj.SetName(wish.GetName())
+	labels := maps.Clone(wish.GetLabels())
+	maps.DeleteFunc(labels, isTracker)
+	obj.SetLabels(labels)
+	annotations := maps.Clone(wish.GetAnnotations())
+	maps.DeleteFunc(annotations, isTracker)
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[OriginAnnotation] = string(wish.GetUID())
+	obj.SetAnnotations(annotations)
+	return obj
+}
