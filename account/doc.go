@@ -23,6 +23,43 @@
 //
 // [KindWith] takes other rights. A coordinator must itself hold what it grants.
 //
+// # Replication
+//
+// A [Replicator] keeps the objects of a central plane, Accounts or any other kind
+// that exists Everywhere, present in all peers. The central object is the wish;
+// what stands in the peers is under the protocol of the package fanout, as if it
+// had been added by fan-out. How the two meet depends on where the wish stands:
+//
+//   - Apart, the central plane is no peer: the wish has no claim, and the peers have
+//     copies of it, with the annotation [OriginAnnotation]. The protocol needs no
+//     central plane to go on, and the plane may be lost without losing an Account.
+//   - In place, the central plane's cluster is one of the peers (the Peer "local"):
+//     the wish is adopted as it stands, and is the home of its copies.
+//
+// It promises, while a [fanout.Coordinator] is started somewhere:
+//
+//   - A change of the wish is committed as soon as its home answers. Peers that do
+//     not answer are brought along when they do; they delay no others. What is new
+//     needs every peer once, by the rules of an add: until then it waits, and its
+//     condition names who is silent.
+//   - In a peer the central plane wins. The API server refuses to change a replica;
+//     an edited home is, by the protocol, a request for the next revision, and the
+//     Replicator answers it with one more that has the wish's content. A copy that
+//     somebody deletes comes back.
+//   - Ready is True only if every member of the ring holds the latest revision and
+//     is ready with it. Silence is Unknown, never False. Exceptions have a condition
+//     each, PresentIn.PEER, 32 at most; a status stays small with a thousand peers.
+//   - A deleted wish goes when every peer has confirmed that nothing of it is left:
+//     [Finalizer]. A peer that has left the directory is not asked. A copy that a
+//     peer shows later, because it was away or restored, is never added anew.
+//   - A peer that joins has everything before it counts.
+//   - What was not made for the wish is neither changed nor removed. An equal object
+//     is taken over; one that differs is a conflict, whose condition says in which
+//     fields. A copy whose wish is not there is left alone ([Observer].Orphaned):
+//     a central plane may have been restored from a backup.
+//
+// Several kinds take several Replicators. Status is written only where it changes.
+//
 // # What is guaranteed
 //
 //   - In each peer where the Account is Active its namespace is made, named like
@@ -53,4 +90,11 @@
 // cluster-scoped is granted to nobody. A process that
 // crashes between making a namespace and learning that the Account was removed
 // meanwhile leaves an empty namespace, which carries the label.
+//
+// A Replicator acts on what it has seen by list and watch: for the moments of an
+// edit of the home, that edit is in force. A home that is restored from before the
+// removal of its Account is, to the protocol, an Account again; it shows as
+// orphaned, and a person decides. Peers that are configured and have joined no ring
+// hold nothing and do not count, and adds are refused until they have joined or are
+// configured no more.
 package account

@@ -5,11 +5,13 @@ package account_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"os"
 	"path/filepath"
 
+	"golang.org/x/sync/errgroup"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -19,8 +21,10 @@ import (
 	"github.com/atoll-dev/atoll/account/v1alpha1"
 	"github.com/atoll-dev/atoll/config"
 	"github.com/atoll-dev/atoll/fanout"
+	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/region/regiontest"
 	"github.com/atoll-dev/atoll/wal"
+	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
 // An Account is added to all peers, each of which then has its namespace.
@@ -122,4 +126,68 @@ func ExampleKindWith() {
 	kind := account.KindWith(rights)
 	fmt.Println(kind.Kind, account.RoleName(v1alpha1.AccountTenant))
 	// Output: Account kubecarrier-tenant
+}
+
+// An Account that is applied in the central plane is in all peers soon after.
+func ExampleNewReplicator() {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	if err := replicate(ctx); err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// Ready: 2 of 2 peers hold the latest revision
+}
+
+func replicate(ctx context.Context) error {
+	crds, err := config.TypedCRDs()
+	if err != nil {
+		return err
+	}
+	central := regiontest.NewServer(regiontest.Options{Name: "central", CRDs: crds})
+	defer central.Close()
+	plane, err := region.APIFor(central.Config())
+	if err != nil {
+		return err
+	}
+	ring := regiontest.NewRing("eu", "us")
+	defer ring.Close()
+	if err := ring.AddCRDs(crds...); err != nil {
+		return err
+	}
+	ops, err := fanout.New(ring, waltest.NewMemory(), fanout.Options{Kinds: account.Kinds()})
+	if err != nil {
+		return err
+	}
+	if err := ops.InitPeers(ctx); err != nil {
+		return err
+	}
+	complete := make(chan account.Presence, 1)
+	replicator, err := account.NewReplicator(plane, ring, ops, account.Options{Observer: &account.Observer{
+		Changed: func(_ context.Context, p account.Presence) {
+			if p.Complete() {
+				complete <- p
+			}
+		},
+	}})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var running errgroup.Group
+	running.Go(func() error { return replicator.Start(ctx) })
+	acme := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "catalog.kubecarrier.io/v1alpha1", "kind": "Account",
+		"metadata": map[string]any{"name": "acme"},
+		"spec":     map[string]any{"roles": []any{"Tenant"}},
+	}}
+	accounts := account.Kind().Resource
+	if _, err := plane.Dynamic().Resource(accounts).Create(ctx, acme, metav1.CreateOptions{}); err != nil {
+		cancel()
+		return errors.Join(err, running.Wait())
+	}
+	p := <-complete
+	fmt.Printf("Ready: %d of %d peers hold the latest revision\n", p.Present, p.Total)
+	cancel()
+	return running.Wait()
 }

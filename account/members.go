@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -236,5 +235,3 @@ func silent(sights []sight) []region.PeerName {
 	}
 	return names
 }
-
-func (s sight) String() string { return fmt.Sprintf("%s (%s)", s.peer, s.member) }

@@ -1,0 +1,128 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package account
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/atoll-dev/atoll/fanout"
+	"github.com/atoll-dev/atoll/region"
+)
+
+func newSecret(name, password string) *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{Object: map[string]any{"data": map[string]any{"password": password}}}
+	obj.SetAPIVersion("v1")
+	obj.SetKind("Secret")
+	obj.SetNamespace("default")
+	obj.SetName(name)
+	return obj
+}
+
+// password of a Secret in an API server, empty if there is none.
+func password(t testing.TB, api region.API, name string) string {
+	t.Helper()
+	obj := get(t, api, secrets().Resource, "default", name)
+	if obj == nil {
+		return ""
+	}
+	text, _, _ := unstructured.NestedString(obj.Object, "data", "password")
+	return text
+}
+
+// Any kind that exists everywhere is replicated as Accounts are.
+func TestReplicatorOfSecrets(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, Options{Kind: secrets()}, secrets())
+	client := w.api.Dynamic().Resource(secrets().Resource).Namespace("default")
+	_, err := client.Create(t.Context(), newSecret("db", "b25l"), metav1.CreateOptions{})
+	require.NoError(t, err)
+	everywhere := func(want string) func() bool {
+		return func() bool {
+			p, ok := w.r.Presence(keyOf("default/db"))
+			for _, peer := range peerNames {
+				if password(t, w.conn(peer), "db") != want {
+					return false
+				}
+			}
+			return ok && p.Complete() && p.Present == 3
+		}
+	}
+	eventually(t, everywhere("b25l"))
+	quiet(t, w.servers()...)
+
+	eventually(t, func() bool {
+		obj := get(t, w.api, secrets().Resource, "default", "db")
+		obj.Object["data"] = map[string]any{"password": "dHdv"}
+		_, err := client.Update(t.Context(), obj, metav1.UpdateOptions{})
+		return err == nil
+	})
+	eventually(t, everywhere("dHdv"))
+
+	require.NoError(t, client.Delete(t.Context(), "db", metav1.DeleteOptions{}))
+	eventually(t, func() bool { return password(t, w.api, "db") == "" })
+	for _, peer := range peerNames {
+		require.Nil(t, get(t, w.conn(peer), secrets().Resource, "default", "db"))
+	}
+}
+
+// Content that is decided once: who comes second is told in which field he differs,
+// and changes nothing.
+func TestReplicatorOfAgreedContent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, Options{Kind: secrets(), Agreed: true}, secrets())
+	_, err := w.c.Agree(t.Context(), newSecret("first", "b25l"), fanout.AddOptions{})
+	require.NoError(t, err)
+	client := w.api.Dynamic().Resource(secrets().Resource).Namespace("default")
+	for _, name := range []string{"first", "new"} {
+		_, err = client.Create(t.Context(), newSecret(name, "dHdv"), metav1.CreateOptions{})
+		require.NoError(t, err)
+	}
+	eventually(t, func() bool {
+		p, ok := w.r.Presence(keyOf("default/new"))
+		return ok && p.Complete()
+	}, "what nobody has is agreed on")
+	require.Equal(t, "dHdv", password(t, w.conn("eu-west"), "new"))
+	var p Presence
+	eventually(t, func() bool {
+		var ok bool
+		p, ok = w.r.Presence(keyOf("default/first"))
+		return ok && p.Reason == "Conflict"
+	}, "what they agreed on before stays")
+	require.Contains(t, p.Message, "differs in data.password")
+	require.NotContains(t, p.Message, "dHdv", "no Secret is shown")
+	for _, peer := range peerNames {
+		require.Equal(t, "b25l", password(t, w.conn(peer), "first"))
+	}
+
+	// Nor is it changed later.
+	eventually(t, func() bool {
+		obj := get(t, w.api, secrets().Resource, "default", "new")
+		obj.Object["data"] = map[string]any{"password": "dGhyZWU="}
+		_, err := client.Update(t.Context(), obj, metav1.UpdateOptions{})
+		return err == nil
+	})
+	eventually(t, func() bool {
+		p, _ := w.r.Presence(keyOf("default/new"))
+		return p.Reason == "Conflict"
+	})
+	require.Equal(t, "dHdv", password(t, w.conn("eu-west"), "new"))
+}
+
+func TestReplicatorOfAShard(t *testing.T) {
+	t.Parallel()
+	mine := some{prefix: "Account/mine", changes: make(chan uint64)}
+	w := newWorld(t, Options{Shard: mine})
+	w.create(newAccount("other", []any{"Tenant"}))
+	w.create(newAccount("mine", []any{"Tenant"}))
+	w.awaitReady("mine")
+	require.Nil(t, accountIn(t, w.conn("eu-west"), "other"), "it is another replica's")
+	_, ok := w.r.Presence(keyOf("other"))
+	require.False(t, ok)
+	mine.changes <- 1 // looks at all again, and finds nothing to do
+	quiet(t, w.servers()...)
+}
