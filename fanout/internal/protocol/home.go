@@ -45,9 +45,13 @@ func (m *Machine) strayed(o Object) bool {
 	return m.Op.Mode == Everywhere && o.UID == m.Record.Primary.UID && o.Claimed && o.Stage != Reserved && !o.Primary(Everywhere)
 }
 
-// regain goes on to find the primary that was lost.
+// regain goes on to find the primary that was lost: it, by its claim, and not
+// whatever has the name by now.
 func (m *Machine) regain() {
 	m.Astray, m.Present = false, false
+	if m.Record.Origin == "" && m.Op.logged() && m.Primary.Claimed {
+		m.Record.Origin = m.Primary.Claim.Operation
+	}
 	m.Stopping = false
 	m.Result.Pending = nil
 	if m.Turns++; m.Turns > takeovers {
@@ -280,11 +284,11 @@ func (m *Machine) nowhere() {
 		m.confirm()
 	case m.central() && m.Record.Committed:
 		m.lost()
-	case m.Op.Action == Add:
-		m.clean()
 	case m.Record.Committed && (m.Op.Action != Move || m.Record.Arrived):
 		// Removed by somebody since.
 		m.end(Done)
+	case m.Op.Action == Add:
+		m.clean()
 	case m.Unsure:
 		m.because(Missing, m.Record.Primary.Peer)
 		m.end(Ended)

@@ -3,6 +3,8 @@
 
 package protocol
 
+import "slices"
+
 // moveMutants break the rules that keep one home, and what it knows, while it
 // moves.
 var moveMutants = []broken{
@@ -70,6 +72,28 @@ var moveMutants = []broken{
 			return cmds
 		}},
 	}, "I4", false},
+	{"", "a removal lets what was home go in the order of the terms that it names", config{
+		mode: Everywhere, peers: 3, committed: "p", moved: "bc", plans: []plan{removal("r")},
+		mutant: mutant{handled: func(p *proc, cmds []Command) []Command {
+			m := p.m
+			for _, s := range slices.Clone(m.Strands) {
+				if m.Phase == clearing && slices.ContainsFunc(m.Strands, func(s Strand) bool { return s.Job == jobRetire }) && s.X.former(Everywhere) && !m.retiring(s.Peer) {
+					m.Strands = append(m.Strands, Strand{Job: jobRetire, Peer: s.Peer, X: s.X})
+					m.step(len(m.Strands)-1, Reply{})
+				}
+			}
+			return append(cmds, m.take()...)
+		}},
+	}, "I7: the active replica in a has no primary", false},
+	{"", "what was committed is looked for by its claim", config{
+		mode: Everywhere, peers: 2, plans: []plan{add("x", "a", 1, "p"), move("m", "b"), after(2, removal("r"))},
+		mutant: mutant{handled: func(p *proc, cmds []Command) []Command {
+			if p.op.Action == Add && p.m.Phase == finding {
+				p.m.Record.Origin = ""
+			}
+			return cmds
+		}},
+	}, "I4: x says aborted and was committed", false},
 	{"", "a departed home's replicas in force are not dead", config{
 		mode: Everywhere, peers: 3, committed: "p", sweepers: 1, changes: changes(forceA),
 		mutant: mutant{

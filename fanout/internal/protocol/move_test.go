@@ -57,6 +57,16 @@ func (w *world) homes(peer string, o Object) {
 	}
 }
 
+// moveHome is a move of the home from one peer to another that nobody carries on.
+func (w *world) moveHome(from, to string) string {
+	p, q := &w.store.cells[w.store.index(from)], &w.store.cells[w.store.index(to)]
+	x := p.obj.yieldedTo(Ref{Peer: to, UID: q.obj.UID})
+	y := q.obj.successorOf(x)
+	x.RV, y.RV = w.store.rv(), w.store.rv()
+	p.obj, q.obj = &x, &y
+	return to
+}
+
 // behind says whether x is a replica of home y that names an earlier one.
 func (w *world) behind(x, y *Object) bool {
 	return w.cfg.mode == Everywhere && x != nil && x.Claimed && !x.Primary(Everywhere) &&
@@ -122,6 +132,9 @@ var movesSmall = []config{
 	{name: "move there and back, an update", mode: Everywhere, peers: 2, committed: "p", plans: []plan{move("m", "b"), after(1, move("n", "a")), update("x", "q")}},
 	{name: "move, a replica deleted", mode: Everywhere, peers: 2, committed: "p", sweepers: 1, deletes: 1, plans: []plan{move("m", "b")}},
 	{name: "add and move", mode: Everywhere, peers: 2, timeouts: 1, plans: []plan{add("x", "a", 1, "p"), move("m", "b")}},
+	{name: "add, move, then removal", mode: Everywhere, peers: 2, plans: []plan{add("x", "a", 1, "p"), move("m", "b"), after(2, removal("r"))}},
+	{name: "homes that nobody was told of, removal", mode: Everywhere, peers: 3, committed: "p", moved: "bc", plans: []plan{removal("r")}},
+	{name: "homes that nobody was told of, kubectl delete", mode: Everywhere, peers: 3, committed: "p", moved: "bc", sweepers: 1, deletes: 1},
 }
 
 var forceA = change("f", Force, "a")
@@ -156,6 +169,10 @@ var movesDeep = []config{
 	{name: "a chain, a sweep", mode: Everywhere, peers: 3, committed: "p", sweepers: 1, plans: []plan{move("m", "b"), after(1, move("n", "c"))}},
 	{name: "add, move, a late create", mode: Everywhere, peers: 2, duplicates: 1, plans: []plan{add("x", "a", 1, "p"), move("m", "b")}},
 	{name: "add, move, timeout, crash", mode: Everywhere, peers: 2, timeouts: 1, crashes: 1, plans: []plan{add("x", "a", 1, "p"), move("m", "b")}},
+	{name: "add, move, removal", mode: Everywhere, peers: 2, plans: []plan{add("x", "a", 1, "p"), move("m", "b"), removal("r")}},
+	{name: "homes that nobody was told of, removal, sweep", mode: Everywhere, peers: 3, committed: "p", moved: "bc", sweepers: 1, plans: []plan{removal("r")}},
+	{name: "homes that nobody was told of, update, sweep", mode: Everywhere, peers: 3, committed: "p", moved: "bc", sweepers: 1, plans: []plan{update("x", "q")}},
+	{name: "homes that nobody was told of, move, sweep", mode: Everywhere, peers: 3, committed: "p", moved: "bc", sweepers: 1, plans: []plan{move("m", "a")}},
 	{name: "move, a join", mode: Everywhere, peers: 3, ring: 2, changes: []ChangeOperation{joinC}, committed: "p", plans: []plan{move("m", "b")}},
 	{name: "move back, a join", mode: Everywhere, peers: 3, ring: 2, changes: []ChangeOperation{joinC}, committed: "p", plans: []plan{move("m", "b"), after(1, move("n", "a"))}},
 	{name: "move, removal, a join", mode: Everywhere, peers: 3, ring: 2, changes: []ChangeOperation{joinC}, committed: "p", plans: []plan{move("m", "b"), after(1, removal("r"))}},

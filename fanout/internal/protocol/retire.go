@@ -20,20 +20,34 @@ func (m *Machine) outdated(x Object) bool {
 // retire takes our finalizer from what was home before, after every strand of
 // job j has confirmed that its peer names the present home, or has nothing any
 // more. Until then what was home must stay: replicas that name it would be
-// taken for dead. It returns false if there is none to retire.
+// taken for dead. Of several, those of the earliest term come first, since one
+// that a removal found before it was brought along may name a later one that has
+// moved on too. It returns false if there is none to retire.
 func (m *Machine) retire(j job) bool {
 	if len(m.Result.Pending) > 0 {
 		return false
 	}
-	begun := false
-	for _, s := range slices.Clone(m.Strands) {
-		if s.Job == j && s.X.former(m.Op.Mode) && !slices.ContainsFunc(m.Strands, func(t Strand) bool { return t.Job == jobRetire && t.Peer == s.Peer }) {
-			m.Strands = append(m.Strands, Strand{Job: jobRetire, Peer: s.Peer, X: s.X})
-			m.step(len(m.Strands)-1, Reply{})
-			begun = true
+	var next []Strand
+	for _, s := range m.Strands {
+		switch {
+		case s.Job != j, !s.X.former(m.Op.Mode), m.retiring(s.Peer):
+		case len(next) > 0 && s.X.term() > next[0].X.term():
+		case len(next) > 0 && s.X.term() < next[0].X.term():
+			next = []Strand{s}
+		default:
+			next = append(next, s)
 		}
 	}
-	return begun
+	for _, s := range next {
+		m.Strands = append(m.Strands, Strand{Job: jobRetire, Peer: s.Peer, X: s.X})
+		m.step(len(m.Strands)-1, Reply{})
+	}
+	return len(next) > 0
+}
+
+// retiring says whether what was home in peer has been taken care of.
+func (m *Machine) retiring(peer string) bool {
+	return slices.ContainsFunc(m.Strands, func(s Strand) bool { return s.Job == jobRetire && s.Peer == peer })
 }
 
 // stepRetire takes our finalizer from X, which was home. A peer that its own

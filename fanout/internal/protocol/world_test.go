@@ -99,6 +99,10 @@ func (w *world) seed(payload string) {
 		panic("the seed is not committed: " + w.broken)
 	}
 	w.procs = nil
+	home := m.Op.Target
+	for _, to := range w.cfg.moved {
+		home = w.moveHome(home, string(to))
+	}
 }
 
 func (w *world) clone() *world {
