@@ -20,7 +20,8 @@ type call struct {
 	peer  region.PeerName
 	match func(boxtest.Request) bool
 	verb  string // of the step that makes a write
-	nth   int    // of the steps of that verb in that peer; zero is the first
+	stage string // that it writes; a heartbeat is a put, too
+	nth   int    // of such steps in that peer; zero is the first
 }
 
 // script is an operation with its calls: the writes, by what they mean, and the
@@ -33,34 +34,34 @@ type script struct {
 
 var scripts = []script{
 	{"add ServiceCluster", addServiceCluster, []call{
-		{"create primary", Target, is(http.MethodPost, ""), "create", 0},
-		{"create secondary", Other, is(http.MethodPost, ""), "create", 0},
-		{"read PeerSet", Target, reads("peersets"), "", 0},
-		{"read owner", Target, reads("accounts"), "", 0},
-		{"commit", Target, is(http.MethodPut, "Configured"), "put", 0},
+		{"create primary", Target, is(http.MethodPost, ""), "create", "Reserved", 0},
+		{"create secondary", Other, is(http.MethodPost, ""), "create", "Reserved", 0},
+		{"read PeerSet", Target, reads("peersets"), "", "", 0},
+		{"read owner", Target, reads("accounts"), "", "", 0},
+		{"commit", Target, is(http.MethodPut, "Configured"), "put", "Configured", 0},
 	}},
 	{"add Account", addAccount, []call{
-		{"create primary", Target, is(http.MethodPost, ""), "create", 0},
-		{"create replica", Other, is(http.MethodPost, ""), "create", 0},
-		{"commit", Target, is(http.MethodPut, "Active"), "put", 0},
-		{"activate", Other, is(http.MethodPut, "Active"), "put", 0},
+		{"create primary", Target, is(http.MethodPost, ""), "create", "Reserved", 0},
+		{"create replica", Other, is(http.MethodPost, ""), "create", "Reserved", 0},
+		{"commit", Target, is(http.MethodPut, "Active"), "put", "Active", 0},
+		{"activate", Other, is(http.MethodPut, "Active"), "put", "Active", 0},
 	}},
 	{"update Account", updateAccount, []call{
-		{"read primary", Target, reads("accounts"), "", 0},
-		{"commit", Target, is(http.MethodPut, "Active"), "put", 0},
-		{"put revision", Other, is(http.MethodPut, "Active"), "put", 0},
+		{"read primary", Target, reads("accounts"), "", "", 0},
+		{"commit", Target, is(http.MethodPut, "Active"), "put", "Active", 0},
+		{"put revision", Other, is(http.MethodPut, "Active"), "put", "Active", 0},
 	}},
 	{"remove ServiceCluster", removeServiceCluster, []call{
-		{"commit", Target, is(http.MethodPut, "Removing"), "put", 0},
-		{"delete primary", Target, is(http.MethodDelete, ""), "delete", 0},
-		{"delete guard", Other, is(http.MethodDelete, ""), "delete", 0},
-		{"put finalizer away", Target, withoutFinalizer, "put", 1},
+		{"commit", Target, is(http.MethodPut, "Removing"), "put", "Removing", 0},
+		{"delete primary", Target, is(http.MethodDelete, ""), "delete", "", 0},
+		{"delete guard", Other, is(http.MethodDelete, ""), "delete", "", 0},
+		{"put finalizer away", Target, withoutFinalizer, "put", "Removing", 1},
 	}},
 	{"remove Account", removeAccount, []call{
-		{"commit", Target, is(http.MethodPut, "Removing"), "put", 0},
-		{"delete replica", Other, is(http.MethodDelete, ""), "delete", 0},
-		{"delete primary", Target, is(http.MethodDelete, ""), "delete", 0},
-		{"put finalizer away", Target, withoutFinalizer, "put", 1},
+		{"commit", Target, is(http.MethodPut, "Removing"), "put", "Removing", 0},
+		{"delete replica", Other, is(http.MethodDelete, ""), "delete", "", 0},
+		{"delete primary", Target, is(http.MethodDelete, ""), "delete", "", 0},
+		{"put finalizer away", Target, withoutFinalizer, "put", "Removing", 1},
 	}},
 }
 

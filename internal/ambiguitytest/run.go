@@ -160,7 +160,7 @@ func classified(t *testing.T, call call, a ambiguity, steps *journal) {
 	defer steps.mu.Unlock()
 	nth := call.nth
 	for _, e := range steps.ended {
-		if e.Peer != call.peer || e.Verb != call.verb {
+		if e.Peer != call.peer || e.Verb != call.verb || e.Stage != call.stage {
 			continue
 		}
 		if nth--; nth < 0 {
@@ -168,7 +168,7 @@ func classified(t *testing.T, call call, a ambiguity, steps *journal) {
 			return
 		}
 	}
-	t.Fatalf("no step is a %s in %s", call.verb, call.peer)
+	t.Fatalf("no step is a %s %s in %s", call.verb, call.stage, call.peer)
 }
 
 func truthful(t *testing.T, told error, inEffect bool) {
