@@ -1,0 +1,74 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/atoll-dev/atoll/account"
+	"github.com/atoll-dev/atoll/fanout"
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/wal"
+)
+
+// loops is what a program embeds.
+type loops struct {
+	ring        *region.Ring
+	coordinator *fanout.Coordinator
+	accounts    *account.Controller
+	journal     *wal.File
+}
+
+// newLoops makes the loops for the peers of the file. It starts nothing, and asks no peer.
+func newLoops(file, dir string) (*loops, error) {
+	source, err := region.FromFile(file, region.Trust{})
+	if err != nil {
+		return nil, err
+	}
+	// The story is in a hurry: programs leave the zero values.
+	probe := region.ProbeOptions{Interval: 300 * time.Millisecond, Timeout: 5 * time.Second, MaxBackoff: 300 * time.Millisecond}
+	l := &loops{}
+	if l.ring, err = region.NewRing(source, region.Options{Probe: probe}); err != nil {
+		return nil, err
+	}
+	if l.accounts, err = account.NewController(l.ring, account.ControllerOptions{}); err != nil {
+		return nil, err
+	}
+	if l.journal, err = wal.Open(filepath.Join(dir, "wal.db"), wal.Options{}); err != nil {
+		return nil, err
+	}
+	l.coordinator, err = fanout.New(l.ring, l.journal, fanout.Options{
+		Identity: "static", Kinds: account.Kinds(), SweepEvery: time.Second,
+	})
+	if err != nil {
+		_ = l.journal.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// run starts the loops, and engaged for each peer as long as it is in the file, and runs main beside them. When main
+// returns everything ends, and run returns when it has.
+func (l *loops) run(ctx context.Context, engaged func(context.Context, *region.Conn) error, main func(context.Context) error) error {
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	group, ctx := errgroup.WithContext(ctx)
+	for _, start := range []func(context.Context) error{
+		l.ring.Start,
+		l.coordinator.Start,
+		l.accounts.Start,
+		func(ctx context.Context) error { return region.Engage(ctx, l.ring, engaged) },
+	} {
+		group.Go(func() error { return start(ctx) })
+	}
+	group.Go(func() error {
+		defer end()
+		return main(ctx)
+	})
+	return group.Wait()
+}

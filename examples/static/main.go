@@ -1,0 +1,66 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command static shows life without a central plane: a file says who the peers are, and the loops of the library run
+// inside this program, each as a Start(ctx) that blocks.
+//
+//	go run ./examples/static
+//
+// Three API servers in the memory of the program are the peers. An Account comes to all of them, what it needs there is
+// kept against somebody's edits, a ServiceCluster takes its name, and one peer is lost, comes back, and leaves.
+//
+// The exit code is 0 if everything went as told, otherwise 1. Begin reading at loops.go: that is what embedding takes.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/atoll-dev/atoll/region"
+)
+
+// limit is how long the story may take. It takes some seconds.
+const limit = 2 * time.Minute
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	if err := static(ctx, os.Stdout); err != nil {
+		_, _ = fmt.Fprintln(os.Stderr, "static:", err)
+		os.Exit(1)
+	}
+}
+
+// static runs the program.
+func static(ctx context.Context, stdout io.Writer) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	dir, err := os.MkdirTemp("", "atoll-static-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	plant, err := build(ctx, dir, "eu-west", "us-east", "ap-south")
+	if err != nil {
+		return err
+	}
+	defer plant.close()
+
+	loops, err := newLoops(plant.file, dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, loops.journal.Close()) }()
+	out := &narrator{w: stdout}
+	s := &story{out: out, plant: plant, loops: loops, engaged: map[region.PeerName]bool{}}
+	out.say("The list of peers is a file, and nobody else says who they are:")
+	out.note("%s", sample)
+	// The story is told while the loops run; when it has ended, so do they.
+	return loops.run(ctx, s.engage, s.tell)
+}

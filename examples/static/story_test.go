@@ -1,0 +1,56 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var update = flag.Bool("update", false, "write testdata/story.txt anew")
+
+func TestStory(t *testing.T) {
+	var stdout bytes.Buffer
+	require.NoError(t, static(t.Context(), &stdout), "%s", &stdout)
+
+	golden := filepath.Join("testdata", "story.txt")
+	if *update {
+		require.NoError(t, os.WriteFile(golden, stdout.Bytes(), 0o644))
+	}
+	want, err := os.ReadFile(golden)
+	require.NoError(t, err)
+	if diff := cmp.Diff(string(want), stdout.String()); diff != "" {
+		t.Errorf("the story is told otherwise (-%s +now):\n%s", golden, diff)
+	}
+}
+
+// The program ends with its context, wherever the story is, and its loops with it.
+func TestInterrupted(t *testing.T) {
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	err := static(ctx, writer(func(p []byte) {
+		if bytes.Contains(p, []byte("A peer is lost")) {
+			interrupt()
+		}
+	}))
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorContains(t, err, "A peer is lost")
+}
+
+type writer func([]byte)
+
+func (w writer) Write(p []byte) (int, error) {
+	w(p)
+	return len(p), nil
+}
