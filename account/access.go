@@ -81,7 +81,7 @@ func isGrant(obj *unstructured.Unstructured) bool {
 // settle makes have, which are ours, into want.
 func (a *access) settle(ctx context.Context, client dynamic.ResourceInterface, have map[string]*unstructured.Unstructured, want []*unstructured.Unstructured) error {
 	for _, w := range want {
-		err := ensure(ctx, client, have[w.GetName()], w)
+		err := ensure(ctx, client, have[w.GetName()], w, FieldManager)
 		delete(have, w.GetName())
 		switch {
 		case errors.Is(err, errForeign):
@@ -104,9 +104,9 @@ var errForeign = errors.New("it was there before and is not labelled as ours")
 
 // ensure writes w if it is not what stands there. It is born by a create, because a
 // server-side apply would take over what somebody else made in the meantime.
-func ensure(ctx context.Context, client dynamic.ResourceInterface, have, w *unstructured.Unstructured) error {
+func ensure(ctx context.Context, client dynamic.ResourceInterface, have, w *unstructured.Unstructured, manager string) error {
 	if have == nil {
-		_, err := client.Create(ctx, w, metav1.CreateOptions{FieldManager: FieldManager})
+		_, err := client.Create(ctx, w, metav1.CreateOptions{FieldManager: manager})
 		if apierrors.IsAlreadyExists(err) {
 			return errForeign
 		}
@@ -120,11 +120,11 @@ func ensure(ctx context.Context, client dynamic.ResourceInterface, have, w *unst
 		if err := discard(ctx, client, have); err != nil {
 			return err
 		}
-		return ensure(ctx, client, nil, w)
+		return ensure(ctx, client, nil, w, manager)
 	}
 	w = w.DeepCopy()
 	w.SetUID(have.GetUID())
-	_, err := client.Apply(ctx, w.GetName(), w, metav1.ApplyOptions{FieldManager: FieldManager, Force: true})
+	_, err := client.Apply(ctx, w.GetName(), w, metav1.ApplyOptions{FieldManager: manager, Force: true})
 	return err
 }
 

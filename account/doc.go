@@ -60,6 +60,14 @@
 //
 // Several kinds take several Replicators. Status is written only where it changes.
 //
+// # Catalogue
+//
+// A [Catalog] publishes the regions of a directory as Region objects in the
+// namespaces of the tenants that may use them: all of an Account with the role
+// Tenant, unless [CatalogOptions] select. [Gather] lists any types in all peers and
+// says from which regions each object comes. Neither has a word of peers in what it
+// hands to tenants.
+//
 // # What is guaranteed
 //
 //   - In each peer where the Account is Active its namespace is made, named like

@@ -15,6 +15,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/atoll-dev/atoll/account"
@@ -190,4 +191,34 @@ func replicate(ctx context.Context) error {
 	fmt.Printf("Ready: %d of %d peers hold the latest revision\n", p.Present, p.Total)
 	cancel()
 	return running.Wait()
+}
+
+// What is published to tenants is selected by label and by function.
+func ExampleNewCatalog() {
+	ring := regiontest.NewRing("eu", "us")
+	defer ring.Close()
+	plane, err := ring.Conn("eu")
+	if err != nil {
+		log.Fatal(err)
+	}
+	_, err = account.NewCatalog(plane, ring, account.CatalogOptions{
+		Tenants: labels.SelectorFromSet(labels.Set{"tier": "gold"}),
+		May:     func(_ *v1alpha1.Account, k region.Key) bool { return k.Provider == "loodse" },
+	})
+	fmt.Println(err)
+	// Output: <nil>
+}
+
+func ExampleGather() {
+	ring := regiontest.NewRing("eu", "us")
+	defer ring.Close()
+	if err := ring.Serve("eu", region.Key{Provider: "loodse", Name: "eu-west-1"}); err != nil {
+		log.Fatal(err)
+	}
+	ring.Partition("eu", true)
+	offers := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	catalogue, err := account.Gather(context.Background(), ring, []schema.GroupVersionResource{offers},
+		account.GatherOptions{Policy: region.BestEffort()})
+	fmt.Println(len(catalogue.Entries), "entries, no answer from", catalogue.Unanswered, err)
+	// Output: 0 entries, no answer from [eu-west-1.loodse] <nil>
 }

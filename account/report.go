@@ -99,30 +99,22 @@ func reported(conditionType string) bool {
 // status.observedGeneration: Ready, PresentInAllPeers and one PresentIn.PEER for
 // each peer that is an exception, 32 of them at most.
 func ReportConditions(obj *unstructured.Unstructured, p Presence) (map[string]any, error) {
-	conditions, err := conditionsFor(obj, p)
-	if err != nil {
-		return nil, err
-	}
-	return map[string]any{"observedGeneration": obj.GetGeneration(), "conditions": conditions}, nil
+	return map[string]any{"observedGeneration": obj.GetGeneration(), "conditions": timed(obj, p.conditions(obj.GetGeneration()))}, nil
 }
 
-// conditionsFor are p's conditions, with the times of those that obj has already.
-func conditionsFor(obj *unstructured.Unstructured, p Presence) ([]any, error) {
+// timed are conditions with the times of those that obj has already, by type.
+func timed(obj *unstructured.Unstructured, now []metav1.Condition) []any {
 	var conditions []metav1.Condition
 	for _, c := range statusIn(obj).Conditions {
-		if reported(c.Type) {
+		if reported(c.Type) && meta.FindStatusCondition(now, c.Type) != nil {
 			conditions = append(conditions, c)
 		}
 	}
-	now := p.conditions(obj.GetGeneration())
-	conditions = slices.DeleteFunc(conditions, func(c metav1.Condition) bool {
-		return meta.FindStatusCondition(now, c.Type) == nil
-	})
 	for _, c := range now {
 		meta.SetStatusCondition(&conditions, c)
 	}
 	slices.SortStableFunc(conditions, func(a, b metav1.Condition) int { return strings.Compare(a.Type, b.Type) })
-	return list(conditions), nil
+	return list(conditions)
 }
 
 // reportAccount is the status of an Account in a central plane.

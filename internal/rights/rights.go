@@ -74,6 +74,7 @@ func Publish() *rbacv1.ClusterRole {
 	regions := accountv1alpha1.Resource("regions")
 	return role("atoll-catalog",
 		rule(account.Kind().Resource.GroupResource(), "list", "watch"),
+		rule(schema.GroupResource{Resource: "namespaces"}, "list", "watch"),
 		rule(regions, "create", "delete", "list", "patch", "watch"),
 		rule(schema.GroupResource{Group: regions.Group, Resource: regions.Resource + "/status"}, "patch"),
 	)

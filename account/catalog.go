@@ -1,0 +1,283 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package account
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/account/v1alpha1"
+	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
+	"github.com/atoll-dev/atoll/internal/loop"
+	"github.com/atoll-dev/atoll/region"
+)
+
+// PublishedLabel stands on each Region that a Catalog has published. One without it
+// is never changed or deleted.
+const PublishedLabel = "kubecarrier.io/published"
+
+// CatalogFieldManager owns what a Catalog writes.
+const CatalogFieldManager = "atoll-catalog"
+
+var regionsResource = v1alpha1.GroupVersion.WithResource("regions")
+
+// CatalogOptions configure a Catalog. The zero value publishes all regions to all
+// tenants.
+type CatalogOptions struct {
+	// Tenants selects by labels the Accounts to which anything is published; nil:
+	// all that have the role Tenant.
+	Tenants labels.Selector
+	// May says whether a tenant may use a region; nil: each may use all. It must be
+	// pure, and tenant must not be modified.
+	May func(tenant *v1alpha1.Account, k region.Key) bool
+	// Describe says how people see a region; nil: by its name alone. It must be
+	// pure.
+	Describe func(k region.Key) v1alpha1.RegionMetadata
+	// Shard says which tenants this replica works on, by keys "Catalog/TENANT"; nil:
+	// all.
+	Shard Shard
+}
+
+// Catalog publishes the regions of a directory as Region objects in the namespaces
+// of the tenants that may use them, in one API server: a central plane, or each peer
+// by region.Engage. What it publishes has no word of peers. Safe for concurrent use;
+// any number may run.
+type Catalog struct {
+	target                        region.API
+	directory                     region.Directory
+	opts                          CatalogOptions
+	queue                         *loop.Queue
+	accounts, namespaces, regions *loop.Objects
+	known                         atomic.Bool // the directory has said which regions there are
+}
+
+// NewCatalog checks its arguments and does no I/O; see Start.
+func NewCatalog(target region.API, d region.Directory, opts CatalogOptions) (*Catalog, error) {
+	switch {
+	case target == nil:
+		return nil, errors.New("account: target is nil: pass region.APIFor(...) or a *region.Conn")
+	case d == nil:
+		return nil, errors.New("account: directory is nil: pass a region.Ring or region.Fixed(...)")
+	}
+	if opts.Tenants == nil {
+		opts.Tenants = labels.Everything()
+	}
+	c := &Catalog{target: target, directory: d, opts: opts, queue: loop.NewQueue(loop.QueueOptions{})}
+	c.accounts = loop.NewObjects(target.Dynamic(), resource, loop.ObjectsOptions{
+		Strip: loop.KeepManager(), Flows: c.all,
+		Changed: func(key types.NamespacedName) { c.queue.Add(key.Name) },
+	})
+	c.namespaces = loop.NewObjects(target.Dynamic(), namespacesResource, loop.ObjectsOptions{
+		Strip: loop.KeepManager(), Flows: c.all,
+		Changed: func(key types.NamespacedName) { c.queue.Add(key.Name) },
+	})
+	c.regions = loop.NewObjects(target.Dynamic(), regionsResource, loop.ObjectsOptions{
+		Labels: PublishedLabel, Strip: loop.KeepManager(), Flows: c.all,
+		Changed: func(key types.NamespacedName) { c.queue.Add(key.Namespace) },
+	})
+	return c, nil
+}
+
+// Start works until ctx ends, waits for all it started, then returns nil. A region
+// that no peer serves any more is taken back; one whose peer does not answer stays,
+// with Ready Unknown. Where all is as it should be it writes nothing. Call it once.
+func (c *Catalog) Start(ctx context.Context) error {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	// Objects go on through errors until ctx ends.
+	for _, o := range c.copies() {
+		wg.Go(func() { _ = o.Start(ctx) })
+	}
+	wg.Go(func() {
+		for range c.directory.Watch(ctx) {
+			c.known.Store(true)
+			c.all()
+		}
+	})
+	wg.Go(func() { c.attend(ctx) })
+	wg.Go(func() { resharded(ctx, c.opts.Shard, c.all) })
+	return c.queue.Start(ctx, c.work)
+}
+
+func (c *Catalog) copies() []*loop.Objects {
+	return []*loop.Objects{c.accounts, c.namespaces, c.regions}
+}
+
+// all asks for work on every tenant, and on every namespace with something in it.
+func (c *Catalog) all() {
+	for _, obj := range c.accounts.List() {
+		c.queue.Add(obj.GetName())
+	}
+	for _, obj := range c.regions.List() {
+		c.queue.Add(obj.GetNamespace())
+	}
+}
+
+// attend notices peers that fall silent or answer again, by their health.
+func (c *Catalog) attend(ctx context.Context) {
+	before := map[region.PeerName]metav1.ConditionStatus{}
+	for pause(ctx, time.Second) {
+		now := map[region.PeerName]metav1.ConditionStatus{}
+		for p := range c.directory.Snapshot().Peers() {
+			now[p.Name] = c.answers(p.Name)
+		}
+		if !maps.Equal(before, now) {
+			before = now
+			c.all()
+		}
+	}
+}
+
+// answers says whether a peer was heard of: True or Unknown, since nobody can know
+// that it is gone.
+func (c *Catalog) answers(peer region.PeerName) metav1.ConditionStatus {
+	conn, err := c.directory.Conn(peer)
+	if err != nil {
+		return metav1.ConditionUnknown
+	}
+	h := conn.Health()
+	if h.State == region.Healthy || h.State == region.Unknown && !h.LastContact.IsZero() {
+		return metav1.ConditionTrue
+	}
+	return metav1.ConditionUnknown
+}
+
+func (c *Catalog) work(ctx context.Context, name string) (again time.Duration, err error) {
+	if !owns(c.opts.Shard, "Catalog/"+name) || !c.known.Load() {
+		return 0, nil
+	}
+	for _, o := range c.copies() {
+		if o.Err() != nil {
+			return 0, nil // what is old proves nothing; its flow is told
+		}
+	}
+	if ns, ok := c.namespaces.Get(types.NamespacedName{Name: name}); !ok || ns.GetDeletionTimestamp() != nil {
+		return 0, nil // nothing can be made in it, and what was there goes with it
+	}
+	want := map[string]region.Key{}
+	if tenant := c.tenant(name); tenant != nil {
+		for k := range c.directory.Snapshot().Regions() {
+			if c.opts.May == nil || c.opts.May(tenant, k) {
+				want[k.String()] = k
+			}
+		}
+	}
+	client := c.target.Dynamic().Resource(regionsResource).Namespace(name)
+	have := map[string]*unstructured.Unstructured{}
+	for _, obj := range c.regions.List() {
+		if obj.GetNamespace() == name {
+			have[obj.GetName()] = obj
+		}
+	}
+	var errs []error
+	for _, regionName := range slices.Sorted(maps.Keys(want)) {
+		k := want[regionName]
+		err := ensure(ctx, client, have[regionName], c.manifest(name, k), CatalogFieldManager)
+		switch {
+		case errors.Is(err, errForeign):
+			logr.FromContextOrDiscard(ctx).Info("A Region is somebody else's and is left alone", "namespace", name, "region", regionName)
+		case err == nil && have[regionName] != nil:
+			err = c.report(ctx, have[regionName], k)
+			errs = append(errs, err)
+		default:
+			errs = append(errs, err)
+		}
+		delete(have, regionName)
+	}
+	for _, regionName := range slices.Sorted(maps.Keys(have)) {
+		errs = append(errs, discard(ctx, client, have[regionName]))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return 0, &region.Error{Op: "publish regions to " + name, Err: err}
+	}
+	return 0, nil
+}
+
+// tenant is the Account of that name if regions are published to it.
+func (c *Catalog) tenant(name string) *v1alpha1.Account {
+	obj, ok := c.accounts.Get(types.NamespacedName{Name: name})
+	if !ok || obj.GetDeletionTimestamp() != nil || !c.opts.Tenants.Matches(labels.Set(obj.GetLabels())) {
+		return nil
+	}
+	account := &v1alpha1.Account{Spec: specOf(obj)}
+	account.Name, account.Labels, account.Annotations, account.UID = name, obj.GetLabels(), obj.GetAnnotations(), obj.GetUID()
+	if !slices.Contains(account.Spec.Roles, v1alpha1.AccountTenant) {
+		return nil
+	}
+	// What is not in force is nobody's: it is Active, or in a central plane that is no
+	// peer, a Replicator's.
+	switch f := account.Spec.Fanout; {
+	case f != nil && f.Stage == fanoutv1alpha1.StageActive, f == nil && slices.Contains(obj.GetFinalizers(), Finalizer):
+		return account
+	default:
+		return nil
+	}
+}
+
+func (c *Catalog) manifest(namespace string, k region.Key) *unstructured.Unstructured {
+	spec := map[string]any{"provider": map[string]any{"name": k.Provider}}
+	if c.opts.Describe != nil {
+		metadata := map[string]any{}
+		m := c.opts.Describe(k)
+		if m.DisplayName != "" {
+			metadata["displayName"] = m.DisplayName
+		}
+		if m.Description != "" {
+			metadata["description"] = m.Description
+		}
+		if len(metadata) > 0 {
+			spec["metadata"] = metadata
+		}
+	}
+	obj := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+	obj.SetAPIVersion(v1alpha1.GroupVersion.String())
+	obj.SetKind("Region")
+	obj.SetNamespace(namespace)
+	obj.SetName(k.String())
+	obj.SetLabels(map[string]string{PublishedLabel: "true"})
+	return obj
+}
+
+// report writes whether the region can be used, if that is not there already.
+func (c *Catalog) report(ctx context.Context, obj *unstructured.Unstructured, k region.Key) error {
+	status, phase := metav1.ConditionUnknown, v1alpha1.RegionPending
+	ready := metav1.Condition{
+		Type: string(v1alpha1.RegionConditionReady), Reason: string(v1alpha1.RegionReasonPending),
+		Message: "nothing was heard of the region", ObservedGeneration: obj.GetGeneration(),
+	}
+	if p, ok := c.directory.Snapshot().Locate(k); ok && c.answers(p.Name) == metav1.ConditionTrue {
+		status, phase = metav1.ConditionTrue, v1alpha1.RegionReady
+		ready.Reason, ready.Message = string(v1alpha1.RegionReasonAvailable), "the region is served and answers"
+	}
+	ready.Status = status
+	content := map[string]any{
+		"observedGeneration": obj.GetGeneration(), "phase": string(phase), "conditions": timed(obj, []metav1.Condition{ready}),
+	}
+	if has(obj.Object["status"], content) {
+		return nil
+	}
+	apply := &unstructured.Unstructured{Object: map[string]any{"status": content}}
+	apply.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Region"))
+	apply.SetNamespace(obj.GetNamespace())
+	apply.SetName(obj.GetName())
+	apply.SetUID(obj.GetUID())
+	_, err := c.target.Dynamic().Resource(regionsResource).Namespace(obj.GetNamespace()).ApplyStatus(ctx, obj.GetName(), apply,
+		metav1.ApplyOptions{FieldManager: CatalogFieldManager, Force: true})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // gone, or replaced
+		return nil
+	}
+	return err
+}

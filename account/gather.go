@@ -1,0 +1,182 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package account
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/atoll-dev/atoll/region"
+)
+
+// Entry is one object of a catalogue, with where it comes from.
+type Entry struct {
+	Resource schema.GroupVersionResource
+	// Regions are where it comes from, sorted; see GatherOptions.Origin. Empty if the
+	// peer that has it serves none.
+	Regions []region.Key
+	// Object is the object without what tells of peers: managed fields, claim and
+	// our annotations.
+	Object *unstructured.Unstructured
+}
+
+// Gathered is a catalogue of all peers.
+type Gathered struct {
+	// Entries are sorted by resource, namespace, name and regions.
+	Entries []Entry
+	// Unanswered are the regions of which nothing was learned, sorted. What is theirs
+	// may exist and is not among the Entries.
+	Unanswered []region.Key
+}
+
+// GatherOptions tune one Gather. The zero value asks for all peers.
+type GatherOptions struct {
+	// Policy says how many peers must answer; the zero value is region.All.
+	Policy region.Policy
+	// ListOptions select what is gathered; Limit is how many objects one request
+	// asks for, zero: 500.
+	ListOptions metav1.ListOptions
+	// Origin says where an object comes from, of the regions that its peer serves.
+	// Nil: the region of its own name, if it is in that region's provider's namespace
+	// as a ServiceCluster is; else its provider's, if its namespace is a provider's;
+	// else all of them. It must be pure.
+	Origin func(obj *unstructured.Unstructured, served []region.Key) []region.Key
+}
+
+// Gather lists resources in all peers and says of each object from which regions it
+// comes, so that no peer is named. An object that fan-out keeps in several peers is
+// listed once, from the one that decides. A resource that a peer does not serve has
+// nothing there.
+//
+// The error is nil when the policy is met; otherwise it is a *region.PartialError,
+// which names peers and is not for tenants. Gathered is valid in both cases. Gather
+// blocks until every peer has answered or ctx has ended, and writes nothing.
+func Gather(ctx context.Context, d region.Directory, resources []schema.GroupVersionResource, opts GatherOptions) (*Gathered, error) {
+	if opts.ListOptions.Limit == 0 {
+		opts.ListOptions.Limit = 500
+	}
+	if opts.Origin == nil {
+		opts.Origin = originOf
+	}
+	snapshot := d.Snapshot()
+	results, err := region.Each(ctx, d, "gather", opts.Policy, func(ctx context.Context, c *region.Conn) ([]Entry, error) {
+		var served []region.Key
+		if p, ok := snapshot.Peer(c.Peer()); ok {
+			served = p.Regions
+		}
+		var all []Entry
+		for _, resource := range resources {
+			entries, err := gatherPeer(ctx, c, resource, served, opts)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, entries...)
+		}
+		return all, nil
+	})
+	g := &Gathered{}
+	for o := range results.All() {
+		if o.Err == nil {
+			g.Entries = append(g.Entries, o.Value...)
+			continue
+		}
+		if p, ok := snapshot.Peer(o.Peer); ok {
+			g.Unanswered = append(g.Unanswered, p.Regions...)
+		}
+	}
+	slices.SortFunc(g.Unanswered, compareKeys)
+	slices.SortStableFunc(g.Entries, compareEntries)
+	return g, err
+}
+
+// gatherPeer lists one resource in one peer.
+func gatherPeer(ctx context.Context, c *region.Conn, resource schema.GroupVersionResource, served []region.Key, opts GatherOptions) ([]Entry, error) {
+	var entries []Entry
+	list := opts.ListOptions
+	for {
+		page, err := c.Dynamic().Resource(resource).List(ctx, list)
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		for i := range page.Items {
+			obj := &page.Items[i]
+			if follows(obj) {
+				continue
+			}
+			regions := slices.Clone(opts.Origin(obj, slices.Clone(served)))
+			slices.SortFunc(regions, compareKeys)
+			entries = append(entries, Entry{Resource: resource, Regions: regions, Object: hide(obj)})
+		}
+		if list.Continue = page.GetContinue(); list.Continue == "" {
+			return entries, nil
+		}
+	}
+}
+
+// follows says whether an object is a guard or a replica of one in another peer, or
+// is not in force.
+func follows(obj *unstructured.Unstructured) bool {
+	kind := Kind()
+	state, err := kind.State(obj)
+	if err != nil || state == nil || state.Claim == nil {
+		return false
+	}
+	return !isHome(state)
+}
+
+// hide takes out of obj what tells of peers.
+func hide(obj *unstructured.Unstructured) *unstructured.Unstructured {
+	obj.SetManagedFields(nil)
+	unstructured.RemoveNestedField(obj.Object, "spec", "fanout")
+	annotations := obj.GetAnnotations()
+	for key := range annotations {
+		if key == OriginAnnotation || strings.HasPrefix(key, "fanout.atoll.dev/") {
+			delete(annotations, key)
+		}
+	}
+	obj.SetAnnotations(annotations)
+	obj.SetFinalizers(slices.DeleteFunc(obj.GetFinalizers(), func(f string) bool { return strings.Contains(f, "atoll.dev/") }))
+	return obj
+}
+
+// originOf is the default of GatherOptions.Origin.
+func originOf(obj *unstructured.Unstructured, served []region.Key) []region.Key {
+	namespace := obj.GetNamespace()
+	if i := slices.Index(served, region.Key{Provider: namespace, Name: obj.GetName()}); i >= 0 {
+		return served[i : i+1]
+	}
+	var own []region.Key
+	for _, k := range served {
+		if k.Provider == namespace {
+			own = append(own, k)
+		}
+	}
+	if len(own) > 0 {
+		return own
+	}
+	return served
+}
+
+func compareKeys(a, b region.Key) int {
+	return cmp.Or(cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.Name, b.Name))
+}
+
+func compareEntries(a, b Entry) int {
+	return cmp.Or(
+		cmp.Compare(a.Resource.String(), b.Resource.String()),
+		cmp.Compare(a.Object.GetNamespace(), b.Object.GetNamespace()),
+		cmp.Compare(a.Object.GetName(), b.Object.GetName()),
+		slices.CompareFunc(a.Regions, b.Regions, compareKeys),
+	)
+}
