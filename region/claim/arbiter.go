@@ -1,0 +1,204 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package claim
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/internal/loop"
+	"github.com/atoll-dev/atoll/region"
+)
+
+// Arbiter says of every RegionClaim in every peer whether it is Bound, in Conflict
+// or Pending, makes the claims of ServiceClusters that have none, and keeps
+// ServiceClusters Pending whose claim is not Bound. It is safe to run any number of
+// Arbiters over the same peers and plane. Make one with New.
+type Arbiter struct {
+	plane     region.API // nil: the fan-out protocol decides
+	directory region.Directory
+	opts      Options
+	queue     *loop.Queue
+	decisions *loop.Objects // nil without a plane
+	started   atomic.Bool
+	began     time.Time // when Start was called
+
+	mu      sync.Mutex
+	peers   map[region.PeerName]*peer     // engaged
+	ring    map[region.PeerName]time.Time // since when in the Directory; nil: not known yet
+	missing map[region.PeerName]time.Time // since when a holder is not in it
+	claimed map[region.Key]time.Time      // since when a region without holder is known to be claimed
+	open    map[region.Key]struct{}       // not settled at the last look
+}
+
+// New returns an Arbiter for the peers of d that records its decisions in plane. A
+// nil plane means that there is none: then RegionClaims are settled by the fan-out
+// protocol (see Kind), and the Arbiter reports what that decided. It does no I/O.
+// The error says which option is wrong.
+func New(plane region.API, d region.Directory, opts Options) (*Arbiter, error) {
+	if d == nil {
+		return nil, errors.New("claim: Directory is nil: pass the region.Ring of the peers")
+	}
+	opts, err := opts.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	a := &Arbiter{
+		plane: plane, directory: d, opts: opts,
+		queue:   loop.NewQueue(loop.QueueOptions{Workers: opts.Workers}),
+		peers:   map[region.PeerName]*peer{},
+		missing: map[region.PeerName]time.Time{},
+		claimed: map[region.Key]time.Time{},
+		open:    map[region.Key]struct{}{},
+	}
+	if plane != nil {
+		a.decisions = loop.NewObjects(plane.Dynamic(), leases, loop.ObjectsOptions{
+			Namespace: opts.Namespace, Labels: DecisionLabel + "=" + decisionValue,
+			Changed: a.decisionChanged, Flows: a.touchAll,
+		})
+	}
+	return a, nil
+}
+
+// Start arbitrates until ctx ends, waits for all that it started, then returns nil.
+// A peer or a plane that does not answer ends nothing: it is tried again, and the
+// other peers go on. Call it once.
+func (a *Arbiter) Start(ctx context.Context) error {
+	if a.started.Swap(true) {
+		return errors.New("claim: Start was called twice")
+	}
+	a.began = time.Now()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var wg sync.WaitGroup
+	errs := make(chan error, 4)
+	run := func(part func() error) {
+		wg.Go(func() {
+			if err := part(); err != nil {
+				errs <- err
+				cancel()
+			}
+		})
+	}
+	run(func() error { return a.queue.Start(ctx, a.work) })
+	run(func() error { return region.Engage(ctx, a.directory, a.engage) })
+	run(func() error {
+		for s := range a.directory.Watch(ctx) {
+			a.ringChanged(s)
+		}
+		return nil
+	})
+	if a.decisions != nil {
+		run(func() error { return a.decisions.Start(ctx) })
+	}
+	if a.opts.Shard != nil {
+		run(func() error {
+			for range a.opts.Shard.Watch(ctx) {
+				a.touchAll()
+			}
+			return nil
+		})
+	}
+	wg.Wait()
+	close(errs)
+	return <-errs
+}
+
+// touch asks for work on the region of an object.
+func (a *Arbiter) touch(key types.NamespacedName) {
+	a.queue.Add(region.Key{Provider: key.Namespace, Name: key.Name}.String())
+}
+
+// decisionChanged asks for work on the region whose Lease changed.
+func (a *Arbiter) decisionChanged(key types.NamespacedName) {
+	if lease, ok := a.decisions.Get(key); ok {
+		a.queue.Add(lease.GetAnnotations()[regionAnnotation])
+		return
+	}
+	// A long region cannot be told by the name of a Lease that is gone.
+	if k, err := region.ParseKey(key.Name); err == nil {
+		a.queue.Add(k.String())
+	} else {
+		a.touchAll()
+	}
+}
+
+// touchAll asks for work on every region that is known.
+func (a *Arbiter) touchAll() {
+	if a.decisions != nil {
+		for _, lease := range a.decisions.List() {
+			a.queue.Add(lease.GetAnnotations()[regionAnnotation])
+		}
+	}
+	for _, p := range a.engaged() {
+		a.touchPeer(p)
+	}
+}
+
+// touchPeer asks for work on what is known of a peer.
+func (a *Arbiter) touchPeer(p *peer) {
+	for _, objects := range []*loop.Objects{p.claims, p.clusters} {
+		for _, obj := range objects.List() {
+			a.touch(loop.KeyOf(obj))
+		}
+	}
+}
+
+// touchOpen asks for work on the regions that are not settled, and on those that
+// the peers hold.
+func (a *Arbiter) touchOpen(held ...region.PeerName) {
+	a.mu.Lock()
+	open := make([]region.Key, 0, len(a.open))
+	for k := range a.open {
+		open = append(open, k)
+	}
+	a.mu.Unlock()
+	for _, k := range open {
+		a.queue.Add(k.String())
+	}
+	if a.decisions == nil || len(held) == 0 {
+		return
+	}
+	for _, lease := range a.decisions.List() {
+		for _, name := range held {
+			if holderOf(lease) == name {
+				a.queue.Add(lease.GetAnnotations()[regionAnnotation])
+			}
+		}
+	}
+}
+
+// ringChanged takes in who is in the Directory.
+func (a *Arbiter) ringChanged(s *region.Snapshot) {
+	now := time.Now()
+	ring := make(map[region.PeerName]time.Time, s.Len())
+	var moved []region.PeerName
+	a.mu.Lock()
+	for p := range s.Peers() {
+		since, ok := a.ring[p.Name]
+		if !ok {
+			since = now
+			moved = append(moved, p.Name)
+		}
+		ring[p.Name] = since
+	}
+	for name := range a.ring {
+		if _, ok := ring[name]; !ok {
+			moved = append(moved, name)
+		}
+	}
+	known := a.ring != nil
+	a.ring = ring
+	a.mu.Unlock()
+	if !known {
+		a.touchAll()
+		return
+	}
+	a.touchOpen(moved...)
+}

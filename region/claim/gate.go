@@ -1,0 +1,105 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package claim
+
+import (
+	"encoding/json"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
+	"github.com/atoll-dev/atoll/region/v1alpha1"
+)
+
+const regionBound = string(v1alpha1.ServiceClusterConditionRegionBound)
+
+// gate is what this package writes of a ServiceCluster's status: the condition
+// RegionBound, and the phase unless somebody else derives it.
+type gate struct {
+	ObservedGeneration int64                        `json:"observedGeneration,omitempty"`
+	Phase              v1alpha1.ServiceClusterPhase `json:"phase,omitempty"`
+	Conditions         []metav1.Condition           `json:"conditions"`
+}
+
+// gateOf returns the gate of a ServiceCluster, given the phase of the RegionClaim
+// of its name in its peer; empty if there is none. Its owner is a tenant of the
+// region perhaps, so nothing in it names a peer.
+func gateOf(cluster *unstructured.Unstructured, claim v1alpha1.RegionClaimPhase, now time.Time) gate {
+	c := metav1.Condition{
+		Type: regionBound, Status: metav1.ConditionFalse, Reason: string(v1alpha1.ServiceClusterReasonRegionUnbound),
+		ObservedGeneration: cluster.GetGeneration(), LastTransitionTime: metav1.NewTime(now),
+	}
+	switch claim {
+	case v1alpha1.RegionClaimBound:
+		c.Status, c.Reason = metav1.ConditionTrue, string(v1alpha1.ServiceClusterReasonBound)
+		c.Message = "the RegionClaim of this name is Bound"
+	case v1alpha1.RegionClaimConflict:
+		c.Message = "the region is held elsewhere: see the RegionClaim of this name"
+	case "":
+		c.Reason = string(v1alpha1.ServiceClusterReasonNoRegionClaim)
+		c.Message = "there is no RegionClaim of this name"
+	default:
+		c.Message = "the RegionClaim of this name is not Bound"
+	}
+	conditions := conditionsOf(cluster)
+	if before := meta.FindStatusCondition(conditions, regionBound); before != nil && before.Status == c.Status {
+		c.LastTransitionTime = before.LastTransitionTime
+	}
+	g := gate{Conditions: []metav1.Condition{c}}
+	open := c.Status == metav1.ConditionTrue
+	if !open || !phaseIsAnothers(cluster) {
+		g.Phase, g.ObservedGeneration = phaseOf(cluster, open, conditions), cluster.GetGeneration()
+	}
+	return g
+}
+
+// conditionsOf are the conditions of a ServiceCluster, whoever wrote them.
+func conditionsOf(cluster *unstructured.Unstructured) []metav1.Condition {
+	var s v1alpha1.ServiceClusterStatus
+	if raw, ok := cluster.Object["status"].(map[string]any); ok {
+		_ = runtime.DefaultUnstructuredConverter.FromUnstructured(raw, &s)
+	}
+	return s.Conditions
+}
+
+// phaseOf sums the conditions up. What nobody observes is not waited for.
+func phaseOf(cluster *unstructured.Unstructured, open bool, conditions []metav1.Condition) v1alpha1.ServiceClusterPhase {
+	is := func(t v1alpha1.ServiceClusterConditionType, s metav1.ConditionStatus) bool {
+		c := meta.FindStatusCondition(conditions, string(t))
+		return c != nil && c.Status == s
+	}
+	switch {
+	case leaving(cluster):
+		return v1alpha1.ServiceClusterTerminating
+	case !open, stageOf(cluster) != fanoutv1alpha1.StageConfigured, is(v1alpha1.ServiceClusterConditionClaimed, metav1.ConditionFalse):
+		return v1alpha1.ServiceClusterPending
+	case is(v1alpha1.ServiceClusterConditionReachable, metav1.ConditionFalse), is(v1alpha1.ServiceClusterConditionReady, metav1.ConditionFalse):
+		return v1alpha1.ServiceClusterNotReady
+	case is(v1alpha1.ServiceClusterConditionReachable, metav1.ConditionUnknown):
+		return v1alpha1.ServiceClusterPending
+	}
+	return v1alpha1.ServiceClusterReady
+}
+
+// phaseIsAnothers says whether another manager wrote the phase.
+func phaseIsAnothers(cluster *unstructured.Unstructured) bool {
+	for _, e := range cluster.GetManagedFields() {
+		if e.Manager == FieldManager || e.FieldsV1 == nil {
+			continue
+		}
+		var fields struct {
+			Status struct {
+				Phase *struct{} `json:"f:phase"`
+			} `json:"f:status"`
+		}
+		if json.Unmarshal(e.FieldsV1.Raw, &fields) == nil && fields.Status.Phase != nil {
+			return true
+		}
+	}
+	return false
+}

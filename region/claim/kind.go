@@ -1,0 +1,76 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package claim
+
+import (
+	"context"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"k8s.io/client-go/dynamic"
+
+	"github.com/atoll-dev/atoll/fanout"
+	"github.com/atoll-dev/atoll/internal/loop"
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/region/v1alpha1"
+)
+
+// Kind returns RegionClaim, of kubecarrier.io/v1alpha1, as a fan-out kind, for life
+// without a central plane: one peer has it and serves the region, the others guard
+// its name. Its Activated writes the status of a claim that was committed; that of
+// the guards, and the gates of ServiceClusters, are written by an Arbiter without a
+// plane. Claims that people apply are adopted by the coordinator's Start, in
+// whichever peer stands alone with one; of several that were applied in different
+// peers before that, all but one have to be deleted by hand.
+func Kind() fanout.Kind {
+	return fanout.Kind{
+		Resource:     claims,
+		Kind:         "RegionClaim",
+		Namespaced:   true,
+		Mode:         fanout.Once,
+		Within:       fanout.ServiceClusters().Within,
+		AdoptApplied: true,
+		Activated:    activate,
+		Ready:        ready,
+	}
+}
+
+// activate reports in c's peer that the committed claim obj is Bound.
+func activate(ctx context.Context, c *region.Conn, obj *unstructured.Unstructured) error {
+	client := c.Dynamic().Resource(claims).Namespace(obj.GetNamespace())
+	claim, err := client.Get(ctx, obj.GetName(), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || err == nil && (claim.GetUID() != obj.GetUID() || leaving(claim)) {
+		return nil
+	}
+	if err == nil {
+		err = tell(ctx, client, claim, ruling{decision: heldBy(standing{peer: c.Peer(), claim: claim})})
+	}
+	if err != nil && !apierrors.IsNotFound(err) {
+		return &region.Error{Peer: c.Peer(), Op: "report RegionClaim " + loop.KeyOf(obj).String(), Err: err}
+	}
+	return nil
+}
+
+// ready says whether activate is done with obj.
+func ready(obj *unstructured.Unstructured) bool {
+	s := statusIn(obj)
+	return s.Phase == v1alpha1.RegionClaimBound && s.ObservedGeneration == obj.GetGeneration()
+}
+
+// tell writes the status of claim, as it was read, unless it has it.
+func tell(ctx context.Context, client dynamic.ResourceInterface, claim *unstructured.Unstructured, r ruling) error {
+	s, ok := reportOn(claim, r, time.Now())
+	if !ok {
+		return nil
+	}
+	desired, err := identified(claim, &s)
+	if err != nil {
+		return err
+	}
+	_, err = loop.Apply(ctx, client, claim, desired, FieldManager, "status")
+	return err
+}

@@ -1,0 +1,457 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package claim
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/region/v1alpha1"
+)
+
+// The model is the peers, the plane and two arbiters, with everything that passes
+// between them in steps of its own. The arbiters run the code that ships: decide,
+// round and phaseUnder.
+
+// modelClaim is a RegionClaim; uid 0 is none.
+type modelClaim struct {
+	uid    int
+	phase  v1alpha1.RegionClaimPhase
+	holder int // uid
+}
+
+type modelPeer struct {
+	claim    modelClaim
+	saved    *modelClaim // what a restore brings back
+	silent   bool
+	left     bool // the ring
+	restored bool
+	made     int // how many claims were
+}
+
+type modelRecord struct {
+	decision decision
+	version  int
+}
+
+// statusWrite is on its way to a peer.
+type statusWrite struct {
+	peer int
+	told modelClaim
+}
+
+type modelArbiter struct {
+	copies   []modelClaim
+	contacts []contact
+	left     []bool // noticed
+	read     modelRecord
+	round    *round
+	flying   []statusWrite
+}
+
+type model struct {
+	peers    []modelPeer
+	record   modelRecord
+	arbiters []modelArbiter
+	budget   budget
+	clock    int // of decisions
+}
+
+// budget is how much may still happen.
+type budget struct {
+	create, remove, silence, save, restore, leave, restart, lost int
+}
+
+// created is by peer and incarnation. Clocks differ: nothing may depend on them but
+// who wins a tie.
+func (m *model) created(p, uid int) time.Time { return time.Unix(int64(1000-uid), 0).UTC() }
+
+func peerName(p int) region.PeerName { return region.PeerName(fmt.Sprintf("p%d", p)) }
+func claimUID(uid int) types.UID     { return types.UID(fmt.Sprintf("u%d", uid)) }
+
+func newModel(peers, arbiters int, b budget) *model {
+	m := &model{peers: make([]modelPeer, peers), budget: b}
+	for range arbiters {
+		m.arbiters = append(m.arbiters, newModelArbiter(peers))
+	}
+	return m
+}
+
+func newModelArbiter(peers int) modelArbiter {
+	return modelArbiter{copies: make([]modelClaim, peers), contacts: make([]contact, peers), left: make([]bool, peers)}
+}
+
+func (m *model) clone() *model {
+	c := *m
+	c.peers = slices.Clone(m.peers)
+	c.arbiters = slices.Clone(m.arbiters)
+	for i := range c.arbiters {
+		a := &c.arbiters[i]
+		a.copies, a.contacts, a.left = slices.Clone(a.copies), slices.Clone(a.contacts), slices.Clone(a.left)
+		a.flying = slices.Clone(a.flying)
+		if a.round != nil {
+			r := *a.round
+			a.round = &r
+		}
+	}
+	return &c
+}
+
+// key identifies a state. Arbiters are alike, and of versions only matters whether
+// what was read is still there.
+func (m *model) key() string {
+	b := m.world(nil)
+	b = fmt.Appendf(b, "%v", m.budget)
+	keys := make([]string, len(m.arbiters))
+	for i, a := range m.arbiters {
+		var k []byte
+		for p, c := range a.copies {
+			k = append(c.append(k), byte(a.contacts[p]), bit(a.left[p]))
+		}
+		k = append(k, a.read.decision.uid...)
+		if r := a.round; r != nil {
+			k = append(k, 'r', byte(r.step), byte(r.tries), bit(a.read.version == m.record.version), bit(r.again), bit(r.view.left), byte(r.view.holder), bit(r.view.awaiting))
+			k = append(append(k, r.view.decision.uid...), r.verdict.winner.uid...)
+			for _, c := range r.view.candidates {
+				k = append(append(k, c.uid...), byte(c.contact), bit(c.bound.IsZero()))
+			}
+		}
+		flying := make([]string, len(a.flying))
+		for n, w := range a.flying {
+			flying[n] = string(w.told.append([]byte{byte(w.peer)}))
+		}
+		slices.Sort(flying)
+		keys[i] = string(k) + "/" + strings.Join(flying, ",")
+	}
+	slices.Sort(keys)
+	return string(b) + strings.Join(keys, "|")
+}
+
+// world appends what the peers and the plane hold.
+func (m *model) world(b []byte) []byte {
+	for _, p := range m.peers {
+		b = append(p.claim.append(b), bit(p.silent), bit(p.left), bit(p.restored), byte(p.made))
+		if p.saved != nil {
+			b = p.saved.append(append(b, 's'))
+		}
+	}
+	return append(append(b, m.record.decision.peer...), m.record.decision.uid...)
+}
+
+func (c modelClaim) append(b []byte) []byte {
+	phase := byte('-')
+	if c.phase != "" {
+		phase = c.phase[0]
+	}
+	return append(b, byte(c.uid), phase, byte(c.holder))
+}
+
+func bit(b bool) byte {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// step is one thing that can happen.
+type step struct {
+	what string
+	do   func(*model)
+}
+
+// steps are all that can happen now.
+func (m *model) steps() []step {
+	var all []step
+	can := func(what string, p int, do func(*model)) {
+		all = append(all, step{fmt.Sprintf("%s %d", what, p), do})
+	}
+	for p, peer := range m.peers {
+		if peer.claim.uid == 0 && m.budget.create > 0 {
+			can("create", p, func(m *model) {
+				m.budget.create--
+				q := &m.peers[p]
+				q.made++
+				q.claim = modelClaim{uid: 10*(p+1) + q.made}
+			})
+		}
+		if peer.claim.uid != 0 && m.budget.remove > 0 {
+			can("remove", p, func(m *model) { m.budget.remove--; m.peers[p].claim = modelClaim{} })
+		}
+		if !peer.silent && m.budget.silence > 0 {
+			can("silence", p, func(m *model) { m.budget.silence--; m.peers[p].silent = true })
+		}
+		if peer.silent {
+			can("revive", p, func(m *model) { m.peers[p].silent = false })
+		}
+		if m.budget.save > 0 {
+			can("save", p, func(m *model) { m.budget.save--; m.peers[p].saved = new(m.peers[p].claim) })
+		}
+		if peer.saved != nil && m.budget.restore > 0 {
+			can("restore", p, func(m *model) {
+				m.budget.restore--
+				m.peers[p].claim, m.peers[p].restored = *m.peers[p].saved, true
+			})
+		}
+		if !peer.left && m.budget.leave > 0 {
+			can("leave", p, func(m *model) { m.budget.leave--; m.peers[p].left = true })
+		}
+	}
+	for i := range m.arbiters {
+		m.arbiterSteps(i, func(what string, p int, do func(*model)) { can(fmt.Sprintf("arbiter %d: %s", i, what), p, do) })
+	}
+	return all
+}
+
+// arbiterSteps are what one arbiter can see, do, or lose.
+func (m *model) arbiterSteps(i int, can func(string, int, func(*model))) {
+	a := &m.arbiters[i]
+	for p, peer := range m.peers {
+		if !peer.silent && !peer.left && (a.copies[p] != peer.claim || a.contacts[p] != fresh) {
+			can("sees", p, func(m *model) { m.see(i, p) })
+		}
+		if peer.silent && a.contacts[p] != silent {
+			can("misses", p, func(m *model) { m.arbiters[i].contacts[p] = silent })
+		}
+		if peer.left && !a.left[p] {
+			can("drops", p, func(m *model) { m.arbiters[i].left[p] = true })
+		}
+	}
+	for n, w := range a.flying {
+		can("lands", w.peer, func(m *model) { m.land(i, n) })
+	}
+	if m.budget.restart > 0 {
+		can("restarts", 0, func(m *model) {
+			m.budget.restart--
+			flying := m.arbiters[i].flying
+			m.arbiters[i] = newModelArbiter(len(m.peers))
+			m.arbiters[i].flying = flying
+		})
+	}
+	switch {
+	case a.round == nil && len(a.flying) < 2 && m.occasion(i):
+		can("begins", 0, func(m *model) {
+			m.begin(i)
+			m.goOn(i, false)
+		})
+	case a.round != nil:
+		can("goes on", 0, func(m *model) { m.goOn(i, false) })
+		if v := a.round.next().verb; m.budget.lost > 0 && (v == write || v == erase) {
+			can("loses a reply", 0, func(m *model) { m.budget.lost--; m.goOn(i, true) })
+		}
+	}
+}
+
+func (m *model) see(i, p int) {
+	m.arbiters[i].copies[p], m.arbiters[i].contacts[p] = m.peers[p].claim, fresh
+}
+
+func (m *model) land(i, n int) {
+	w := m.arbiters[i].flying[n]
+	m.arbiters[i].flying = slices.Delete(m.arbiters[i].flying, n, n+1)
+	if p := &m.peers[w.peer]; !p.silent && p.claim.uid == w.told.uid {
+		p.claim = w.told
+	}
+}
+
+// begin starts a round with what arbiter i has seen. Its first command, to read the
+// decision, goes with it: copies may be of any age as it is.
+func (m *model) begin(i int) {
+	m.arbiters[i].round = newRound(m.view(i), time.Unix(2, 0).UTC())
+}
+
+// occasion says whether arbiter i has anything to do: whether it would change the
+// decision that it knows, or tell it.
+func (m *model) occasion(i int) bool {
+	v := m.view(i)
+	return decide(v).act != keep || len(m.news(i, v.decision)) > 0 || v.decision != m.record.decision
+}
+
+func (m *model) view(i int) view {
+	a := &m.arbiters[i]
+	v := view{decision: a.read.decision, settled: true}
+	for p, c := range a.copies {
+		if a.left[p] {
+			continue
+		}
+		v.awaiting = v.awaiting || a.contacts[p] == awaited
+		if c.uid == 0 {
+			continue
+		}
+		seen := candidate{peer: peerName(p), cluster: types.UID(peerName(p)), contact: a.contacts[p], uid: claimUID(c.uid), created: m.created(p, c.uid)}
+		if c.phase == v1alpha1.RegionClaimBound {
+			seen.bound = time.Unix(1, 0).UTC()
+		}
+		v.candidates = append(v.candidates, seen)
+	}
+	for p := range a.copies {
+		if v.decision.peer == peerName(p) {
+			v.holder, v.left, v.departed = a.contacts[p], a.left[p], a.left[p]
+		}
+	}
+	return v
+}
+
+// news are the statuses that arbiter i would write.
+func (m *model) news(i int, d decision) []statusWrite {
+	a := &m.arbiters[i]
+	var all []statusWrite
+	for p, was := range a.copies {
+		if was.uid == 0 || a.left[p] || a.contacts[p] != fresh {
+			continue
+		}
+		phase, ok := phaseUnder(d, claimUID(was.uid), false, was.phase)
+		told := modelClaim{uid: was.uid, phase: phase}
+		if !d.none() {
+			_, _ = fmt.Sscanf(string(d.uid), "u%d", &told.holder)
+		}
+		if w := (statusWrite{p, told}); ok && told != was && !slices.Contains(a.flying, w) {
+			all = append(all, w)
+		}
+	}
+	return all
+}
+
+// goOn carries out one command. With lost its reply is.
+func (m *model) goOn(i int, lost bool) {
+	a := &m.arbiters[i]
+	c := a.round.next()
+	r := m.carryOut(a, c)
+	if lost {
+		r = reply{outcome: failed}
+	}
+	a.round.answer(r)
+	if a.round.next().verb != nothing {
+		return
+	}
+	d := a.round.view.decision
+	a.read.decision = d
+	unread := c.verb == read && r.outcome != done
+	a.round = nil
+	if !unread {
+		a.flying = append(a.flying, m.news(i, d)...)
+	}
+}
+
+func (m *model) carryOut(a *modelArbiter, c command) reply {
+	switch c.verb {
+	case read:
+		a.read = m.record
+		return reply{outcome: done, decision: m.record.decision}
+	case write, erase:
+		if a.read.version != m.record.version {
+			return reply{outcome: stale}
+		}
+		m.record = modelRecord{decision: c.decision, version: m.record.version + 1}
+		a.read = m.record
+		return reply{outcome: done}
+	case closeGate:
+		return reply{outcome: done}
+	}
+	for p, peer := range m.peers {
+		if peerName(p) != c.peer {
+			continue
+		}
+		switch {
+		case peer.silent:
+			return reply{outcome: failed}
+		case claimUID(peer.claim.uid) != c.uid:
+			return reply{outcome: missing}
+		}
+		return reply{outcome: done}
+	}
+	return reply{outcome: failed}
+}
+
+// wrong says what must never be: two claims of one region that are Bound, as
+// the peers serve it. A peer that left the ring, or was restored, may serve what was
+// true once.
+func (m *model) wrong() string {
+	var bound []string
+	for p, peer := range m.peers {
+		if peer.claim.phase == v1alpha1.RegionClaimBound && !peer.left && !peer.restored {
+			bound = append(bound, fmt.Sprintf("u%d in p%d", peer.claim.uid, p))
+		}
+	}
+	if len(bound) > 1 {
+		return "two are Bound: " + strings.Join(bound, " and ")
+	}
+	return ""
+}
+
+// rest lets all that is under way end and the arbiters go on until nothing changes,
+// while nothing else happens.
+func (m *model) rest() *model {
+	m = m.clone()
+	for i := range m.arbiters {
+		for m.arbiters[i].round != nil {
+			m.goOn(i, false)
+		}
+	}
+	for range 12 {
+		before := string(m.world(nil))
+		for i := range m.arbiters {
+			for len(m.arbiters[i].flying) > 0 {
+				m.land(i, 0)
+			}
+			for p, peer := range m.peers {
+				m.arbiters[i].left[p] = peer.left
+				if peer.silent {
+					m.arbiters[i].contacts[p] = silent
+				} else {
+					m.see(i, p)
+				}
+			}
+			m.begin(i)
+			for m.arbiters[i].round != nil {
+				m.goOn(i, false)
+			}
+		}
+		flying := slices.ContainsFunc(m.arbiters, func(a modelArbiter) bool { return len(a.flying) > 0 })
+		if !flying && string(m.world(nil)) == before {
+			break
+		}
+	}
+	return m
+}
+
+// idle says that no arbiter is in the middle of anything.
+func (m *model) idle() bool {
+	return !slices.ContainsFunc(m.arbiters, func(a modelArbiter) bool { return a.round != nil || len(a.flying) > 0 })
+}
+
+// unfinished says what is not as it should be once all have come to rest.
+func (m *model) unfinished() string {
+	held := m.record.decision
+	claimed := false
+	for p, peer := range m.peers {
+		if peer.left || peer.silent || peer.claim.uid == 0 {
+			continue
+		}
+		claimed = true
+		want := v1alpha1.RegionClaimConflict
+		if held.uid == claimUID(peer.claim.uid) {
+			want = v1alpha1.RegionClaimBound
+		}
+		if peer.claim.phase != want {
+			return fmt.Sprintf("u%d in p%d is %q and should be %s under %v", peer.claim.uid, p, peer.claim.phase, want, held)
+		}
+		if claimUID(peer.claim.holder) != held.uid {
+			return fmt.Sprintf("u%d in p%d was told that u%d holds the region, and it is %s", peer.claim.uid, p, peer.claim.holder, held.uid)
+		}
+	}
+	if claimed && held.none() {
+		return "a region is claimed and nobody holds it"
+	}
+	for p, peer := range m.peers {
+		if peerName(p) == held.peer && (peer.left || !peer.silent && claimUID(peer.claim.uid) != held.uid) {
+			return fmt.Sprintf("%v holds the region and its claim is gone", held)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,64 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package claim
+
+import (
+	"context"
+	"time"
+
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/region/v1alpha1"
+)
+
+// Observer receives what an Arbiter does. A nil Observer and any nil field are
+// fine. Hooks are called synchronously without a lock held, possibly from many
+// goroutines, and must return quickly.
+type Observer struct {
+	// Decided is called after this arbiter wrote who holds a region.
+	Decided func(ctx context.Context, e DecideEvent)
+	// Reported is called after the status of a RegionClaim was written.
+	Reported func(ctx context.Context, e ReportEvent)
+	// Gated is called after the gate of a ServiceCluster was written.
+	Gated func(ctx context.Context, e GateEvent)
+}
+
+// DecideEvent is a decision.
+type DecideEvent struct {
+	Region region.Key
+	Before region.PeerName // who held it; empty: nobody
+	Holder region.PeerName // who holds it now; empty: nobody
+	Since  time.Time       // since when, by the clock of an arbiter
+}
+
+// ReportEvent is a status of a RegionClaim.
+type ReportEvent struct {
+	Region region.Key
+	Peer   region.PeerName // in which the claim stands
+	Phase  v1alpha1.RegionClaimPhase
+}
+
+// GateEvent is a ServiceCluster that was told about its region.
+type GateEvent struct {
+	Region region.Key
+	Peer   region.PeerName // in which the ServiceCluster stands
+	Bound  bool            // its RegionClaim is
+}
+
+func (o *Observer) decided(ctx context.Context, e DecideEvent) {
+	if o != nil && o.Decided != nil {
+		o.Decided(ctx, e)
+	}
+}
+
+func (o *Observer) reported(ctx context.Context, e ReportEvent) {
+	if o != nil && o.Reported != nil {
+		o.Reported(ctx, e)
+	}
+}
+
+func (o *Observer) gated(ctx context.Context, e GateEvent) {
+	if o != nil && o.Gated != nil {
+		o.Gated(ctx, e)
+	}
+}

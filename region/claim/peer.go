@@ -1,0 +1,119 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package claim
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/atoll-dev/atoll/internal/loop"
+	"github.com/atoll-dev/atoll/region"
+)
+
+// peer is what is known of one peer while it is engaged.
+type peer struct {
+	name     region.PeerName
+	conn     *region.Conn
+	claims   *loop.Objects
+	clusters *loop.Objects
+	uid      atomic.Pointer[types.UID] // of the cluster
+	answered atomic.Bool               // it was fresh once
+}
+
+// engage keeps the copies of one peer until ctx ends.
+func (a *Arbiter) engage(ctx context.Context, conn *region.Conn) error {
+	ctx = logr.NewContext(ctx, logr.FromContextOrDiscard(ctx).WithValues("peer", conn.Peer()))
+	p := &peer{name: conn.Peer(), conn: conn}
+	flows := func() {
+		a.touchPeer(p)
+		a.touchOpen(p.name)
+	}
+	p.claims = loop.NewObjects(conn.Dynamic(), claims, loop.ObjectsOptions{
+		Strip: loop.KeepManager(FieldManager), Changed: a.touch, Flows: flows,
+	})
+	// Who else writes their status matters: all of managedFields stays.
+	p.clusters = loop.NewObjects(conn.Dynamic(), clusters, loop.ObjectsOptions{Changed: a.touch, Flows: flows})
+	a.mu.Lock()
+	a.peers[p.name] = p
+	a.mu.Unlock()
+	defer func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if a.peers[p.name] == p {
+			delete(a.peers, p.name)
+		}
+	}()
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() { p.identify(ctx, flows) })
+	wg.Go(func() { _ = p.claims.Start(ctx) })
+	wg.Go(func() { _ = p.clusters.Start(ctx) })
+	<-ctx.Done()
+	return nil
+}
+
+// identify finds out which cluster the peer is.
+func (p *peer) identify(ctx context.Context, found func()) {
+	log := logr.FromContextOrDiscard(ctx)
+	for wait := time.Second; ; wait = min(2*wait, 15*time.Second) {
+		uid, err := p.conn.UID(ctx)
+		if err == nil {
+			p.uid.Store(&uid)
+			found()
+			return
+		}
+		log.V(1).Info("Peer is not identified yet", "reason", err.Error())
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+	}
+}
+
+// fresh says whether the copy of claims can be relied upon.
+func (p *peer) fresh() bool {
+	fresh := p.claims.Err() == nil && p.uid.Load() != nil
+	if fresh {
+		p.answered.Store(true)
+	}
+	return fresh
+}
+
+func (p *peer) claimClient(k region.Key) dynamic.ResourceInterface {
+	return p.conn.Dynamic().Resource(claims).Namespace(k.Provider)
+}
+
+func (p *peer) clusterClient(k region.Key) dynamic.ResourceInterface {
+	return p.conn.Dynamic().Resource(clusters).Namespace(k.Provider)
+}
+
+// engaged returns the engaged peers by name.
+func (a *Arbiter) engaged() []*peer {
+	a.mu.Lock()
+	peers := make([]*peer, 0, len(a.peers))
+	for _, p := range a.peers {
+		peers = append(peers, p)
+	}
+	a.mu.Unlock()
+	slices.SortFunc(peers, func(x, y *peer) int { return strings.Compare(string(x.name), string(y.name)) })
+	return peers
+}
+
+// holderOf is the peer that a Lease names.
+func holderOf(lease *unstructured.Unstructured) region.PeerName {
+	name, _, _ := unstructured.NestedString(lease.Object, "spec", "holderIdentity")
+	return region.PeerName(name)
+}

@@ -1,0 +1,70 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package claim
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
+	"github.com/atoll-dev/atoll/region"
+)
+
+// standing is the RegionClaim of a region in one peer, as it was last seen.
+type standing struct {
+	peer    region.PeerName
+	contact contact
+	claim   *unstructured.Unstructured
+}
+
+// settledByProtocol is the ruling where no plane records decisions: the fan-out
+// protocol lets one RegionClaim of a name be Configured, and the others guard it.
+// standings are by peer; contactOf is asked about peers without one.
+func settledByProtocol(standings []standing, contactOf func(region.PeerName) contact) ruling {
+	var held decision
+	var applied []string
+	r := ruling{undecided: "it is not decided yet: the operation that adds the claim has not ended"}
+	for _, s := range standings {
+		switch stageOf(s.claim) {
+		case "":
+			applied = append(applied, string(s.peer))
+		case fanoutv1alpha1.StageConfigured:
+			// Of two, one is a copy from before the other was committed.
+			if d := heldBy(s); held.none() || s.contact == fresh && held.since.Before(d.since) {
+				held = d
+			}
+		}
+	}
+	if !held.none() {
+		r.decision = held
+		return r
+	}
+	for _, s := range standings {
+		target, _, _ := unstructured.NestedString(s.claim.Object, "spec", "fanout", "claim", "target")
+		if target != "" && contactOf(region.PeerName(target)) != fresh {
+			r.unreachable = true
+			r.undecided = fmt.Sprintf("peer %s, which has the region if anyone has, does not answer", target)
+		}
+	}
+	switch {
+	case len(applied) > 1:
+		r.undecided = fmt.Sprintf("RegionClaims of this name were applied in the peers %s: delete all but one", strings.Join(applied, ", "))
+	case len(applied) == 1 && !r.unreachable:
+		r.undecided = "it is not decided yet: no coordinator has adopted the claim"
+	}
+	return r
+}
+
+// heldBy is the decision that a Configured claim is.
+func heldBy(s standing) decision {
+	d := decision{peer: s.peer, uid: s.claim.GetUID()}
+	start, _, _ := unstructured.NestedString(s.claim.Object, "spec", "fanout", "claim", "start")
+	if at, err := time.Parse(time.RFC3339, start); err == nil {
+		d.since = at.UTC().Truncate(time.Second)
+	}
+	return d
+}

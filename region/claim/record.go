@@ -1,0 +1,155 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package claim
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/atoll-dev/atoll/region"
+)
+
+// A decision is kept in a Lease of the central plane: its holder is the peer, it
+// was acquired when the claim was bound, and it never expires by itself.
+const (
+	// DecisionLabel marks the Leases in which decisions are kept. Its value is
+	// "region".
+	DecisionLabel = "claim.atoll.dev/decision"
+
+	decisionValue    = "region"
+	regionAnnotation = "claim.atoll.dev/region"
+	uidAnnotation    = "claim.atoll.dev/uid"
+
+	// microTime is how a Lease writes its times.
+	microTime = "2006-01-02T15:04:05.000000Z07:00"
+	// maxName is how long an object's name may be.
+	maxName = 253
+)
+
+var leases = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
+
+// leaseName is the region's own name where it fits: the last dot divides, so no two
+// regions share one.
+func leaseName(k region.Key) string {
+	name := k.String()
+	if len(name) <= maxName {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	suffix := "-" + hex.EncodeToString(sum[:16])
+	return "long" + suffix
+}
+
+// decisionIn reads the decision that a Lease keeps about a region.
+func decisionIn(lease *unstructured.Unstructured, k region.Key) (decision, error) {
+	bad := func(what string) (decision, error) {
+		return decision{}, fmt.Errorf("lease %s/%s is not a decision about region %s: %s: delete it if nobody needs it",
+			lease.GetNamespace(), lease.GetName(), k, what)
+	}
+	if lease.GetLabels()[DecisionLabel] != decisionValue {
+		return bad("it has no label " + DecisionLabel + "=" + decisionValue)
+	}
+	if lease.GetAnnotations()[regionAnnotation] != k.String() {
+		return bad("its annotation " + regionAnnotation + " names another region")
+	}
+	d := decision{uid: types.UID(lease.GetAnnotations()[uidAnnotation])}
+	peer, _, _ := unstructured.NestedString(lease.Object, "spec", "holderIdentity")
+	if d.peer = region.PeerName(peer); d.uid == "" || d.peer == "" {
+		return bad("spec.holderIdentity and annotation " + uidAnnotation + " must both be set")
+	}
+	at, _, _ := unstructured.NestedString(lease.Object, "spec", "acquireTime")
+	since, err := time.Parse(time.RFC3339, at)
+	if err != nil {
+		return bad("spec.acquireTime: " + err.Error())
+	}
+	d.since = since.UTC()
+	return d, nil
+}
+
+// leaseOf writes d over before, the Lease that was read; nil if there was none.
+func leaseOf(namespace string, k region.Key, d decision, before *unstructured.Unstructured) *unstructured.Unstructured {
+	lease := &unstructured.Unstructured{Object: map[string]any{}}
+	transitions := int64(0)
+	if before != nil {
+		lease = before.DeepCopy()
+		transitions, _, _ = unstructured.NestedInt64(before.Object, "spec", "leaseTransitions")
+		transitions++
+	}
+	lease.SetAPIVersion(leases.GroupVersion().String())
+	lease.SetKind("Lease")
+	lease.SetNamespace(namespace)
+	lease.SetName(leaseName(k))
+	lease.SetLabels(map[string]string{DecisionLabel: decisionValue})
+	lease.SetAnnotations(map[string]string{regionAnnotation: k.String(), uidAnnotation: string(d.uid)})
+	lease.Object["spec"] = map[string]any{
+		"holderIdentity": string(d.peer), "acquireTime": d.since.UTC().Format(microTime), "leaseTransitions": transitions,
+	}
+	return lease
+}
+
+// records reads and writes the decision about one region.
+type records struct {
+	client dynamic.ResourceInterface
+	ns     string
+	key    region.Key
+	last   *unstructured.Unstructured // as it was last read; nil: there was none
+}
+
+func (r *records) read(ctx context.Context) (decision, error) {
+	lease, err := r.client.Get(ctx, leaseName(r.key), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		r.last = nil
+		return decision{}, nil
+	}
+	if err != nil {
+		return decision{}, fmt.Errorf("read the decision: %w", err)
+	}
+	r.last = lease
+	return decisionIn(lease, r.key)
+}
+
+// write puts d in the place of what was read. It fails with Conflict, NotFound or
+// AlreadyExists if that is not what is there.
+func (r *records) write(ctx context.Context, d decision) error {
+	lease := leaseOf(r.ns, r.key, d, r.last)
+	var err error
+	if r.last == nil {
+		_, err = r.client.Create(ctx, lease, metav1.CreateOptions{FieldManager: FieldManager})
+	} else {
+		_, err = r.client.Update(ctx, lease, metav1.UpdateOptions{FieldManager: FieldManager})
+	}
+	if err != nil {
+		return fmt.Errorf("write the decision: %w", err)
+	}
+	return nil
+}
+
+// erase deletes what was read.
+func (r *records) erase(ctx context.Context) error {
+	if r.last == nil {
+		return nil
+	}
+	err := r.client.Delete(ctx, r.last.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{
+		UID: new(r.last.GetUID()), ResourceVersion: new(r.last.GetResourceVersion()),
+	}})
+	if err != nil {
+		return fmt.Errorf("delete the decision: %w", err)
+	}
+	return nil
+}
+
+// surpassed says whether err means that somebody else wrote the decision.
+func surpassed(err error) bool {
+	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err)
+}

@@ -1,0 +1,153 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package claim
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/region"
+)
+
+// scene is what the copies say about one region.
+type scene struct {
+	key      region.Key
+	places   []place
+	decision decision
+	contacts map[region.PeerName]contact // of the ring
+	again    time.Duration               // when it looks different by itself; zero: never
+}
+
+// place is one peer in which a RegionClaim or a ServiceCluster of the name stands.
+type place struct {
+	peer    *peer
+	contact contact
+	claim   *unstructured.Unstructured // nil: none
+	cluster *unstructured.Unstructured // nil: none, or a guard
+}
+
+// later asks for another look after d.
+func (s *scene) later(d time.Duration) {
+	if s.again == 0 || d < s.again {
+		s.again = d
+	}
+}
+
+// look gathers what is known of a region. False means that who the peers are, or
+// what was decided, is not known yet.
+func (a *Arbiter) look(k region.Key, now time.Time) (*scene, bool) {
+	s := &scene{key: k, contacts: map[region.PeerName]contact{}}
+	a.mu.Lock()
+	ring := a.ring
+	a.mu.Unlock()
+	if ring == nil {
+		return nil, false
+	}
+	key := types.NamespacedName{Namespace: k.Provider, Name: k.Name}
+	peers := map[region.PeerName]*peer{}
+	for _, p := range a.engaged() {
+		since, ok := ring[p.name]
+		if !ok {
+			continue
+		}
+		peers[p.name] = p
+		at := place{peer: p, contact: a.contactOf(p, since, now, s)}
+		s.contacts[p.name] = at.contact
+		at.claim, _ = p.claims.Get(key)
+		if cluster, ok := p.clusters.Get(key); ok && inForce(cluster) {
+			at.cluster = cluster
+		}
+		if at.claim != nil || at.cluster != nil {
+			s.places = append(s.places, at)
+		}
+	}
+	for name, since := range ring {
+		if peers[name] == nil {
+			s.contacts[name] = a.contactOf(nil, since, now, s)
+		}
+	}
+	if a.decisions == nil {
+		return s, true
+	}
+	select {
+	case <-a.decisions.Synced():
+	default:
+		return s, false
+	}
+	lease, ok := a.decisions.Get(types.NamespacedName{Namespace: a.opts.Namespace, Name: leaseName(k)})
+	if !ok {
+		return s, true
+	}
+	// One that cannot be read shows when it is read again.
+	s.decision, _ = decisionIn(lease, k)
+	return s, true
+}
+
+// contactOf says what to make of a peer that has been in the ring since then; p is
+// nil while it is not engaged.
+func (a *Arbiter) contactOf(p *peer, since, now time.Time, s *scene) contact {
+	switch left := a.opts.Patience - now.Sub(since); {
+	case p != nil && p.fresh():
+		return fresh
+	case p != nil && (p.answered.Load() || p.conn.Health().State == region.Unhealthy), left <= 0:
+		return silent
+	default:
+		s.later(left)
+		return awaited
+	}
+}
+
+// view is the scene as the rule of arbitration sees it.
+func (a *Arbiter) view(s *scene, now time.Time) view {
+	v := view{decision: s.decision}
+	for _, at := range s.places {
+		if at.claim == nil || !inForce(at.claim) {
+			continue
+		}
+		c := candidate{
+			peer: at.peer.name, contact: at.contact, uid: at.claim.GetUID(),
+			created: at.claim.GetCreationTimestamp().UTC(), leaving: leaving(at.claim), bound: boundSince(at.claim, at.peer.name),
+		}
+		if uid := at.peer.uid.Load(); uid != nil {
+			c.cluster = *uid
+		}
+		v.candidates = append(v.candidates, c)
+	}
+	for _, c := range s.contacts {
+		v.awaiting = v.awaiting || c == awaited
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if d := v.decision; !d.none() {
+		var there bool
+		if v.holder, there = s.contacts[d.peer]; !there {
+			v.left = true
+			v.departed = elapsed(a.missing, d.peer, now, a.opts.Departure, s)
+		} else {
+			delete(a.missing, d.peer)
+		}
+	}
+	v.settled = true
+	if _, contested := v.choose(); contested && decide(v).act != keep {
+		v.settled = elapsed(a.claimed, s.key, now, a.opts.Settle, s)
+	} else {
+		delete(a.claimed, s.key)
+	}
+	return v
+}
+
+// elapsed says whether what began[of] notes, or begins now, is that long ago.
+func elapsed[K comparable](began map[K]time.Time, of K, now time.Time, d time.Duration, s *scene) bool {
+	at, ok := began[of]
+	if !ok {
+		began[of], at = now, now
+	}
+	left := d - now.Sub(at)
+	if left > 0 {
+		s.later(left)
+	}
+	return left <= 0
+}

@@ -1,0 +1,147 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package claim
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/atoll-dev/atoll/internal/loop"
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/region/v1alpha1"
+)
+
+// atOnce bounds how many peers are written to at the same time for one region.
+const atOnce = 16
+
+// inEach calls fn for the places whose peers are in contact, each with a time limit,
+// and joins the errors.
+func (a *Arbiter) inEach(ctx context.Context, s *scene, op string, fn func(ctx context.Context, at *place) error) error {
+	errs := make([]error, len(s.places))
+	var g errgroup.Group
+	g.SetLimit(atOnce)
+	for i := range s.places {
+		at := &s.places[i]
+		if at.contact != fresh {
+			continue
+		}
+		g.Go(func() error {
+			ctx, cancel := context.WithTimeout(ctx, a.opts.CallTimeout)
+			defer cancel()
+			if err := fn(ctx, at); err != nil {
+				errs[i] = &region.Error{Peer: at.peer.name, Region: s.key, Op: op, Err: err}
+			}
+			return nil
+		})
+	}
+	_ = g.Wait()
+	return errors.Join(errs...)
+}
+
+// makeClaims makes the RegionClaims of ServiceClusters that have none.
+func (a *Arbiter) makeClaims(ctx context.Context, s *scene) error {
+	return a.inEach(ctx, s, "create RegionClaim", func(ctx context.Context, at *place) error {
+		if at.claim != nil || at.cluster == nil || leaving(at.cluster) || at.peer.clusters.Err() != nil {
+			return nil
+		}
+		_, err := at.peer.claimClient(s.key).Create(ctx, claimFor(at.cluster), metav1.CreateOptions{FieldManager: FieldManager})
+		if apierrors.IsAlreadyExists(err) {
+			return nil
+		}
+		return err
+	})
+}
+
+// dropClaims deletes the RegionClaims that were made for a ServiceCluster which is
+// gone, as a garbage collector does where there is one.
+func (a *Arbiter) dropClaims(ctx context.Context, s *scene) error {
+	return a.inEach(ctx, s, "delete RegionClaim", func(ctx context.Context, at *place) error {
+		if at.claim == nil || leaving(at.claim) || at.peer.clusters.Err() != nil {
+			return nil
+		}
+		owner, ok := ownerOf(at.claim)
+		if !ok || at.cluster != nil && at.cluster.GetUID() == owner.UID {
+			return nil
+		}
+		cluster, err := at.peer.clusterClient(s.key).Get(ctx, owner.Name, metav1.GetOptions{})
+		switch {
+		case absent(err):
+		case err != nil:
+			return err
+		case cluster.GetUID() == owner.UID:
+			return nil
+		}
+		err = at.peer.claimClient(s.key).Delete(ctx, at.claim.GetName(), metav1.DeleteOptions{
+			Preconditions: &metav1.Preconditions{UID: new(at.claim.GetUID())},
+		})
+		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+			return nil
+		}
+		return err
+	})
+}
+
+// tellAll writes the status of each claim and then the gate beside it.
+func (a *Arbiter) tellAll(ctx context.Context, s *scene, r ruling) error {
+	return a.inEach(ctx, s, "report RegionClaim", func(ctx context.Context, at *place) error {
+		phase, err := a.tell(ctx, s, at, r)
+		if err != nil || at.cluster == nil || at.peer.clusters.Err() != nil {
+			return err
+		}
+		if at.claim == nil && !leaving(at.cluster) {
+			return nil // it was made just now, and will show
+		}
+		return a.gate(ctx, s, at, phase)
+	})
+}
+
+// tell writes the status of a claim, and returns the phase that is in force.
+func (a *Arbiter) tell(ctx context.Context, s *scene, at *place, r ruling) (v1alpha1.RegionClaimPhase, error) {
+	if at.claim == nil {
+		return "", nil
+	}
+	if a.decisions != nil && !inForce(at.claim) {
+		return v1alpha1.RegionClaimPending, nil // a guard claims nothing
+	}
+	status, ok := reportOn(at.claim, r, time.Now())
+	if !ok {
+		return statusIn(at.claim).Phase, nil
+	}
+	wrote, err := apply(ctx, at.peer, claims.Resource, at.claim, &status)
+	if wrote && err == nil {
+		a.opts.Observer.reported(ctx, ReportEvent{Region: s.key, Peer: at.peer.name, Phase: status.Phase})
+	}
+	return status.Phase, err
+}
+
+// gate writes the gate of a ServiceCluster.
+func (a *Arbiter) gate(ctx context.Context, s *scene, at *place, phase v1alpha1.RegionClaimPhase) error {
+	g := gateOf(at.cluster, phase, time.Now())
+	wrote, err := apply(ctx, at.peer, clusters.Resource, at.cluster, &g)
+	if wrote && err == nil {
+		a.opts.Observer.gated(ctx, GateEvent{Region: s.key, Peer: at.peer.name, Bound: phase == v1alpha1.RegionClaimBound})
+	}
+	return err
+}
+
+// apply writes the status of obj unless it has it. An object that is gone or was
+// replaced meanwhile is not an error: a new look follows.
+func apply(ctx context.Context, p *peer, resource string, obj *unstructured.Unstructured, status any) (wrote bool, err error) {
+	desired, err := identified(obj, status)
+	if err != nil {
+		return false, err
+	}
+	client := p.conn.Dynamic().Resource(v1alpha1.GroupVersion.WithResource(resource)).Namespace(obj.GetNamespace())
+	wrote, err = loop.Apply(ctx, client, obj, desired, FieldManager, "status")
+	if absent(err) || apierrors.IsConflict(err) {
+		return false, nil
+	}
+	return wrote, err
+}

@@ -1,0 +1,136 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package claim
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/atoll-dev/atoll/region"
+)
+
+// unsettled is how soon a region is looked at again that others are deciding.
+const unsettled = 500 * time.Millisecond
+
+const (
+	notDecided = "it is not decided yet"
+	noPlane    = "it is not decided yet: the central plane does not answer"
+)
+
+// work brings one region to where it should be, as far as that goes now.
+func (a *Arbiter) work(ctx context.Context, name string) (time.Duration, error) {
+	k, err := region.ParseKey(name)
+	if err != nil {
+		return 0, nil // no object of the peers has that name
+	}
+	if a.opts.Shard != nil && !a.opts.Shard.Owns(name) {
+		a.forget(k)
+		return 0, nil
+	}
+	now := time.Now()
+	s, known := a.look(k, now)
+	if s == nil {
+		return 0, nil
+	}
+	made := a.makeClaims(ctx, s)
+	dropped := a.dropClaims(ctx, s)
+	var r ruling
+	switch {
+	case a.decisions == nil:
+		r = settledByProtocol(s.standings(), func(p region.PeerName) contact { return s.contacts[p] })
+		a.note(k, r.decision.none() && len(s.places) > 0)
+	case !known && now.Sub(a.began) < a.opts.Patience:
+		return a.opts.Patience - now.Sub(a.began), errors.Join(made, dropped)
+	case !known:
+		r = ruling{undecided: noPlane}
+		a.note(k, true)
+	default:
+		r, err = a.settle(ctx, s, now)
+	}
+	told := a.tellAll(ctx, s, r)
+	return s.again, errors.Join(made, dropped, err, told)
+}
+
+// forget drops what is remembered of a region that is another replica's.
+func (a *Arbiter) forget(k region.Key) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.claimed, k)
+	delete(a.open, k)
+}
+
+// note remembers whether a region is to be looked at when more is known.
+func (a *Arbiter) note(k region.Key, open bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if open {
+		a.open[k] = struct{}{}
+	} else {
+		delete(a.open, k)
+	}
+}
+
+// standings are the RegionClaims of a scene, guards included.
+func (s *scene) standings() []standing {
+	var all []standing
+	for _, at := range s.places {
+		if at.claim != nil {
+			all = append(all, standing{peer: at.peer.name, contact: at.contact, claim: at.claim})
+		}
+	}
+	return all
+}
+
+// settle decides who holds the region, or finds that out. What is only read from
+// copies changes nobody's phase.
+func (a *Arbiter) settle(ctx context.Context, s *scene, now time.Time) (ruling, error) {
+	v := a.view(s, now)
+	r := ruling{decision: v.decision, undecided: notDecided}
+	if v := decide(v); v.act == keep && !s.news(r, now) {
+		a.note(s.key, false)
+		return r, nil
+	}
+	c := &clerk{arbiter: a, scene: s, records: &records{
+		client: a.plane.Dynamic().Resource(leases).Namespace(a.opts.Namespace), ns: a.opts.Namespace, key: s.key,
+	}}
+	round := newRound(v, now.UTC().Truncate(time.Second))
+	var errs []error
+	for command := round.next(); command.verb != nothing; command = round.next() {
+		before := round.view.decision
+		reply, err := c.carryOut(ctx, command)
+		if err != nil {
+			errs = append(errs, err)
+		}
+		round.answer(reply)
+		if round.changed {
+			a.opts.Observer.decided(ctx, DecideEvent{
+				Region: s.key, Before: before.peer, Holder: round.view.decision.peer, Since: round.view.decision.since,
+			})
+		}
+	}
+	a.note(s.key, round.again)
+	if c.unread {
+		return ruling{undecided: noPlane}, errors.Join(errs...)
+	}
+	if round.again && len(errs) == 0 && s.again == 0 {
+		s.later(unsettled)
+	}
+	r.decision = round.view.decision
+	return r, errors.Join(errs...)
+}
+
+// news says whether a ruling would tell a claim something else about who holds the
+// region than it was told.
+func (s *scene) news(r ruling, now time.Time) bool {
+	for _, at := range s.places {
+		if at.claim == nil || at.contact != fresh || !inForce(at.claim) || leaving(at.claim) {
+			continue
+		}
+		if report, ok := reportOn(at.claim, r, now); ok && !r.decision.none() && report.differs(at.claim) {
+			return true
+		}
+	}
+	return false
+}
