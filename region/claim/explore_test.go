@@ -4,28 +4,32 @@
 package claim
 
 import (
+	"fmt"
 	"hash/maphash"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
-// explore goes through every order in which things can happen, up to limit states, and
-// returns how many there were.
-func explore(t *testing.T, start *model, limit int) int {
+// explore goes through every order in which things can happen from start on, and
+// returns how many states there were.
+func explore(t *testing.T, start *model) int {
 	t.Helper()
 	type node struct {
 		m    *model
 		last *node
-		what string
+		step step
 	}
-	trace := func(n *node) string {
+	fail := func(n *node, wrong string) {
+		t.Helper()
 		var steps []string
 		for ; n.last != nil; n = n.last {
-			steps = append([]string{n.what}, steps...)
+			steps = append(steps, fmt.Sprintf("arbiter %d %s peer %d", n.step.by, n.step.what, n.step.at))
 		}
-		return strings.Join(steps, "\n")
+		slices.Reverse(steps)
+		require.Fail(t, wrong, "after\n%s", strings.Join(steps, "\n"))
 	}
 	seed := maphash.MakeSeed()
 	seen := map[uint64]bool{maphash.String(seed, start.key()): true}
@@ -34,12 +38,12 @@ func explore(t *testing.T, start *model, limit int) int {
 		n := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
 		if wrong := n.m.wrong(); wrong != "" {
-			t.Fatalf("%s after\n%s", wrong, trace(n))
+			fail(n, wrong)
 		}
 		// Whatever is under way comes to an end in some other state.
 		if n.m.idle() {
 			if wrong := n.m.rest().unfinished(); wrong != "" {
-				t.Fatalf("%s after\n%s", wrong, trace(n))
+				fail(n, wrong)
 			}
 		}
 		for _, s := range n.m.steps() {
@@ -47,32 +51,60 @@ func explore(t *testing.T, start *model, limit int) int {
 			s.do(next)
 			if key := maphash.String(seed, next.key()); !seen[key] {
 				seen[key] = true
-				stack = append(stack, &node{next, n, s.what})
+				stack = append(stack, &node{next, n, s})
 			}
 		}
-		require.Less(t, len(seen), limit, "the model is larger than expected")
 	}
 	return len(seen)
+}
+
+// claimedIn is a ring of that many peers, of which the first n have a claim.
+func claimedIn(n, peers, arbiters int) *model {
+	m := newModel(peers, arbiters)
+	for p := range n {
+		m.create(p)
+	}
+	return m
+}
+
+// heldIn is one in which the first to be claimed holds the region and all know it.
+func heldIn(n, peers, arbiters int) *model {
+	m := claimedIn(1, peers, arbiters).rest()
+	for p := 1; p < n; p++ {
+		m.create(p)
+	}
+	return m.rest()
 }
 
 func TestNeverTwoAreBoundWhateverHappens(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		peers, arbiters int
-		budget          budget
+		start  *model
+		budget budget
 	}{
-		"claims race before two arbiters": {2, 2, budget{create: 2}},
-		"deleted and made again":          {2, 1, budget{create: 3, remove: 1}},
-		"a peer goes silent":              {2, 1, budget{create: 2, silence: 1}},
-		"replies are lost":                {2, 1, budget{create: 2, lost: 2}},
-		"restored":                        {2, 1, budget{create: 2, remove: 1, save: 1, restore: 1}},
-		"left":                            {2, 1, budget{create: 2, leave: 1}},
-		"XX":                            {2, 2, budget{create: 2, remove: 1}},
+		"four arrive":                    {newModel(4, 1), budget{create: 4}},
+		"two race before two arbiters":   {claimedIn(2, 2, 2), budget{}},
+		"arrive before two arbiters":     {newModel(2, 2), budget{create: 2}},
+		"replies are lost":               {newModel(2, 1), budget{create: 2, lost: 2}},
+		"lost before two arbiters":       {claimedIn(1, 2, 2), budget{create: 1, lost: 1}},
+		"deleted and made again":         {newModel(2, 1), budget{create: 3, remove: 2}},
+		"handed over by two arbiters":    {heldIn(2, 2, 2), budget{remove: 1}},
+		"made again before two arbiters": {heldIn(2, 2, 2), budget{remove: 1, create: 1}},
+		"silent":                         {newModel(2, 1), budget{create: 2, silence: 2}},
+		"silent, deleted, handed over":   {heldIn(2, 2, 1), budget{silence: 1, remove: 1, create: 1}},
+		"silent before two arbiters":     {heldIn(2, 2, 2), budget{silence: 1, remove: 1}},
+		"restored":                       {newModel(2, 1), budget{create: 2, remove: 1, save: 1, restore: 1}},
+		"restored before two arbiters":   {heldIn(2, 2, 2), budget{save: 1, remove: 1, restore: 1}},
+		"three hand over":                {heldIn(3, 3, 1), budget{remove: 2, create: 1}},
+		"three before two arbiters":      {heldIn(3, 3, 2), budget{remove: 1}},
+		"left":                           {newModel(2, 1), budget{create: 2, leave: 1}},
+		"left before two arbiters":       {heldIn(2, 2, 2), budget{leave: 1}},
+		"an arbiter begins anew":         {heldIn(2, 2, 2), budget{restart: 1, remove: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			states := explore(t, newModel(tc.peers, tc.arbiters, tc.budget), 2_000_000)
-			t.Logf("%d states", states)
+			tc.start.budget = tc.budget
+			t.Logf("%s: %d states", name, explore(t, tc.start))
 		})
 	}
 }

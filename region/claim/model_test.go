@@ -60,7 +60,6 @@ type model struct {
 	record   modelRecord
 	arbiters []modelArbiter
 	budget   budget
-	clock    int // of decisions
 }
 
 // budget is how much may still happen.
@@ -72,11 +71,20 @@ type budget struct {
 // who wins a tie.
 func (m *model) created(p, uid int) time.Time { return time.Unix(int64(1000-uid), 0).UTC() }
 
-func peerName(p int) region.PeerName { return region.PeerName(fmt.Sprintf("p%d", p)) }
-func claimUID(uid int) types.UID     { return types.UID(fmt.Sprintf("u%d", uid)) }
+var peerNames = []region.PeerName{"p0", "p1", "p2", "p3"}
 
-func newModel(peers, arbiters int, b budget) *model {
-	m := &model{peers: make([]modelPeer, peers), budget: b}
+func claimUID(uid int) types.UID { return types.UID(rune('A' + uid)) }
+
+// numberOf reverses claimUID.
+func numberOf(uid types.UID) int {
+	if uid == "" {
+		return 0
+	}
+	return int(uid[0]) - 'A'
+}
+
+func newModel(peers, arbiters int) *model {
+	m := &model{peers: make([]modelPeer, peers)}
 	for range arbiters {
 		m.arbiters = append(m.arbiters, newModelArbiter(peers))
 	}
@@ -107,7 +115,9 @@ func (m *model) clone() *model {
 // what was read is still there.
 func (m *model) key() string {
 	b := m.world(nil)
-	b = fmt.Appendf(b, "%v", m.budget)
+	for _, n := range []int{m.budget.create, m.budget.remove, m.budget.silence, m.budget.save, m.budget.restore, m.budget.leave, m.budget.restart, m.budget.lost} {
+		b = append(b, byte(n))
+	}
 	keys := make([]string, len(m.arbiters))
 	for i, a := range m.arbiters {
 		var k []byte
@@ -162,6 +172,8 @@ func bit(b bool) byte {
 // step is one thing that can happen.
 type step struct {
 	what string
+	at   int // peer
+	by   int // arbiter; -1: none
 	do   func(*model)
 }
 
@@ -169,15 +181,13 @@ type step struct {
 func (m *model) steps() []step {
 	var all []step
 	can := func(what string, p int, do func(*model)) {
-		all = append(all, step{fmt.Sprintf("%s %d", what, p), do})
+		all = append(all, step{what, p, -1, do})
 	}
 	for p, peer := range m.peers {
 		if peer.claim.uid == 0 && m.budget.create > 0 {
 			can("create", p, func(m *model) {
 				m.budget.create--
-				q := &m.peers[p]
-				q.made++
-				q.claim = modelClaim{uid: 10*(p+1) + q.made}
+				m.create(p)
 			})
 		}
 		if peer.claim.uid != 0 && m.budget.remove > 0 {
@@ -203,7 +213,7 @@ func (m *model) steps() []step {
 		}
 	}
 	for i := range m.arbiters {
-		m.arbiterSteps(i, func(what string, p int, do func(*model)) { can(fmt.Sprintf("arbiter %d: %s", i, what), p, do) })
+		m.arbiterSteps(i, func(what string, p int, do func(*model)) { all = append(all, step{what, p, i, do}) })
 	}
 	return all
 }
@@ -247,6 +257,11 @@ func (m *model) arbiterSteps(i int, can func(string, int, func(*model))) {
 	}
 }
 
+func (m *model) create(p int) {
+	m.peers[p].made++
+	m.peers[p].claim = modelClaim{uid: 8*p + m.peers[p].made}
+}
+
 func (m *model) see(i, p int) {
 	m.arbiters[i].copies[p], m.arbiters[i].contacts[p] = m.peers[p].claim, fresh
 }
@@ -283,14 +298,14 @@ func (m *model) view(i int) view {
 		if c.uid == 0 {
 			continue
 		}
-		seen := candidate{peer: peerName(p), cluster: types.UID(peerName(p)), contact: a.contacts[p], uid: claimUID(c.uid), created: m.created(p, c.uid)}
+		seen := candidate{peer: peerNames[p], cluster: types.UID(peerNames[p]), contact: a.contacts[p], uid: claimUID(c.uid), created: m.created(p, c.uid)}
 		if c.phase == v1alpha1.RegionClaimBound {
 			seen.bound = time.Unix(1, 0).UTC()
 		}
 		v.candidates = append(v.candidates, seen)
 	}
 	for p := range a.copies {
-		if v.decision.peer == peerName(p) {
+		if v.decision.peer == peerNames[p] {
 			v.holder, v.left, v.departed = a.contacts[p], a.left[p], a.left[p]
 		}
 	}
@@ -307,9 +322,7 @@ func (m *model) news(i int, d decision) []statusWrite {
 		}
 		phase, ok := phaseUnder(d, claimUID(was.uid), false, was.phase)
 		told := modelClaim{uid: was.uid, phase: phase}
-		if !d.none() {
-			_, _ = fmt.Sscanf(string(d.uid), "u%d", &told.holder)
-		}
+		told.holder = numberOf(d.uid)
 		if w := (statusWrite{p, told}); ok && told != was && !slices.Contains(a.flying, w) {
 			all = append(all, w)
 		}
@@ -354,7 +367,7 @@ func (m *model) carryOut(a *modelArbiter, c command) reply {
 		return reply{outcome: done}
 	}
 	for p, peer := range m.peers {
-		if peerName(p) != c.peer {
+		if peerNames[p] != c.peer {
 			continue
 		}
 		switch {
@@ -449,7 +462,7 @@ func (m *model) unfinished() string {
 		return "a region is claimed and nobody holds it"
 	}
 	for p, peer := range m.peers {
-		if peerName(p) == held.peer && (peer.left || !peer.silent && claimUID(peer.claim.uid) != held.uid) {
+		if peerNames[p] == held.peer && (peer.left || !peer.silent && claimUID(peer.claim.uid) != held.uid) {
 			return fmt.Sprintf("%v holds the region and its claim is gone", held)
 		}
 	}

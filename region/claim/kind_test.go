@@ -1,0 +1,165 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package claim
+
+import (
+	"errors"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/account"
+	"github.com/atoll-dev/atoll/config"
+	"github.com/atoll-dev/atoll/fanout"
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/region/v1alpha1"
+	"github.com/atoll-dev/atoll/wal"
+)
+
+// coordinator makes the world's peers a ring in which the provider has an Account.
+func (w *world) coordinator() *fanout.Coordinator {
+	w.t.Helper()
+	for _, name := range []string{"accounts.catalog.kubecarrier.io", "peersets.fanout.atoll.dev"} {
+		crd, err := config.CRD(name)
+		require.NoError(w.t, err)
+		require.NoError(w.t, w.ring.AddCRDs(crd))
+	}
+	log, err := wal.Open(filepath.Join(w.t.TempDir(), "log"), wal.Options{})
+	require.NoError(w.t, err)
+	w.t.Cleanup(func() { require.NoError(w.t, log.Close()) })
+	c, err := fanout.New(w.ring, log, fanout.Options{Kinds: append(account.Kinds(), Kind())})
+	require.NoError(w.t, err)
+	require.NoError(w.t, c.InitPeers(w.t.Context()))
+	_, err = c.Add(w.t.Context(), &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "catalog.kubecarrier.io/v1alpha1", "kind": "Account",
+		"metadata": map[string]any{"name": provider}, "spec": map[string]any{"roles": []any{"Provider"}},
+	}}, fanout.AddOptions{})
+	require.NoError(w.t, err)
+	return c
+}
+
+func (w *world) status(p region.PeerName) v1alpha1.RegionClaimStatus {
+	w.t.Helper()
+	require.NotNil(w.t, w.stored(p, claims))
+	return statusIn(w.stored(p, claims))
+}
+
+// TestBothWaysEndInTheSameStatuses: with a central plane, and settled by the fan-out
+// protocol.
+func TestBothWaysEndInTheSameStatuses(t *testing.T) {
+	t.Parallel()
+	ends := func(t *testing.T, do func(w *world)) (statuses []v1alpha1.RegionClaimStatus) {
+		t.Helper()
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, "eu", "us")
+			do(w)
+			require.Equal(t, "Bound us", w.said("us"))
+			require.Equal(t, "Conflict us", w.said("eu"))
+			for _, p := range []region.PeerName{"eu", "us"} {
+				s := w.status(p)
+				require.Equal(t, s.ObservedGeneration, s.Conditions[0].ObservedGeneration)
+				require.NotZero(t, s.Holder.Since)
+				// The message tells the time too.
+				s.Conditions[0].Message = s.Conditions[0].Message[:len("peer us")]
+				statuses = append(statuses, s)
+			}
+		})
+		return statuses
+	}
+	with := ends(t, func(w *world) {
+		w.start(w.api, Options{})
+		w.bindTo("us", "eu")
+	})
+	without := ends(t, func(w *world) {
+		w.start(nil, Options{})
+		c := w.coordinator()
+		_, err := c.Add(w.t.Context(), w.object("RegionClaim", name), fanout.AddOptions{Target: "us"})
+		require.NoError(w.t, err)
+		_, err = c.Add(w.t.Context(), w.object("RegionClaim", name), fanout.AddOptions{Target: "eu"})
+		held, ok := errors.AsType[*fanout.HeldError](err)
+		require.True(w.t, ok, "%v", err)
+		require.Equal(w.t, region.PeerName("us"), held.Holder)
+		passes(3 * time.Second)
+	})
+	times := cmpopts.IgnoreTypes(metav1.Time{})
+	generations := cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".ObservedGeneration" }, cmp.Ignore())
+	require.Empty(t, cmp.Diff(with, without, times, generations))
+}
+
+func TestWithoutAPlaneTheGateFollowsTheProtocol(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c := w.coordinator()
+		w.start(nil, Options{})
+		w.cluster("us")
+		passes(3 * time.Second)
+		require.Equal(t, "Pending", w.said("us"), "its claim was made and nobody adopted it")
+		require.Equal(t, "Pending RegionUnbound", w.gated("us"))
+		_, err := c.Adopt(t.Context(), "us", Kind().GroupKind(), types.NamespacedName{Namespace: provider, Name: name})
+		require.NoError(t, err)
+		w.commit()
+		passes(3 * time.Second)
+		require.Equal(t, "Bound us", w.said("us"))
+		require.Equal(t, "Conflict us", w.said("eu"), "the guard")
+		require.Equal(t, "Ready Bound", w.gated("us"))
+
+		before := writes(w.ring.Server("us")) + writes(w.ring.Server("eu"))
+		w.ring.Partition("us", true)
+		passes(time.Hour)
+		require.Equal(t, "Conflict us", w.said("eu"), "what does not answer keeps what it has")
+		w.ring.Partition("us", false)
+		passes(time.Minute)
+		require.Equal(t, before, writes(w.ring.Server("us"))+writes(w.ring.Server("eu")))
+
+		_, err = c.Remove(t.Context(), Kind().GroupKind(), types.NamespacedName{Namespace: provider, Name: name}, fanout.RemoveOptions{})
+		require.NoError(t, err)
+		passes(3 * time.Second)
+		require.Equal(t, "Pending RegionUnbound", w.gated("us"))
+	})
+}
+
+func TestWithoutAPlaneClaimsAppliedInTwoPeersWait(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c := w.coordinator()
+		w.start(nil, Options{})
+		w.claim("eu")
+		w.claim("us")
+		passes(3 * time.Second)
+		for _, p := range []region.PeerName{"eu", "us"} {
+			require.Equal(t, "Pending", w.said(p))
+			require.Contains(t, w.status(p).Conditions[0].Message, "applied in the peers eu, us: delete all but one")
+		}
+		w.unclaim("eu")
+		_, err := c.Adopt(t.Context(), "us", Kind().GroupKind(), types.NamespacedName{Namespace: provider, Name: name})
+		require.NoError(t, err)
+		passes(3 * time.Second)
+		require.Equal(t, "Bound us", w.said("us"))
+		require.Equal(t, "Conflict us", w.said("eu"))
+	})
+}
+
+// TestAGuardWhosePeerDoesNotAnswerIsPending until somebody knows.
+func TestAGuardWhosePeerDoesNotAnswerIsPending(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c := w.coordinator()
+		_, err := c.Add(t.Context(), w.object("RegionClaim", name), fanout.AddOptions{Target: "us"})
+		require.NoError(t, err)
+		require.Equal(t, "Bound us", w.said("us"), "told by the operation itself")
+		w.ring.Partition("us", true)
+		w.start(nil, Options{})
+		passes(time.Minute)
+		require.Equal(t, "Pending", w.said("eu"))
+		require.Equal(t, string(v1alpha1.RegionClaimReasonPeerUnreachable), w.status("eu").Conditions[0].Reason)
+		w.ring.Partition("us", false)
+		passes(time.Minute)
+		require.Equal(t, "Conflict us", w.said("eu"))
+	})
+}
