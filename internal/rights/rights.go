@@ -14,6 +14,7 @@ import (
 	"github.com/atoll-dev/atoll/account"
 	accountv1alpha1 "github.com/atoll-dev/atoll/account/v1alpha1"
 	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
+	regionv1alpha1 "github.com/atoll-dev/atoll/region/v1alpha1"
 )
 
 // Coordinate returns the least ClusterRole that suffices to run a
@@ -77,6 +78,27 @@ func Publish() *rbacv1.ClusterRole {
 		rule(schema.GroupResource{Resource: "namespaces"}, "list", "watch"),
 		rule(regions, "create", "delete", "list", "patch", "watch"),
 		rule(schema.GroupResource{Group: regions.Group, Resource: regions.Resource + "/status"}, "patch"),
+	)
+}
+
+// Claims returns the least ClusterRole that suffices in a peer to run a
+// claim.Arbiter.
+func Claims() *rbacv1.ClusterRole {
+	return role("atoll-claims",
+		rule(regionv1alpha1.Resource("regionclaims"), "create", "delete", "get", "list", "watch"),
+		rule(regionv1alpha1.Resource("regionclaims/status"), "patch"),
+		rule(regionv1alpha1.Resource("serviceclusters"), "get", "list", "watch"),
+		rule(regionv1alpha1.Resource("serviceclusters/status"), "patch"),
+		// kube-system's UID is the cluster's identity.
+		rule(schema.GroupResource{Resource: "namespaces"}, "get"),
+	)
+}
+
+// ClaimsCentral returns the least ClusterRole that suffices in a central plane to
+// run a claim.Arbiter, to be bound in the namespace of its decisions.
+func ClaimsCentral() *rbacv1.ClusterRole {
+	return role("atoll-claims-central",
+		rule(schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}, "create", "delete", "get", "list", "update", "watch"),
 	)
 }
 

@@ -74,7 +74,12 @@ func (w *world) conn(p region.PeerName) *region.Conn {
 // start runs an Arbiter until stop is called, at the end of the test at the latest.
 func (w *world) start(plane region.API, opts Options) (stop func()) {
 	w.t.Helper()
-	a, err := New(plane, w.ring, opts)
+	return w.startIn(plane, w.ring, opts)
+}
+
+func (w *world) startIn(plane region.API, d region.Directory, opts Options) (stop func()) {
+	w.t.Helper()
+	a, err := New(plane, d, opts)
 	require.NoError(w.t, err)
 	ctx, cancel := context.WithCancel(w.t.Context())
 	var wg sync.WaitGroup
