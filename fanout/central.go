@@ -46,12 +46,35 @@ func (c *Coordinator) lapsed(e wal.Entry) bool {
 	return now.Sub(w.since) >= c.opts.LeaseTimeout
 }
 
+// idle is how long ago an entry that came to nothing was begun: by the clock of
+// who began it if that is this coordinator's identity, else as far as has been
+// seen here.
+func (c *Coordinator) idle(e wal.Entry) time.Duration {
+	now := time.Now()
+	if c.decider == nil {
+		return now.Sub(e.Began)
+	}
+	if j, err := decodeJournal(e); err == nil && j.Operation.Coordinator == c.opts.Identity {
+		return now.Sub(e.Began)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	w, ok := c.nothing[e.ID]
+	if !ok {
+		w.since = now
+	}
+	w.seen = now
+	c.nothing[e.ID] = w
+	return now.Sub(w.since)
+}
+
 // unwatch forgets the entries that are no longer seen: others have ended them.
 func (c *Coordinator) unwatch() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
 	maps.DeleteFunc(c.watched, func(_ string, w watched) bool { return now.Sub(w.seen) > 2*c.opts.LeaseTimeout })
+	maps.DeleteFunc(c.nothing, func(_ string, w watched) bool { return now.Sub(w.seen) > 2*c.opts.LeaseTimeout })
 	maps.DeleteFunc(c.rest, func(_ string, until time.Time) bool { return now.After(until) })
 }
 
@@ -213,11 +236,17 @@ func (r *runner) onRecord(ctx context.Context, command protocol.Command, write l
 		if err != nil {
 			return protocol.Reply{Class: protocol.NotApplied, Code: protocol.Unavailable}, err
 		}
+		reply := recorded(d)
 		if e := r.present(); own && e.Version != "" {
-			e.Version = d.Version
-			r.took(e)
+			// Whoever took the entry over while this process stood still writes it
+			// from then on: the version that this one knows stays stale.
+			reply.Decision.Taken = d.Owner != e.Owner
+			if !reply.Decision.Taken {
+				e.Version = d.Version
+				r.took(e)
+			}
 		}
-		return recorded(d), nil
+		return reply, nil
 	case protocol.Propose:
 		e, d, err := log.Propose(context.WithoutCancel(ctx), write.entry)
 		if err == nil {

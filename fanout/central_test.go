@@ -268,3 +268,52 @@ func TestCentralAbortOfAnothers(t *testing.T) {
 	t.Logf("the other one says: %v", err)
 	requireClean(t, other)
 }
+
+// TestCentralPausedHolder: who stood still while another coordinator took the
+// entry over writes nothing into it any more, however the record stands.
+func TestCentralPausedHolder(t *testing.T) {
+	t.Parallel()
+	r, s := newRing(t), newCentral(t)
+	hold := func(verb string) (*fanout.Observer, <-chan string, chan struct{}) {
+		var once sync.Once
+		reached, release := make(chan string, 1), make(chan struct{})
+		return &fanout.Observer{Step: func(_ context.Context, e fanout.StepEvent) {
+			if e.Verb == verb && !e.Done {
+				once.Do(func() {
+					reached <- e.Operation
+					<-release
+				})
+			}
+		}}, reached, release
+	}
+	deciding, decides, decide := hold("decide")
+	withdrawing, withdraws, withdraw := hold("withdraw")
+	log := sharedLog(t, s, &line{})
+	paused := coordinator(t, r, sharedLog(t, s, &line{}), fanout.Options{Identity: "them/1", LeaseTimeout: time.Hour, Observer: deciding})
+	adopter := coordinator(t, r, sharedLog(t, s, &line{}), fanout.Options{Identity: "me/1", LeaseTimeout: time.Hour, Observer: withdrawing})
+	acme := addAccount(t, coordinator(t, r, log, fanout.Options{}))
+	added, aborted := make(chan error, 1), make(chan error, 1)
+	go func() {
+		_, err := paused.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east"})
+		added <- err
+	}()
+	id := <-decides
+	go func() {
+		_, err := adopter.Abort(t.Context(), id, fanout.AbortOptions{Others: true})
+		aborted <- err
+	}()
+	<-withdraws
+	taken, err := log.Decision(t.Context(), id)
+	require.NoError(t, err)
+	require.Contains(t, taken.Owner, "me/1")
+
+	close(decide)
+	require.ErrorIs(t, <-added, fanout.ErrAborted)
+	now, err := log.Decision(t.Context(), id)
+	require.NoError(t, err)
+	require.Equal(t, taken, now, "nobody but who took it over writes it")
+	close(withdraw)
+	require.ErrorIs(t, <-aborted, fanout.ErrEnded)
+	requireClean(t, adopter)
+	requireSettled(t, log)
+}

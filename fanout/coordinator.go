@@ -47,6 +47,7 @@ type Coordinator struct {
 	mu      sync.Mutex
 	busy    map[string]bool      // operations of the log that are being worked on
 	watched map[string]watched   // entries of others
+	nothing map[string]watched   // entries of a shared log that came to nothing
 	rest    map[string]time.Time // when an operation that could not be settled may be tried again
 	met     map[place]bool       // peers whose cluster calls itself by their name
 }
@@ -68,7 +69,7 @@ func New(d region.Directory, log wal.Log, opts Options) (*Coordinator, error) {
 	c := &Coordinator{directory: d, log: log, opts: opts, busy: map[string]bool{}, rest: map[string]time.Time{}, met: map[place]bool{}}
 	if c.decider, _ = log.(wal.Decider); c.decider != nil {
 		c.holder = opts.Identity + "/" + rand.Text()[:6]
-		c.watched = map[string]watched{}
+		c.watched, c.nothing = map[string]watched{}, map[string]watched{}
 	}
 	return c, nil
 }

@@ -57,7 +57,7 @@ func (c *Coordinator) recoverFirst(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, c.opts.Cleanup)
 	defer cancel()
 	due := func(e wal.Entry) bool {
-		if cameToNothing(e) && time.Since(e.Began) <= c.opts.MaxInFlight {
+		if cameToNothing(e) && c.idle(e) <= c.opts.MaxInFlight {
 			return false // it stays for what may yet appear, and is told already
 		}
 		if !c.lapsed(e) {
@@ -178,7 +178,7 @@ func (c *Coordinator) settleEntry(ctx context.Context, entry wal.Entry) (*Operat
 	if err == nil && result.Keep {
 		c.postpone(entry.ID)
 		over := result.Ending == protocol.Aborted || result.Ending == protocol.Ended
-		if over && time.Since(entry.Began) > c.opts.MaxInFlight {
+		if over && c.idle(entry) > c.opts.MaxInFlight {
 			// Nothing of it can be on its way any more.
 			c.forget(entry.ID)
 			err = c.log.End(context.WithoutCancel(ctx), r.entry, r.outcome())

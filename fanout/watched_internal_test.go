@@ -42,3 +42,29 @@ func TestWatchedEntriesAreForgotten(t *testing.T) {
 		require.False(t, c.lapsed(still))
 	})
 }
+
+// When another host began what came to nothing says that host's clock: what counts is for how long it has been seen here.
+func TestIdleEntriesOfOthers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := &Coordinator{
+			opts: Options{LeaseTimeout: 15 * time.Second, Identity: "me"}, decider: struct{ wal.Decider }{}, holder: "me/1",
+			nothing: map[string]watched{},
+		}
+		of := func(id, coordinator string, began time.Duration) wal.Entry {
+			return wal.Entry{ID: id, Began: time.Now().Add(began), Data: []byte(`{"Operation":{"Coordinator":"` + coordinator + `"}}`)}
+		}
+		slow, fast, own := of("slow", "them", -time.Hour), of("fast", "them", time.Hour), of("own", "me", -time.Hour)
+		require.Zero(t, c.idle(slow))
+		require.Zero(t, c.idle(fast))
+		require.Equal(t, time.Hour, c.idle(own))
+		time.Sleep(time.Minute)
+		require.Equal(t, time.Minute, c.idle(slow))
+		require.Equal(t, time.Minute, c.idle(fast))
+		c.unwatch()
+		require.Len(t, c.nothing, 2)
+		time.Sleep(time.Minute)
+		c.unwatch()
+		require.Empty(t, c.nothing, "others have ended it")
+	})
+}

@@ -46,6 +46,12 @@ func Coordinate() *rbacv1.ClusterRole {
 	return role("atoll", rules...)
 }
 
+// CoordinateCentral returns the least ClusterRole that suffices in a central
+// plane for the log that coordinators share, a kubelog.Log.
+func CoordinateCentral() *rbacv1.ClusterRole {
+	return role("atoll-central", rule(fanoutv1alpha1.Resource("operations"), "create", "delete", "get", "list", "patch"))
+}
+
 // Accounts returns the least ClusterRole that, beside Coordinate, suffices in a
 // peer to run an account.Controller and an account.Replicator.
 func Accounts() *rbacv1.ClusterRole {

@@ -4,6 +4,10 @@
 package kubelog_test
 
 import (
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -30,10 +34,37 @@ func newServer(t testing.TB) *regiontest.Server {
 
 func open(t testing.TB, s *regiontest.Server, opts kubelog.Options) *kubelog.Log {
 	t.Helper()
-	api, err := region.APIFor(s.Config())
+	return openBy(t, s, &program{}, opts)
+}
+
+// program is what uses a log. Once it is dead all its requests are refused, so that nothing is tried again.
+type program struct{ dead atomic.Bool }
+
+type programTransport struct {
+	*program
+	to http.RoundTripper
+}
+
+func (p programTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if !p.dead.Load() {
+		return p.to.RoundTrip(r)
+	}
+	body := `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`
+	return &http.Response{
+		StatusCode: http.StatusForbidden, Header: http.Header{"Content-Type": {"application/json"}},
+		Body: io.NopCloser(strings.NewReader(body)), Request: r,
+	}, nil
+}
+
+func openBy(t testing.TB, s *regiontest.Server, p *program, opts kubelog.Options) *kubelog.Log {
+	t.Helper()
+	c := s.Config()
+	c.Wrap(func(to http.RoundTripper) http.RoundTripper { return programTransport{p, to} })
+	api, err := region.APIFor(c)
 	require.NoError(t, err)
 	if opts.Timeout == 0 {
-		opts.Timeout = 5 * time.Second
+		// Whoever must be answered has all the time it needs.
+		opts.Timeout = time.Minute
 	}
 	if opts.Grace == 0 {
 		opts.Grace = 200 * time.Millisecond

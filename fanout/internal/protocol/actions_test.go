@@ -293,6 +293,9 @@ func (w *world) crash(i int) {
 
 func (w *world) recover(i int) {
 	p := w.own(i)
+	if p.op.Central {
+		w.seize(i, p.op.ID)
+	}
 	p.state, p.m = running, Recover(p.op, cloneRecord(p.record))
 	w.run(i, p.m.Start())
 }

@@ -13,6 +13,9 @@ type Decision struct {
 	UID, RV   string
 	Committed bool
 	Of        Ref // once committed: the object that it was decided for
+	// Taken: somebody else works on the operation by now. He writes the record
+	// from then on, and withdraws it if it is pending.
+	Taken bool
 }
 
 // Verbs on records. Command.Record is the ID of the operation.
@@ -143,6 +146,12 @@ func (m *Machine) stepDecide(i int, r Reply) {
 			m.doubtful(i, "reread")
 		case r.Decision.Committed:
 			m.decided(i, *r.Decision)
+		case r.Decision.Taken:
+			// Whatever was sent was meant for the record as it was before.
+			m.Withdrawn = true
+			m.because(Fenced, "")
+			m.Result.Ending = Aborted
+			m.finish(i)
 		case m.Expired:
 			m.Decision = *r.Decision
 			m.send(i, "withdraw", Command{Verb: Withdraw, Record: m.Op.ID, UID: m.Decision.UID, RV: m.Decision.RV})

@@ -37,6 +37,9 @@ func (m *Machine) stepWithdraw(i int, r Reply) {
 			m.finish(i)
 		case r.Code == OK && r.Decision.Committed:
 			m.decided(i, *r.Decision)
+		case r.Code == OK && r.Decision.Taken:
+			m.Withdrawn = true
+			m.finish(i)
 		case r.Code == OK:
 			m.Decision = *r.Decision
 			m.send(i, "withdraw", Command{Verb: Withdraw, Record: m.Op.ID, UID: m.Decision.UID, RV: m.Decision.RV})

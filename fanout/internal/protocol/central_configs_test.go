@@ -138,7 +138,7 @@ var centralMutants = []broken{
 	{n: "N44", rule: "refused is not aborted once others roll forward", cfg: config{
 		peers: 2, adopters: 1, plans: []plan{central(add("x", "a", 1, "p")), removal("r")},
 		mutant: mutant{handled: forward},
-	}, want: "I2"},
+	}, want: "I4"},
 	{n: "N50", rule: "a decision is a put, never a create", cfg: config{
 		peers: 2, sweepers: 1, plans: []plan{central(add("x", "a", 1, "p"))},
 		mutant: mutant{upsert: true, blind: true},
@@ -173,10 +173,10 @@ var centralMutants = []broken{
 		}},
 	}, want: "I"},
 	{rule: "an abort deletes only undecided claims of its own record", cfg: config{
-		peers: 2, adopters: 1, plans: []plan{central(add("x", "a", 1, "p"))},
+		peers: 2, adopters: 1, duplicates: 1, twice: Propose, plans: []plan{central(add("x", "a", 1, "p"))},
 		mutant: mutant{reply: func(_ *world, p *proc, c Command, r Reply) Reply {
 			if p.strand(c).Job == jobClean && c.Verb == Read {
-				r.Object.Bound = Ref{}
+				r.Object.Bound, r.Object.Claim.Record = Ref{}, p.m.Decision.UID
 			}
 			return r
 		}},

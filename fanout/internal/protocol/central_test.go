@@ -16,6 +16,8 @@ type record struct {
 	d  Decision
 	// history says that it has ended and still has its name.
 	history bool
+	// holder is who works on it: 0, its maker, or 1 + the process that adopted it.
+	holder int
 }
 
 // central makes p decide in the central log.
@@ -111,6 +113,9 @@ func (w *world) carryRecord(m message) Reply {
 		w.fault(s)
 	}
 	r, broken := w.store.applyRecord(m.cmd, w.cfg.retained)
+	if p := w.procs[m.proc]; r.Decision != nil && m.cmd.Record == p.op.ID && !m.orphan {
+		r.Decision.Taken = w.store.records[w.store.find(p.op.ID)].holder != p.holds(m.proc)
+	}
 	if broken != "" {
 		w.fault(broken)
 	}
@@ -182,61 +187,6 @@ func (w *world) departed(i int) bool {
 	return slices.ContainsFunc(w.store.cells, func(c cell) bool { return c.set != nil && c.set.Gone(peerName(i)) })
 }
 
-// adoptable tells of processes that settle operations by their records.
-func (w *world) adoptable(add func(k kind, a, b int)) {
-	for i, p := range w.procs {
-		if !p.adopter || p.m != nil {
-			continue
-		}
-		for j, r := range w.store.records {
-			if !r.history {
-				add(actAdopt, i, j)
-			}
-		}
-	}
-}
-
-// adopt lets process i settle the operation of record j.
-func (w *world) adopt(i, j int) {
-	p := w.own(i)
-	p.op = w.operationOf(w.store.records[j].op)
-	p.m, p.state = Recover(p.op, Record{Primary: Ref{Peer: p.op.Target}}), running
-	w.run(i, p.m.Start())
-}
-
-// operationOf is what the record of op holds.
-func (w *world) operationOf(id string) Operation {
-	for _, p := range w.procs[:len(w.cfg.plans)] {
-		if p.op.ID[:1] == id[:1] {
-			op := p.op
-			op.ID = id
-			return op
-		}
-	}
-	panic("no plan has the operation " + id)
-}
-
-// settleRecords lets somebody finish what the central log holds.
-func (w *world) settleRecords() string {
-	open := func() int {
-		return slices.IndexFunc(w.store.records, func(r record) bool { return !r.history })
-	}
-	if open() < 0 {
-		return ""
-	}
-	w.procs = append(w.procs, &proc{adopter: true, plain: true})
-	for n := 0; open() >= 0; n++ {
-		if n > 20 {
-			return "L2: the record of " + w.store.records[open()].op + " stays"
-		}
-		w.adopt(len(w.procs)-1, open())
-		if s := w.drain(); s != "" {
-			return "adopting: " + s
-		}
-	}
-	return ""
-}
-
 func (k *keyer) decision(d *Decision) {
 	if d == nil {
 		k.n(0)
@@ -253,6 +203,7 @@ func (k *keyer) records(records []record) {
 		k.s(records[i].op)
 		k.decision(&records[i].d)
 		k.b(records[i].history)
+		k.n(records[i].holder)
 	}
 	k.n(253)
 }
