@@ -22,7 +22,8 @@
 //   - A Log holds nothing open and keeps nothing in memory. After a call that could not be settled, the next one begins
 //     afresh: unlike a file, an API server can be asked again.
 //
-// A Log needs create, delete, get, list and patch on operations.fanout.atoll.dev in the central plane, and nothing else.
+// A Log needs create, delete, get, list and patch on operations.fanout.atoll.dev in the central plane, and nothing else
+// ("atollctl rbac --central" prints the role).
 //
 // # What it does not guarantee
 //

@@ -123,6 +123,8 @@ func (s *session) input(err error) (remedy string, ok bool) {
 	}
 	if status, ok := find[*apierrors.StatusError](err); ok {
 		switch {
+		case apierrors.IsForbidden(status) && s.shared != "" && status.ErrStatus.Details != nil && status.ErrStatus.Details.Kind == "operations":
+			return fmt.Sprintf("grant the user of the central plane what %q prints", s.program+" rbac --central"), true
 		case apierrors.IsForbidden(status):
 			return fmt.Sprintf("grant the peer's user what %q prints", s.program+" rbac"), true
 		case apierrors.IsUnauthorized(status):

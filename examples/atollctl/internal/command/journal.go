@@ -40,6 +40,9 @@ func (s *session) logPath() (string, error) {
 
 // openLog opens the log, and makes it if there is none and create says so.
 func (s *session) openLog(create bool, opts wal.Options) (*wal.File, error) {
+	if err := s.ofFile(); err != nil {
+		return nil, err
+	}
 	path, err := s.logPath()
 	if err != nil {
 		return nil, err
@@ -81,12 +84,12 @@ func (s *session) coordinateWith(ctx context.Context, create bool, opts wal.Opti
 	if _, err := s.connect(ctx); err != nil {
 		return err
 	}
-	file, err := s.openLog(create, opts)
+	log, done, err := s.open(create, opts)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	return s.with(file, f)
+	defer func() { err = errors.Join(err, done()) }()
+	return s.with(log, f)
 }
 
 // observe runs f with a Coordinator that can only read.

@@ -39,8 +39,8 @@ What is alive and at work is among them.`,
 		RunE: s.run(func(ctx context.Context, _ []string) error {
 			l := listing{columns: []string{"Operation", "Action", "Kind", "Namespace", "Name", "Primary", "State", "Began", "Coordinator", "Found"}}
 			listed := map[string]bool{}
-			err := s.read(func(file *wal.File) error {
-				for e, err := range file.Open(ctx) {
+			err := s.readOpen(func(log wal.Log) error {
+				for e, err := range log.Open(ctx) {
 					if corrupt, ok := find[*wal.CorruptError](err); ok {
 						s.warn("%v", corrupt)
 						continue
@@ -159,12 +159,14 @@ func (s *session) settled(op *fanout.Operation, err error) error {
 // logged runs f with the log if there is one, and otherwise without: what the
 // peers show needs none.
 func (s *session) logged(ctx context.Context, f func(*fanout.Coordinator) error) error {
-	path, err := s.logPath()
-	if err != nil {
-		return err
-	}
-	if !begun(path) {
-		return s.observe(ctx, f)
+	if s.shared == "" {
+		path, err := s.logPath()
+		if err != nil {
+			return err
+		}
+		if !begun(path) {
+			return s.observe(ctx, f)
+		}
 	}
 	return s.coordinateWith(ctx, false, wal.Options{}, f)
 }

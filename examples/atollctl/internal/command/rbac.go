@@ -15,22 +15,28 @@ import (
 )
 
 func (s *session) rbac() *cobra.Command {
-	var install bool
+	var install, central bool
 	var name string
 	c := &cobra.Command{
 		Use:   "rbac",
 		Short: "Print the least ClusterRole that each peer must grant",
 		Long: `Print the least ClusterRole that each peer must grant to the user of its
 kubeconfig. It suffices for all commands but install-crds, whose own rights are
-printed with --install. Apply it as it is in each peer, and bind it:
+printed with --install; what the central plane of --log must grant is printed
+with --central. Apply it as it is in each peer, and bind it:
 
   ` + s.program + ` rbac | kubectl apply -f -
   kubectl create clusterrolebinding atoll --clusterrole=atoll --user=USER`,
 		Args: cobra.NoArgs,
 		RunE: s.run(func(context.Context, []string) error {
 			role := rights.Coordinate()
-			if install {
+			switch {
+			case install && central:
+				return badInput("print them one after the other", "--install and --central are two roles")
+			case install:
 				role = rights.Install()
+			case central:
+				role = rights.CoordinateCentral()
 			}
 			if name != "" {
 				role.Name = name
@@ -39,7 +45,8 @@ printed with --install. Apply it as it is in each peer, and bind it:
 		}),
 	}
 	c.Flags().BoolVar(&install, "install", false, "print what install-crds needs")
-	c.Flags().StringVar(&name, "name", "", "`name` of the ClusterRole (default atoll, or atoll-install)")
+	c.Flags().BoolVar(&central, "central", false, "print what --log needs in the central plane")
+	c.Flags().StringVar(&name, "name", "", "`name` of the ClusterRole (default atoll, atoll-install or atoll-central)")
 	return c
 }
 

@@ -64,6 +64,7 @@ type session struct {
 	kubeconfigs []string
 	config      string
 	wal         string
+	shared      string // the log of a central plane instead
 	timeout     time.Duration
 	output      string
 	verbose     bool
@@ -93,7 +94,9 @@ finishes what an earlier run left behind, and audits the peers.
 
 Name the peers with --kubeconfig NAME=PATH, once for each, or with --config FILE.
 Commands that change something write a log first. A run that was killed is
-finished by the next such run, or by "wal recover", with the same --wal.
+finished by the next such run, or by "wal recover", with the same --wal. With
+--log the log is one of a central plane that several coordinators share: who
+stopped is finished by any of them, after a lease.
 
 ` + exitCodes,
 		SilenceErrors:     true,
@@ -107,6 +110,7 @@ finished by the next such run, or by "wal recover", with the same --wal.
 	flags.StringArrayVar(&s.kubeconfigs, "kubeconfig", nil, "a peer and its kubeconfig, as `name=path`; repeat it for each peer")
 	flags.StringVar(&s.config, "config", "", "`file` that lists the peers, their regions and kubeconfigs")
 	flags.StringVar(&s.wal, "wal", "", "`file` of the log of operations (default $XDG_STATE_HOME/atoll/operations.db,\nor ~/.local/state/atoll/operations.db)")
+	flags.StringVar(&s.shared, "log", "", "instead of --wal: the log of a central plane that several coordinators share,\nas `kube:kubeconfig`")
 	flags.DurationVar(&s.timeout, "timeout", time.Minute, "how long the whole command may take")
 	flags.StringVarP(&s.output, "output", "o", formatTable, "table, json, yaml or name")
 	flags.BoolVarP(&s.verbose, "verbose", "v", false, "print each step of the protocol to standard error")
@@ -140,6 +144,9 @@ func refuseStray(c *cobra.Command) {
 func (s *session) checkFlags() error {
 	if err := checkFormat(s.output); err != nil {
 		return err
+	}
+	if s.shared != "" && s.wal != "" {
+		return badInput("use one of them", "--wal and --log both name a log")
 	}
 	if s.timeout <= 0 {
 		return badInput("give a duration such as 30s", "--timeout is %s and must be more than nothing", s.timeout)

@@ -21,6 +21,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/atoll-dev/atoll/internal/rights"
 	"github.com/atoll-dev/atoll/region/regiontest"
 	"github.com/atoll-dev/atoll/wal"
 )
@@ -33,6 +34,10 @@ var update = flag.Bool("update", false, "write the expected output of scripts an
 //	ring NAME...           starts a server for each name, makes them peers and
 //	                       writes peers.yaml
 //	bare NAME...           the same without CRDs
+//	central NAME           starts a central plane, which grants what "atollctl rbac
+//	                       --central" prints
+//	used NAME VERB...      fails if a server grants what no command has used, but
+//	                       the verbs
 //	atollctl ARG...        runs atollctl, which must exit 0
 //	plugin ARG...          runs it as kubectl-atoll
 //	exits CODE ARG...      runs atollctl, which must exit with CODE
@@ -65,7 +70,22 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"ring":     func(ts *testscript.TestScript, _ bool, args []string) { start(ts, args, true) },
+			"ring": func(ts *testscript.TestScript, _ bool, args []string) { start(ts, args, true) },
+			"central": func(ts *testscript.TestScript, _ bool, args []string) {
+				s := serve(ts.Defer, ts.Check, args[0], []string{"operations.fanout.atoll.dev"}, rights.CoordinateCentral())
+				ringOf(ts).servers[args[0]] = s
+				ts.Check(writeFile(ts.MkAbs(args[0]+".kubeconfig"), s.kubeconfig))
+			},
+			"used": func(ts *testscript.TestScript, _ bool, args []string) {
+				s := serverOf(ts, args[0])
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				for _, r := range s.allowed {
+					if !s.used[r] && !slices.Contains(args[1:], r.verb) {
+						ts.Fatalf("%s grants %s of %s, which nothing has used", args[0], r.verb, r.resource)
+					}
+				}
+			},
 			"bare":     func(ts *testscript.TestScript, _ bool, args []string) { start(ts, args, false) },
 			"atollctl": func(ts *testscript.TestScript, _ bool, args []string) { runScript(ts, exitDone, "", args) },
 			"plugin": func(ts *testscript.TestScript, _ bool, args []string) {
@@ -161,7 +181,7 @@ func runScript(ts *testscript.TestScript, want int, in string, args []string) {
 	if !named("--config", "--kubeconfig") {
 		line = append(line, "--config", ts.MkAbs("peers.yaml"))
 	}
-	if !named("--wal") {
+	if !named("--wal", "--log") {
 		line = append(line, "--wal", ts.MkAbs("operations.db"))
 	}
 	var out, errOut bytes.Buffer
@@ -192,6 +212,9 @@ func absolute(ts *testscript.TestScript, arg string) string {
 		flag, file = "", arg
 	} else {
 		flag += "="
+	}
+	if kube, path, ok := strings.Cut(file, ":"); ok && kube == "kube" {
+		flag, file = flag+"kube:", path
 	}
 	switch filepath.Ext(file) {
 	case ".yaml", ".db", ".kubeconfig":

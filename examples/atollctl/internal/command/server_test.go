@@ -46,14 +46,21 @@ type right struct {
 }
 
 func newServer(deferred func(func()), check func(error), name string, crds bool) *server {
-	s := &server{used: map[right]bool{}, allowed: granted(rights.Coordinate(), rights.Install())}
+	types := needed
+	if !crds {
+		types = nil
+	}
+	return serve(deferred, check, name, types, rights.Coordinate(), rights.Install())
+}
+
+// serve makes a server with the types, which grants the roles.
+func serve(deferred func(func()), check func(error), name string, types []string, roles ...*rbacv1.ClusterRole) *server {
+	s := &server{used: map[right]bool{}, allowed: granted(roles...)}
 	opts := regiontest.Options{Name: name, Authorize: s.authorize}
-	if crds {
-		for _, name := range needed {
-			crd, err := config.CRD(name)
-			check(err)
-			opts.CRDs = append(opts.CRDs, crd)
-		}
+	for _, name := range types {
+		crd, err := config.CRD(name)
+		check(err)
+		opts.CRDs = append(opts.CRDs, crd)
 	}
 	s.Server = regiontest.NewServer(opts)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -5,6 +5,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -31,10 +32,10 @@ func (s *session) walList() *cobra.Command {
 minutes if a peer may yet carry out one of its requests, so that this is seen.`,
 		Args: cobra.NoArgs,
 		RunE: s.run(func(ctx context.Context, _ []string) error {
-			return s.read(func(file *wal.File) error {
+			return s.readOpen(func(log wal.Log) error {
 				l := listing{columns: []string{"Operation", "Action", "Kind", "Namespace", "Name", "Primary", "State", "Began", "Owner"}}
 				var damaged []string
-				for e, err := range file.Open(ctx) {
+				for e, err := range log.Open(ctx) {
 					if corrupt, ok := find[*wal.CorruptError](err); ok {
 						damaged = append(damaged, or(corrupt.ID))
 						l.items = append(l.items, entryItem(wal.Entry{ID: corrupt.ID, Key: corrupt.Key, State: "Damaged"}))
@@ -153,7 +154,17 @@ func (s *session) walVerify() *cobra.Command {
 	}
 }
 
-// read runs f with the log that is there.
+// readOpen runs f with the log that is there, in a file or not.
+func (s *session) readOpen(f func(wal.Log) error) (err error) {
+	log, done, err := s.open(false, wal.Options{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, done()) }()
+	return f(log)
+}
+
+// read runs f with the file of the log that is there.
 func (s *session) read(f func(*wal.File) error) error { return s.readWith(wal.Options{}, f) }
 
 func (s *session) readWith(opts wal.Options, f func(*wal.File) error) (err error) {

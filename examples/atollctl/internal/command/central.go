@@ -1,0 +1,75 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"errors"
+	"os"
+	"strings"
+
+	"github.com/atoll-dev/atoll/fanout"
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/wal"
+	"github.com/atoll-dev/atoll/wal/kubelog"
+)
+
+const nameLog = "write --log kube:KUBECONFIG, with the kubeconfig of the central plane"
+
+// open opens the log that the flags name: a file, or the one of a central plane
+// that coordinators share. Whoever opened it calls done in the end.
+func (s *session) open(create bool, opts wal.Options) (log wal.Log, done func() error, err error) {
+	if s.shared != "" {
+		log, err := s.openCentral()
+		return log, func() error { return nil }, err
+	}
+	file, err := s.openLog(create, opts)
+	if err != nil {
+		return nil, nil, err
+	}
+	return file, file.Close, nil
+}
+
+// openCentral makes a connection to the central plane. It dials nothing.
+func (s *session) openCentral() (*kubelog.Log, error) {
+	path, ok := strings.CutPrefix(s.shared, "kube:")
+	if !ok || path == "" {
+		return nil, badInput(nameLog, "--log %q names no log", s.shared)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, badInput("", "--log: read kubeconfig: %w", err)
+	}
+	credentials, err := region.ParseKubeconfig(data, region.Trust{})
+	if err != nil {
+		return nil, badInput(flatten, "--log: kubeconfig %s: %w", path, err)
+	}
+	conn, err := region.NewConn(region.Peer{Name: "log", Credentials: credentials}, region.ConnOptions{})
+	if err != nil {
+		return nil, badInput(flatten, "--log: kubeconfig %s: %w", path, err)
+	}
+	log, err := kubelog.New(conn, kubelog.Options{Describe: describe})
+	if err != nil {
+		return nil, badInput("", "--log: %w", err)
+	}
+	return log, nil
+}
+
+// describe says what an entry is about, for "kubectl get operations".
+func describe(e wal.Entry) kubelog.Description {
+	about, err := fanout.Describe(e)
+	if err != nil {
+		return kubelog.Description{}
+	}
+	return kubelog.Description{Action: about.Action, Object: about.Kind.Kind + " " + strings.TrimPrefix(about.Key.String(), "/")}
+}
+
+// ofFile refuses what only a log in a file has.
+func (s *session) ofFile() error {
+	if s.shared == "" {
+		return nil
+	}
+	return badInput("leave --log away; a central plane is backed up and kept like any cluster", "%w", errNotFile)
+}
+
+var errNotFile = errors.New("this is about a log in a file, and --log names a central plane")
