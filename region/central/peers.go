@@ -82,7 +82,7 @@ func (p *Peers) Start(ctx context.Context) error {
 		return nil
 	}
 	select {
-	case <-p.source.peers.Synced():
+	case <-p.source.synced:
 	case <-ctx.Done():
 		return nil
 	}
@@ -126,8 +126,8 @@ func (p *Peers) learnSelf(ctx context.Context) bool {
 func (p *Peers) owns(name string) bool { return p.opts.Shards == nil || p.opts.Shards.Owns(name) }
 
 func (p *Peers) addAll() {
-	for _, peer := range p.source.list() {
-		p.queue.Add(peer.Name)
+	for _, k := range p.source.index.list() {
+		p.queue.Add(k.peer.Name)
 	}
 }
 
@@ -187,17 +187,17 @@ func (p *Peers) observe(ctx context.Context, conn *region.Conn) error {
 
 // work brings the status of one Peer up to date.
 func (p *Peers) work(ctx context.Context, name string) (time.Duration, error) {
-	peer, obj, ok := p.source.get(name)
+	k, ok := p.source.index.get(name)
 	if !ok || !p.owns(name) {
 		p.forget(name)
 		return 0, nil
 	}
-	r := p.record(name)
+	r, peer := p.record(name), k.peer
 	before := r.written.over(peer)
 	f := findings{kubeconfig: p.source.kubeconfig(peer), plane: p.self}
-	for _, q := range p.source.list() {
-		if q.Name != name && q.DeletionTimestamp == nil {
-			f.others = append(f.others, q)
+	for _, k := range p.source.index.list() {
+		if k.peer.Name != name && k.peer.DeletionTimestamp == nil {
+			f.others = append(f.others, k.peer)
 		}
 	}
 	var again time.Duration
@@ -216,7 +216,7 @@ func (p *Peers) work(ctx context.Context, name string) (time.Duration, error) {
 	}
 	now := time.Now()
 	status := statusOf(before, f, now)
-	if wait, err := p.write(ctx, r, before, obj, status, now); wait > 0 || err != nil {
+	if wait, err := p.write(ctx, r, before, k.obj, status, now); wait > 0 || err != nil {
 		return wait, err
 	}
 	return again, nil

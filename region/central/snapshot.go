@@ -42,7 +42,12 @@ func snapshotOf(members []member) (*region.Snapshot, error) {
 
 // members are all Peers but those that are being deleted.
 func (s *Source) members() []member {
-	present := slices.DeleteFunc(s.list(), func(p *masterv1alpha1.Peer) bool { return p.DeletionTimestamp != nil })
+	var present []*masterv1alpha1.Peer
+	for _, k := range s.index.list() {
+		if k.peer.DeletionTimestamp == nil {
+			present = append(present, k.peer)
+		}
+	}
 	served := servedBy(present)
 	members := make([]member, 0, len(present))
 	for _, p := range present {

@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/atoll-dev/atoll/internal/loop"
@@ -50,15 +48,11 @@ type Source struct {
 	started atomic.Bool
 	dirty   chan struct{} // the Snapshot may have changed
 
-	mu        sync.Mutex
-	decoded   map[string]decoded
-	listeners []func(peer string) // told of each change of what is known of a Peer
-}
+	index  index
+	synced chan struct{} // closed when index is complete
 
-// decoded is a Peer as it was when obj was stored.
-type decoded struct {
-	obj  *unstructured.Unstructured
-	peer *masterv1alpha1.Peer
+	mu        sync.Mutex
+	listeners []func(peer string) // told of each change of what is known of a Peer
 }
 
 var _ region.Source = (*Source)(nil)
@@ -73,7 +67,7 @@ func New(plane region.API, opts Options) (*Source, error) {
 	if opts.Namespace == "" {
 		opts.Namespace = Namespace
 	}
-	s := &Source{plane: plane, opts: opts, dirty: make(chan struct{}, 1), decoded: map[string]decoded{}}
+	s := &Source{plane: plane, opts: opts, dirty: make(chan struct{}, 1), synced: make(chan struct{})}
 	s.secrets = newSecrets(plane, opts.Trust, s.secretChanged)
 	s.peers = loop.NewObjects(plane.Dynamic(), peerResource, loop.ObjectsOptions{
 		Strip:   loop.KeepManager(FieldManager),
@@ -110,6 +104,8 @@ func (s *Source) Run(ctx context.Context, publish func(*region.Snapshot)) error 
 	case <-ctx.Done():
 		return nil
 	}
+	s.index.fill(s.peers)
+	close(s.synced)
 	log := logr.FromContextOrDiscard(ctx)
 	deadline := time.NewTimer(firstLook)
 	defer deadline.Stop()
@@ -151,15 +147,16 @@ func (s *Source) wake() {
 }
 
 func (s *Source) peerChanged(name string) {
+	s.index.update(s.peers, name)
 	s.wake()
 	s.tell(name)
 }
 
 func (s *Source) secretChanged(key types.NamespacedName) {
 	s.wake()
-	for _, p := range s.list() {
-		if named, ok := s.secretOf(p); ok && named == key {
-			s.tell(p.Name)
+	for _, k := range s.index.list() {
+		if named, ok := s.secretOf(k.peer); ok && named == key {
+			s.tell(k.peer.Name)
 		}
 	}
 }
@@ -180,53 +177,6 @@ func (s *Source) tell(peer string) {
 	}
 }
 
-// list returns all Peers by name. They must not be modified.
-func (s *Source) list() []*masterv1alpha1.Peer {
-	objs := s.peers.List()
-	peers := make([]*masterv1alpha1.Peer, 0, len(objs))
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	present := make(map[string]decoded, len(objs))
-	for _, obj := range objs {
-		d, ok := s.decoded[obj.GetName()]
-		if !ok || d.obj != obj {
-			d = decoded{obj: obj, peer: decode(obj)}
-		}
-		present[obj.GetName()] = d
-		peers = append(peers, d.peer)
-	}
-	s.decoded = present
-	return peers
-}
-
-// get returns one Peer and the object that it was decoded from. They must not be modified.
-func (s *Source) get(name string) (*masterv1alpha1.Peer, *unstructured.Unstructured, bool) {
-	obj, ok := s.peers.Get(types.NamespacedName{Name: name})
-	if !ok {
-		return nil, nil, false
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	d, ok := s.decoded[name]
-	if !ok || d.obj != obj {
-		d = decoded{obj: obj, peer: decode(obj)}
-		s.decoded[name] = d
-	}
-	return d.peer, obj, true
-}
-
-// decode reads as much of obj as can be read. Its types were checked by the API server, against our schema.
-func decode(obj *unstructured.Unstructured) *masterv1alpha1.Peer {
-	p := &masterv1alpha1.Peer{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, p); err != nil {
-		p = &masterv1alpha1.Peer{}
-		p.Name, p.UID, p.Generation, p.Labels = obj.GetName(), obj.GetUID(), obj.GetGeneration(), obj.GetLabels()
-		p.ResourceVersion, p.CreationTimestamp, p.DeletionTimestamp = obj.GetResourceVersion(), obj.GetCreationTimestamp(), obj.GetDeletionTimestamp()
-	}
-	p.ManagedFields = nil
-	return p
-}
-
 // secretOf returns the Secret that p names, if it does.
 func (s *Source) secretOf(p *masterv1alpha1.Peer) (types.NamespacedName, bool) {
 	ref := p.Spec.KubeconfigSecret
@@ -241,8 +191,8 @@ func (s *Source) secretOf(p *masterv1alpha1.Peer) (types.NamespacedName, bool) {
 
 func (s *Source) named() map[types.NamespacedName]bool {
 	named := map[types.NamespacedName]bool{}
-	for _, p := range s.list() {
-		if key, ok := s.secretOf(p); ok {
+	for _, k := range s.index.list() {
+		if key, ok := s.secretOf(k.peer); ok {
 			named[key] = true
 		}
 	}

@@ -28,8 +28,8 @@ type stake struct {
 // update takes over what a Peer has now and returns the others whose status may follow from that.
 func (s *stakes) update(name string, source *Source) []string {
 	var now stake
-	if p, _, ok := source.get(name); ok && p.DeletionTimestamp == nil {
-		now = stake{cluster: p.Status.ClusterUID, regions: keysOf(p)}
+	if k, ok := source.index.get(name); ok && k.peer.DeletionTimestamp == nil {
+		now = stake{cluster: k.peer.Status.ClusterUID, regions: keysOf(k.peer)}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -45,7 +45,8 @@ func (s *stakes) update(name string, source *Source) []string {
 		delete(s.byPeer, name)
 	}
 	var others []string
-	for _, q := range source.list() {
+	for _, k := range source.index.list() {
+		q := k.peer
 		if q.Name != name && (waits(q) || s.meet(before, q.Name) || s.meet(now, q.Name)) {
 			others = append(others, q.Name)
 		}

@@ -226,7 +226,11 @@ func (f *findings) holders(p *masterv1alpha1.Peer, keys []region.Key) map[region
 	}
 	ours := keysOf(p)
 	for _, q := range f.others {
-		for _, key := range keysOf(q) {
+		if !accepted(q) {
+			continue
+		}
+		for _, r := range q.Status.Regions { // without a slice for each of them
+			key := region.Key{Provider: r.Provider, Name: r.Name}
 			before, asked := holders[key]
 			if asked && (before == nil || byAge(q, before) < 0) && (byAge(q, p) < 0 || !slices.Contains(ours, key)) {
 				holders[key] = q

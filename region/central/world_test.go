@@ -31,12 +31,14 @@ import (
 // world is a central plane and some clusters, in memory, and the loops of one program. The kubeconfigs in it are not
 // such: "eu" reaches the cluster eu within the process, "eu TOKEN" does with a token, and the rest is garbage.
 type world struct {
-	t       *testing.T
+	t       testing.TB
 	plane   *regiontest.Server
 	servers map[string]*regiontest.Server
+	// parse reads a kubeconfig; nil: as it is said above.
+	parse func([]byte) (region.Credentials, error)
 }
 
-func crds(t *testing.T, names ...string) []*apiextensionsv1.CustomResourceDefinition {
+func crds(t testing.TB, names ...string) []*apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	all := make([]*apiextensionsv1.CustomResourceDefinition, len(names))
 	for i, name := range names {
@@ -53,7 +55,7 @@ const (
 	claimCRD   = "regionclaims.kubecarrier.io"
 )
 
-func newWorld(t *testing.T, names ...string) *world {
+func newWorld(t testing.TB, names ...string) *world {
 	t.Helper()
 	w := &world{t: t, servers: map[string]*regiontest.Server{}}
 	w.plane = regiontest.NewServer(regiontest.Options{Name: "plane", CRDs: crds(t, peerCRD, carrierCRD, claimCRD)})
@@ -80,7 +82,7 @@ func (w *world) api(s *regiontest.Server) region.API {
 	return api
 }
 
-func (w *world) parse(data []byte) (region.Credentials, error) {
+func (w *world) inProcess(data []byte) (region.Credentials, error) {
 	name, token, _ := strings.Cut(string(data), " ")
 	s := w.servers[name]
 	if s == nil {
@@ -109,7 +111,10 @@ func (w *world) program(opts PeersOptions) *program {
 	require.NoError(w.t, err)
 	p.source, err = New(w.api(w.plane), Options{Local: local})
 	require.NoError(w.t, err)
-	p.source.secrets.parse = w.parse
+	p.source.secrets.parse = w.inProcess
+	if w.parse != nil {
+		p.source.secrets.parse = w.parse
+	}
 	p.ring, err = region.NewRing(p.source, region.Options{})
 	require.NoError(w.t, err)
 	p.peers, err = NewPeers(p.source, p.ring, opts)
@@ -305,3 +310,13 @@ func pass(d time.Duration) {
 }
 
 var errTest = errors.New("as the test wants it")
+
+// annotate changes a Secret, but not its content.
+func (w *world) annotate(name string, value string) {
+	w.t.Helper()
+	obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{
+		"name": name, "namespace": Namespace, "annotations": map[string]any{"example.com/value": value},
+	}}}
+	_, err := w.client(w.plane, secretResource, Namespace).Apply(w.t.Context(), name, obj, metav1.ApplyOptions{FieldManager: "annotator"})
+	require.NoError(w.t, err)
+}

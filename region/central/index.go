@@ -1,0 +1,87 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package central
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/internal/loop"
+	masterv1alpha1 "github.com/atoll-dev/atoll/region/master/v1alpha1"
+)
+
+// index is the Peers of a copy, decoded once each, by name. What it returns must not be modified, and never changes.
+type index struct {
+	mu    sync.Mutex
+	known []known
+}
+
+// known is a Peer and the object that it was decoded from.
+type known struct {
+	peer *masterv1alpha1.Peer
+	obj  *unstructured.Unstructured
+}
+
+func (i *index) list() []known {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.known
+}
+
+func (i *index) get(name string) (known, bool) {
+	all := i.list()
+	at, ok := slices.BinarySearchFunc(all, name, byName)
+	if !ok {
+		return known{}, false
+	}
+	return all[at], true
+}
+
+func byName(k known, name string) int { return strings.Compare(k.peer.Name, name) }
+
+// fill takes over all that there is.
+func (i *index) fill(objects *loop.Objects) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	all := make([]known, 0, len(i.known))
+	for _, obj := range objects.List() {
+		all = append(all, known{peer: decode(obj), obj: obj})
+	}
+	i.known = all
+}
+
+// update takes over one that has changed, or is gone.
+func (i *index) update(objects *loop.Objects, name string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	obj, present := objects.Get(types.NamespacedName{Name: name})
+	at, before := slices.BinarySearchFunc(i.known, name, byName)
+	all := slices.Clone(i.known) // readers have the other
+	switch {
+	case present && before:
+		all[at] = known{peer: decode(obj), obj: obj}
+	case present:
+		all = slices.Insert(all, at, known{peer: decode(obj), obj: obj})
+	case before:
+		all = slices.Delete(all, at, at+1)
+	}
+	i.known = all
+}
+
+// decode reads as much of obj as can be read. Its types were checked by the API server, against our schema.
+func decode(obj *unstructured.Unstructured) *masterv1alpha1.Peer {
+	p := &masterv1alpha1.Peer{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, p); err != nil {
+		p = &masterv1alpha1.Peer{}
+		p.Name, p.UID, p.Generation, p.Labels = obj.GetName(), obj.GetUID(), obj.GetGeneration(), obj.GetLabels()
+		p.ResourceVersion, p.CreationTimestamp, p.DeletionTimestamp = obj.GetResourceVersion(), obj.GetCreationTimestamp(), obj.GetDeletionTimestamp()
+	}
+	p.ManagedFields = nil
+	return p
+}
