@@ -83,7 +83,7 @@ func (s *Source) Refresh() {}
 const (
 	// firstLook bounds how long the first Snapshot waits for Secrets that do not come.
 	firstLook = 5 * time.Second
-	// settling is how long changes are collected before a Snapshot is made of them.
+	// settling is the least time between two Snapshots, for changes that come together.
 	settling = 20 * time.Millisecond
 )
 
@@ -124,6 +124,7 @@ func (s *Source) Run(ctx context.Context, publish func(*region.Snapshot)) error 
 				}
 			}
 		}
+		made := time.Now()
 		select {
 		case <-s.dirty:
 		case <-deadline.C:
@@ -132,7 +133,7 @@ func (s *Source) Run(ctx context.Context, publish func(*region.Snapshot)) error 
 			return nil
 		}
 		select {
-		case <-time.After(settling):
+		case <-time.After(settling - time.Since(made)):
 		case <-ctx.Done():
 			return nil
 		}
