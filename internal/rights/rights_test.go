@@ -17,7 +17,7 @@ import (
 // tests of atollctl, whose servers grant what is printed here.
 func TestRolesAreNarrow(t *testing.T) {
 	t.Parallel()
-	for _, role := range []*rbacv1.ClusterRole{Coordinate(), CoordinateCentral(), Install(), Accounts(), AccountsCentral(), Publish(), Claims(), ClaimsCentral()} {
+	for _, role := range []*rbacv1.ClusterRole{Coordinate(), CoordinateCentral(), Install(), Accounts(), AccountsCentral(), Publish(), Claims(), ClaimsCentral(), Peers(), PeersCentral()} {
 		require.Equal(t, "ClusterRole", role.Kind)
 		require.NotEmpty(t, role.Rules)
 		for _, rule := range role.Rules {

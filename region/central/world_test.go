@@ -34,6 +34,7 @@ type world struct {
 	t       testing.TB
 	plane   *regiontest.Server
 	servers map[string]*regiontest.Server
+	token   string // of the clients that are made
 	// parse reads a kubeconfig; nil: as it is said above.
 	parse func([]byte) (region.Credentials, error)
 }
@@ -77,7 +78,9 @@ func (w *world) add(name string, opts regiontest.Options) *regiontest.Server {
 
 func (w *world) api(s *regiontest.Server) region.API {
 	w.t.Helper()
-	api, err := region.APIFor(s.Config())
+	config := s.Config()
+	config.BearerToken = w.token
+	api, err := region.APIFor(config)
 	require.NoError(w.t, err)
 	return api
 }
