@@ -64,6 +64,7 @@ func (w *world) moveHome(from, to string) string {
 	y := q.obj.successorOf(x)
 	x.RV, y.RV = w.store.rv(), w.store.rv()
 	p.obj, q.obj = &x, &y
+	w.homes(to, y)
 	return to
 }
 
@@ -133,6 +134,7 @@ var movesSmall = []config{
 	{name: "move, a replica deleted", mode: Everywhere, peers: 2, committed: "p", sweepers: 1, deletes: 1, plans: []plan{move("m", "b")}},
 	{name: "add and move", mode: Everywhere, peers: 2, timeouts: 1, plans: []plan{add("x", "a", 1, "p"), move("m", "b")}},
 	{name: "add, move, then removal", mode: Everywhere, peers: 2, plans: []plan{add("x", "a", 1, "p"), move("m", "b"), after(2, removal("r"))}},
+	{name: "adoption of what moves, a crash", mode: Everywhere, peers: 2, committed: "p", crashes: 1, plans: []plan{adoption("w", "a"), move("m", "b")}},
 	{name: "homes that nobody was told of, removal", mode: Everywhere, peers: 3, committed: "p", moved: "bc", plans: []plan{removal("r")}},
 	{name: "homes that nobody was told of, kubectl delete", mode: Everywhere, peers: 3, committed: "p", moved: "bc", sweepers: 1, deletes: 1},
 }

@@ -106,13 +106,16 @@ func (w *world) carry(m message) Reply {
 	if p := w.procs[m.proc]; !p.sweep && !p.op.Central && !p.begun && !m.orphan && (m.cmd.Verb == Create || m.cmd.Verb == Put || m.cmd.Verb == Delete) {
 		w.fault("I8: a write before the log has the operation")
 	}
+	at := w.store.index(m.cmd.Peer)
+	unclaimed := at >= 0 && w.store.cells[at].obj != nil && !w.store.cells[at].obj.Claimed
 	r, broken := w.store.apply(w.cfg.mode, m.cmd)
 	if broken != "" {
 		w.fault(broken)
 	}
 	if r.Class == Applied && m.cmd.Verb == Put {
 		w.commits(r.Object)
-		if op := w.procs[m.proc].op; op.Action == Adopt && r.Object.Primary(w.cfg.mode) && r.Object.Revision.Number < 2 {
+		if op := w.procs[m.proc].op; op.Action == Adopt && unclaimed {
+			// Whatever else an adoption writes belongs to operations of others.
 			w.note(op.ID)
 		}
 		if op := w.procs[m.proc].op; (op.Action == Add || op.Action == Update) && r.Object.Stage != Reserved && r.Object.Revision.Operation == op.ID && r.Object.Payload != op.Payload {
