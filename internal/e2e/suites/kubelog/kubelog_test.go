@@ -11,11 +11,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/atoll-dev/atoll/config"
 	"github.com/atoll-dev/atoll/fanout/v1alpha1"
 	"github.com/atoll-dev/atoll/internal/e2e/plane"
 	"github.com/atoll-dev/atoll/internal/e2e/planetest"
+	"github.com/atoll-dev/atoll/internal/rights"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/wal"
 	"github.com/atoll-dev/atoll/wal/kubelog"
@@ -24,8 +26,22 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(planetest.Run(m)) }
 
-// open empties the plane's log and opens it.
-func open(t *testing.T, p *plane.Plane) *kubelog.Log {
+// connect is a connection of a coordinator to the plane, which grants it the least.
+func connect(t *testing.T, p *plane.Plane) *region.Conn {
+	t.Helper()
+	role, err := yaml.Marshal(rights.CoordinateCentral())
+	require.NoError(t, err)
+	kubeconfig, err := p.RunAs(t.Context(), role)
+	require.NoError(t, err)
+	credentials, err := region.ParseKubeconfig(kubeconfig, region.Trust{})
+	require.NoError(t, err)
+	conn, err := region.NewConn(region.Peer{Name: "log", Credentials: credentials}, region.ConnOptions{})
+	require.NoError(t, err)
+	return conn
+}
+
+// open empties the plane's log and opens it by conn.
+func open(t *testing.T, p *plane.Plane, conn *region.Conn) *kubelog.Log {
 	t.Helper()
 	api, err := region.APIFor(p.Config())
 	require.NoError(t, err)
@@ -35,7 +51,7 @@ func open(t *testing.T, p *plane.Plane) *kubelog.Log {
 		left, err := operations.List(t.Context(), metav1.ListOptions{Limit: 1})
 		return err == nil && len(left.Items) == 0
 	}, time.Minute, 10*time.Millisecond)
-	log, err := kubelog.New(api, kubelog.Options{})
+	log, err := kubelog.New(conn, kubelog.Options{})
 	require.NoError(t, err)
 	return log
 }
@@ -46,10 +62,11 @@ func TestLog(t *testing.T) {
 	require.NoError(t, err)
 	_, err = config.InstallCRDs(t.Context(), api, config.InstallOptions{})
 	require.NoError(t, err)
-	waltest.Run(t, func(t *testing.T) wal.Log { return open(t, p) })
+	conn := connect(t, p)
+	waltest.Run(t, func(t *testing.T) wal.Log { return open(t, p, conn) })
 
 	t.Run("limits", func(t *testing.T) {
-		log := open(t, p)
+		log := open(t, p, conn)
 		e, _, err := log.Propose(t.Context(), wal.Entry{ID: "large", Key: "k", Data: make([]byte, wal.MaxData)})
 		require.NoError(t, err)
 		e, d, err := log.Decide(t.Context(), e, "eu", "u1")
