@@ -34,6 +34,7 @@ var centralSmall = []config{
 		changes: changes(forceB, returnB), plans: []plan{central(add("x", "b", 1, "p"))}},
 	{name: "a central account, its target comes back", mode: Everywhere, peers: 2, lease: live, givenUp: true, inTurn: true,
 		changes: changes(forceB, returnB), plans: []plan{central(add("x", "b", 1, "p"))}},
+	lateToNewcomer(mutant{}),
 	{name: "a central add, begun again when it is over", peers: 2, adopters: 1, denials: 1, duplicates: 1, twice: Propose,
 		plans: []plan{central(add("x", "a", 1, "p"))}},
 }
@@ -82,6 +83,15 @@ var centralDeep = []config{
 	{name: "a central add, its target comes back, sweep, adopter", peers: 2, givenUp: true, inTurn: true, sweepers: 1, adopters: 1,
 		changes: changes(forceB, returnB), plans: []plan{central(add("x", "b", 1, "p"))}},
 	{name: "join, a central add", peers: 3, ring: 2, changes: []ChangeOperation{change("j", Join, "c")}, plans: []plan{known(2, central(add("x", "b", 1, "p")))}},
+}
+
+// lateToNewcomer is a peer that joins while a create of a central add, that met
+// what is there, is on its way to it.
+func lateToNewcomer(m mutant) config {
+	return config{
+		name: "join, a late create of a central add", peers: 2, ring: 1, committed: "p", duplicates: 1, lease: live,
+		changes: changes(change("j", Join, "b")), plans: []plan{central(add("z", "b", 1, "q"))}, mutant: m,
+	}
 }
 
 // forward makes adopters go on with pending records.
@@ -191,6 +201,14 @@ var centralMutants = []broken{
 			return r
 		}},
 	}, want: "L2"},
+	{rule: "a claim in the way of who covers a newcomer is judged by its record", cfg: lateToNewcomer(mutant{
+		reply: func(_ *world, p *proc, c Command, r Reply) Reply {
+			if p.strand(c).Step == "rival record" {
+				return refused(Unavailable)
+			}
+			return r
+		},
+	}), want: "a slot in a finds no end"},
 	{rule: "a record ends when its target has departed", cfg: config{
 		peers: 2, givenUp: true, crashes: 1, changes: changes(forceB), plans: []plan{central(add("x", "b", 1, "p"))},
 		mutant: mutant{reply: func(_ *world, p *proc, c Command, r Reply) Reply {

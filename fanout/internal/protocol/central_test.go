@@ -163,8 +163,10 @@ func (w *world) pinned(c Command) string {
 		return "I3: what was decided for is deleted"
 	}
 	// Whoever is about to leave guards nothing any more: it is emptied when all
-	// have dropped it.
-	if y := w.store.cells[w.store.index(d.Of.Peer)].obj; !w.outsider(from) && !at.Claim.Primary && y != nil && y.UID == d.Of.UID && !y.Leaving() {
+	// have dropped it. What a peer owns that has departed is dead to those who
+	// have dropped it, and guarded anew before the peer is Active again.
+	of := w.store.index(d.Of.Peer)
+	if y := w.store.cells[of].obj; !w.outsider(from) && !w.outsider(of) && !at.Claim.Primary && y != nil && y.UID == d.Of.UID && !y.Leaving() {
 		return "I2: a claim of a committed record is deleted"
 	}
 	return ""

@@ -51,6 +51,9 @@ func (m *Machine) replica(i int, r Reply) {
 	case m.outranked(s.X):
 		m.astray(s.X, s.Peer)
 		m.finish(i)
+	case s.X.Undecided() && s.X.Primary(m.Op.Mode):
+		// Nobody else may come by: whoever sweeps, sweeps members.
+		m.readRecord(i, "rival record", s.X)
 	case !s.X.Claimed, s.X.Primary(m.Op.Mode):
 		m.obstructed(i, s.X, s.Peer)
 	case s.X.Of(m.Op.Mode) == m.Record.Primary, m.outdated(s.X), s.X.Undecided() && s.X.Sibling(m.Primary):

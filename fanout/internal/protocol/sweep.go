@@ -188,6 +188,9 @@ func (m *Machine) stepGuard(i int, r Reply) {
 		case m.Op.Action == Cover && s.X.Primary(m.Op.Mode) && s.X.Pending() && !s.X.Undecided():
 			// It cannot be committed in a peer that is no full member yet.
 			m.send(i, "remove", Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
+		case s.X.Undecided() && s.X.Primary(m.Op.Mode):
+			// Nobody else may come by: whoever sweeps, sweeps members.
+			m.readRecord(i, "rival record", s.X)
 		case !s.X.Claimed, s.X.Primary(m.Op.Mode):
 			m.obstructed(i, s.X, s.Peer)
 		case s.X.Undecided():
