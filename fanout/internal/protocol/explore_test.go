@@ -192,6 +192,7 @@ func (w *world) complete() string {
 			case p.state == idle && i < len(w.cfg.plans):
 				w.do(action{actBegin, uint8(i), 0})
 			case p.state == crashed:
+				p.configure()
 				w.do(action{actRecover, uint8(i), 0})
 			case p.state == waiting && w.rivalPending(p):
 				// It watches until the rival's lease has run out.

@@ -6,6 +6,9 @@ package protocol
 import (
 	"fmt"
 	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 func move(id, to string) plan {
@@ -85,6 +88,41 @@ func (w *world) judgeMove(p *proc) {
 	if r := p.m.Result; r.Ending == Done && !slices.Contains(w.committed, "@"+p.op.Target) {
 		w.fault("I4: " + p.op.ID + " says done and " + p.op.Target + " never was home")
 	}
+}
+
+// configure lets a coordinator know the peer to which the home moved that its
+// operation is in doubt about. Without it the operation is in doubt for ever, and
+// rightly: nobody else can be asked.
+func (p *proc) configure() {
+	r := p.result
+	if r.Ending == InDoubt && r.Reason == Homeless && !slices.Contains(p.op.Peers, r.Peer) {
+		p.op.Peers = slices.Sorted(slices.Values(append(slices.Clone(p.op.Peers), r.Peer)))
+	}
+}
+
+// TestDoubtAboutUnknownHome recovers an update whose home moved to a peer that
+// its coordinator does not know: it is in doubt, and settled once it knows.
+func TestDoubtAboutUnknownHome(t *testing.T) {
+	cfg := config{mode: Everywhere, peers: 3, committed: "p", crashes: 1, plans: []plan{known(2, update("x", "q")), move("m", "c")}}
+	w := newWorld(&cfg)
+	w.alone = true
+	w.do(action{kind: actBegin})
+	for w.store.cells[0].obj.Revision.Number < 2 {
+		require.NotEmpty(t, w.net)
+		w.deliver(0)
+	}
+	w.do(action{kind: actCrash})
+	w.net = nil
+	w.do(action{kind: actBegin, a: 1})
+	require.Empty(t, w.drain())
+	w.do(action{kind: actRecover})
+	require.Empty(t, w.drain())
+	got := w.procs[0].result
+	require.Equal(t, []any{InDoubt, Homeless, "c"}, []any{got.Ending, got.Reason, got.Peer})
+	w.procs[0].configure()
+	w.do(action{kind: actRecover})
+	require.Empty(t, w.drain())
+	require.Equal(t, Done, w.procs[0].result.Ending)
 }
 
 // judgeEnded tests that what is said to have no effect any more has none. What a
