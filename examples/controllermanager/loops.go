@@ -1,0 +1,117 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/rest"
+
+	"github.com/atoll-dev/atoll/account"
+	"github.com/atoll-dev/atoll/fanout"
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/region/central"
+	"github.com/atoll-dev/atoll/region/claim"
+	"github.com/atoll-dev/atoll/region/shard"
+	"github.com/atoll-dev/atoll/wal/kubelog"
+)
+
+// blueprint is what the loops are made of, each time the installation becomes a master.
+type blueprint struct {
+	config  *rest.Config
+	plane   region.API
+	members *shard.Members
+	numbers *numbers
+	opts    options
+
+	ring atomic.Pointer[region.Ring] // of the loops that run; nil if none do
+}
+
+// ready says whether the loops that run know their peers.
+func (b *blueprint) ready() error {
+	ring := b.ring.Load()
+	if ring == nil {
+		return nil // not a master: there is nothing to know
+	}
+	select {
+	case <-ring.Synced():
+		return nil
+	default:
+		return errors.New("the Peers of the central plane have not been read yet")
+	}
+}
+
+// run makes the loops and runs them until ctx ends, or one of them does, which ends all.
+func (b *blueprint) run(ctx context.Context) error {
+	local, err := region.FromConfig(b.config)
+	if err != nil {
+		return err
+	}
+	source, err := central.New(b.plane, central.Options{Namespace: b.opts.Namespace, Local: local})
+	if err != nil {
+		return err
+	}
+	ring, err := region.NewRing(source, region.Options{Probe: b.probe(), Observer: b.numbers.ofRegion()})
+	if err != nil {
+		return err
+	}
+	peers, err := central.NewPeers(source, ring, central.PeersOptions{Shards: b.members, Observer: b.numbers.ofCentral()})
+	if err != nil {
+		return err
+	}
+	claims, err := claim.New(b.plane, ring, claim.Options{
+		Namespace: b.opts.Namespace, Shard: b.members, Observer: b.numbers.ofClaim(),
+	})
+	if err != nil {
+		return err
+	}
+	// All replicas share one log in the plane, and each goes on with what another left.
+	log, err := kubelog.New(b.plane, kubelog.Options{})
+	if err != nil {
+		return err
+	}
+	coordinator, err := fanout.New(ring, log, fanout.Options{
+		Identity: b.members.Identity(), Kinds: account.Kinds(), SweepEvery: b.sweepEvery(),
+	})
+	if err != nil {
+		return err
+	}
+	accounts, err := account.NewReplicator(b.plane, ring, coordinator, account.Options{Shard: b.members, Observer: b.numbers.ofAccount()})
+	if err != nil {
+		return err
+	}
+	upkeep, err := account.NewController(ring, account.ControllerOptions{Shard: b.members, Observer: b.numbers.ofAccount()})
+	if err != nil {
+		return err
+	}
+	membership := &membership{ring: ring, coordinator: coordinator, shard: b.members, every: b.sweepEvery()}
+
+	b.ring.Store(ring)
+	defer b.ring.Store(nil)
+	group, ctx := errgroup.WithContext(ctx)
+	for _, start := range []func(context.Context) error{
+		ring.Start, peers.Start, claims.Start, coordinator.Start, accounts.Start, upkeep.Start, membership.Start,
+	} {
+		group.Go(func() error { return start(ctx) })
+	}
+	return group.Wait()
+}
+
+func (b *blueprint) probe() region.ProbeOptions {
+	if b.opts.Hurry {
+		return region.ProbeOptions{Interval: time.Second, MaxBackoff: time.Second}
+	}
+	return region.ProbeOptions{}
+}
+
+func (b *blueprint) sweepEvery() time.Duration {
+	if b.opts.Hurry {
+		return time.Second
+	}
+	return 30 * time.Second
+}

@@ -1,0 +1,93 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/region/central"
+	"github.com/atoll-dev/atoll/region/shard"
+)
+
+// options say how a replica runs.
+type options struct {
+	Namespace      string
+	Identity       string
+	HealthAddress  string // "0": no endpoint
+	MetricsAddress string // "0": no endpoint
+
+	Registry prometheus.Registerer // nil: that of controller-runtime, which its endpoint serves
+	Hurry    bool                  // tests wait for nothing that they need not
+}
+
+// newManager makes a controller-runtime manager of two Runnables: the members, who share the work, and the master, who runs
+// the loops while the installation is one. It starts nothing.
+func newManager(config *rest.Config, opts options, logger logr.Logger) (manager.Manager, error) {
+	if opts.Registry == nil {
+		opts.Registry = metrics.Registry
+	}
+	numbers, err := newNumbers(opts.Registry)
+	if err != nil {
+		return nil, err
+	}
+	plane, err := region.APIFor(config)
+	if err != nil {
+		return nil, err
+	}
+	members, err := shard.New(plane, opts.Namespace, "atoll-controllers", shard.Options{
+		Identity: opts.Identity, Observer: numbers.ofShard(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	blueprint := &blueprint{config: config, plane: plane, members: members, numbers: numbers, opts: opts}
+	master, err := central.NewMaster(plane, blueprint.run, central.MasterOptions{Shards: members, Observer: numbers.ofCentral()})
+	if err != nil {
+		return nil, err
+	}
+
+	m, err := manager.New(config, manager.Options{
+		Logger:                 logger,
+		HealthProbeBindAddress: opts.HealthAddress,
+		Metrics:                server.Options{BindAddress: opts.MetricsAddress},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return m, errors.Join(
+		m.Add(everywhere(members.Start)),
+		m.Add(everywhere(master.Start)),
+		m.AddHealthzCheck("ping", healthz.Ping),
+		m.AddReadyzCheck("member", func(*http.Request) error {
+			if len(members.Live()) == 0 {
+				return errors.New("this replica is not a member of its group, so it owns no work")
+			}
+			return nil
+		}),
+		m.AddReadyzCheck("ring", func(*http.Request) error { return blueprint.ready() }),
+	)
+}
+
+// everywhere is a loop that runs in each replica. Every loop of Atoll is a Runnable as it stands; what controller-runtime
+// has to be told is that it needs no leader.
+type everywhere func(context.Context) error
+
+// Start runs the loop.
+func (start everywhere) Start(ctx context.Context) error { return start(ctx) }
+
+// NeedLeaderElection says that it needs none.
+func (everywhere) NeedLeaderElection() bool { return false }
+
+var _ manager.LeaderElectionRunnable = everywhere(nil)
