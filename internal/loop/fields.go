@@ -4,7 +4,6 @@
 package loop
 
 import (
-	"bytes"
 	"maps"
 	"slices"
 	"strings"
@@ -47,7 +46,7 @@ func ownedBy(current *unstructured.Unstructured, apiVersion, manager, subresourc
 			continue
 		}
 		set := &fieldpath.Set{}
-		return set, set.FromJSON(bytes.NewReader(e.FieldsV1.Raw)) == nil
+		return set, set.FromJSON(e.FieldsV1.GetRawReader()) == nil
 	}
 	return nil, false
 }
@@ -73,7 +72,7 @@ func appliedFields(obj *unstructured.Unstructured) map[string]any {
 
 // same says whether current has the values of desired, and whether owned are exactly the fields of desired.
 func same(current, desired any, owned *fieldpath.Set) bool {
-	elements := 0
+	var elements int
 	switch desired := desired.(type) {
 	case map[string]any:
 		current, ok := current.(map[string]any)

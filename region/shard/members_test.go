@@ -135,7 +135,7 @@ func TestAReplicaThatJoinsIsTold(t *testing.T) {
 		s := newPlane(t)
 		all := several(t, s, 2)
 		before, told := owners(all...), all[0].told()
-		all = append(all, start(t, s, t.Context(), shard.Options{Identity: "joining"}))
+		all = append(all, start(t.Context(), t, s, shard.Options{Identity: "joining"}))
 		synctest.Wait()
 		share(t, all...)
 		require.Equal(t, told+1, all[0].told())
@@ -199,7 +199,7 @@ func TestThePlaneIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newPlane(t)
 		failures := 0
-		r := start(t, s, t.Context(), shard.Options{Identity: "watched", Observer: &shard.Observer{RenewFailed: func(err error) {
+		r := start(t.Context(), t, s, shard.Options{Identity: "watched", Observer: &shard.Observer{RenewFailed: func(err error) {
 			require.ErrorContains(t, err, "shard: renew Lease kube-public/work-watched")
 			failures++
 		}}})
@@ -304,9 +304,9 @@ func TestOneIdentityTwiceIsReported(t *testing.T) {
 		s := newPlane(t)
 		var logged []string
 		ctx := logr.NewContext(t.Context(), funcr.New(func(_, args string) { logged = append(logged, args) }, funcr.Options{}))
-		first := start(t, s, ctx, shard.Options{Identity: "same"})
+		first := start(ctx, t, s, shard.Options{Identity: "same"})
 		synctest.Wait()
-		second := start(t, s, t.Context(), shard.Options{Identity: "same"})
+		second := start(t.Context(), t, s, shard.Options{Identity: "same"})
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		require.True(t, slices.ContainsFunc(logged, func(l string) bool { return strings.Contains(l, "Another replica has the same identity") }), "%v", logged)
@@ -320,11 +320,11 @@ func TestObserverSeesWhoShares(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newPlane(t)
 		var seen []string
-		r := start(t, s, t.Context(), shard.Options{Identity: "a", Lease: 3 * time.Second, Observer: &shard.Observer{
+		r := start(t.Context(), t, s, shard.Options{Identity: "a", Lease: 3 * time.Second, Observer: &shard.Observer{
 			Changed: func(generation uint64, live []string) { seen = append(seen, fmt.Sprint(generation, live)) },
 		}})
 		synctest.Wait()
-		other := start(t, s, t.Context(), shard.Options{Identity: "b"})
+		other := start(t.Context(), t, s, shard.Options{Identity: "b"})
 		synctest.Wait()
 		other.end()
 		synctest.Wait()

@@ -127,7 +127,7 @@ func api(t *testing.T, s *regiontest.Server, l *line) region.API {
 	return plane
 }
 
-func start(t *testing.T, s *regiontest.Server, ctx context.Context, opts shard.Options) *replica {
+func start(ctx context.Context, t *testing.T, s *regiontest.Server, opts shard.Options) *replica {
 	t.Helper()
 	r := &replica{line: &line{}}
 	var err error
@@ -168,7 +168,7 @@ func several(t *testing.T, s *regiontest.Server, n int) []*replica {
 	t.Helper()
 	var all []*replica
 	for i := range n {
-		all = append(all, start(t, s, t.Context(), shard.Options{Identity: fmt.Sprintf("replica-%d", i)}))
+		all = append(all, start(t.Context(), t, s, shard.Options{Identity: fmt.Sprintf("replica-%d", i)}))
 	}
 	synctest.Wait()
 	return all

@@ -1,0 +1,218 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/testr"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/yaml"
+
+	"github.com/atoll-dev/atoll/config"
+	"github.com/atoll-dev/atoll/region/regiontest"
+)
+
+func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
+	goleak.VerifyTestMain(m)
+}
+
+// plants are a central plane and two peers.
+type plants struct {
+	t       *testing.T
+	servers map[string]*regiontest.Server
+}
+
+func newPlants(t *testing.T) *plants {
+	t.Helper()
+	crds, err := config.TypedCRDs()
+	require.NoError(t, err)
+	p := &plants{t: t, servers: map[string]*regiontest.Server{}}
+	for _, name := range []string{"plane", "eu", "us"} {
+		p.servers[name] = regiontest.NewServer(regiontest.Options{Name: name, CRDs: crds})
+		t.Cleanup(p.servers[name].Close)
+	}
+	p.apply("plane", `{apiVersion: v1, kind: Namespace, metadata: {name: kubecarrier-system}}`)
+	for _, name := range []string{"eu", "us"} {
+		kubeconfig, err := p.servers[name].Listen(t.Context())
+		require.NoError(t, err)
+		p.apply("plane", fmt.Sprintf(`{apiVersion: v1, kind: Secret, metadata: {name: %s, namespace: kubecarrier-system}, stringData: {kubeconfig: %q}}`, name, kubeconfig))
+		p.apply("plane", fmt.Sprintf(`{apiVersion: master.kubecarrier.io/v1alpha1, kind: Peer, metadata: {name: %[1]s}, spec: {kubeconfigSecret: {name: %[1]s}}}`, name))
+	}
+	return p
+}
+
+func (p *plants) client(server, apiVersion, kind, namespace string) dynamic.ResourceInterface {
+	p.t.Helper()
+	d, err := dynamic.NewForConfig(p.servers[server].Config())
+	require.NoError(p.t, err)
+	gv, err := schema.ParseGroupVersion(apiVersion)
+	require.NoError(p.t, err)
+	return d.Resource(gv.WithResource(strings.ToLower(kind) + "s")).Namespace(namespace)
+}
+
+func (p *plants) apply(server, manifest string) {
+	p.t.Helper()
+	obj := &unstructured.Unstructured{}
+	require.NoError(p.t, yaml.Unmarshal([]byte(manifest), &obj.Object))
+	_, err := p.client(server, obj.GetAPIVersion(), obj.GetKind(), obj.GetNamespace()).
+		Apply(p.t.Context(), obj.GetName(), obj, metav1.ApplyOptions{FieldManager: "kubectl", Force: true})
+	require.NoError(p.t, err)
+}
+
+// phase is that of an object; empty if there is none.
+func (p *plants) phase(server, apiVersion, kind, namespace, name string) string {
+	p.t.Helper()
+	obj, err := p.client(server, apiVersion, kind, namespace).Get(p.t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		return ""
+	}
+	phase, _, _ := unstructured.NestedString(obj.Object, "status", "phase")
+	return phase
+}
+
+// eventually waits for what a loop does.
+func (p *plants) eventually(what string, done func() bool) {
+	p.t.Helper()
+	require.Eventually(p.t, done, 2*time.Minute, 50*time.Millisecond, what)
+}
+
+// start runs one replica until the test ends.
+func (p *plants) start(opts options) (stop func()) {
+	p.t.Helper()
+	logger := testr.New(p.t)
+	opts.Namespace, opts.Hurry = "kubecarrier-system", true
+	m, err := newManager(p.servers["plane"].Config(), opts, logger)
+	require.NoError(p.t, err)
+	ctx, cancel := context.WithCancel(logr.NewContext(p.t.Context(), logger))
+	ended := make(chan error, 1)
+	go func() { ended <- m.Start(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		require.NoError(p.t, <-ended)
+	})
+	p.t.Cleanup(stop)
+	return stop
+}
+
+// freeAddress is one that nobody listens on.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, l.Close()) }()
+	return l.Addr().String()
+}
+
+func get(t *testing.T, url string) (code int, body string) {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	require.NoError(t, err)
+	response, err := client.Do(request)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer func() { require.NoError(t, response.Body.Close()) }()
+	data, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	return response.StatusCode, string(data)
+}
+
+const (
+	catalog     = "catalog.kubecarrier.io/v1alpha1"
+	kubecarrier = "kubecarrier.io/v1alpha1"
+	master      = "master.kubecarrier.io/v1alpha1"
+)
+
+const manifest = `{apiVersion: catalog.kubecarrier.io/v1alpha1, kind: Account, metadata: {name: %s},
+  spec: {roles: [Provider], subjects: [{kind: User, apiGroup: rbac.authorization.k8s.io, name: alice}]}}`
+
+// Two replicas do all that a master does, share it, and one goes on alone.
+func TestReplicas(t *testing.T) {
+	p := newPlants(t)
+	health, numbersAt := freeAddress(t), freeAddress(t)
+	stopA := p.start(options{Identity: "a", HealthAddress: health, MetricsAddress: numbersAt})
+	registry := prometheus.NewRegistry()
+	p.start(options{Identity: "b", HealthAddress: "0", MetricsAddress: "0", Registry: registry})
+	p.eventually("readiness", func() bool { code, _ := get(t, "http://"+health+"/readyz"); return code == http.StatusOK })
+	require.Empty(t, p.phase("plane", master, "Peer", "", "eu"), "nothing happens before the installation is a master")
+
+	p.apply("plane", `{apiVersion: operator.kubecarrier.io/v1alpha1, kind: KubeCarrier, metadata: {name: kubecarrier}, spec: {master: true}}`)
+	for _, name := range []string{"local", "eu", "us"} {
+		p.eventually("Peer "+name, func() bool { return p.phase("plane", master, "Peer", "", name) == "Ready" })
+	}
+
+	p.apply("plane", fmt.Sprintf(manifest, "loodse"))
+	for _, name := range []string{"plane", "eu", "us"} {
+		p.eventually("Account in "+name, func() bool { return p.phase(name, catalog, "Account", "", "loodse") == "Ready" })
+		bindings, err := p.client(name, "rbac.authorization.k8s.io/v1", "RoleBinding", "loodse").List(t.Context(), metav1.ListOptions{})
+		require.NoError(t, err)
+		require.Len(t, bindings.Items, 1)
+	}
+
+	for _, name := range []string{"eu", "us"} {
+		p.apply(name, `{apiVersion: kubecarrier.io/v1alpha1, kind: RegionClaim, metadata: {name: eu-west-1, namespace: loodse}}`)
+	}
+	p.eventually("one claim wins", func() bool {
+		eu, us := p.phase("eu", kubecarrier, "RegionClaim", "loodse", "eu-west-1"), p.phase("us", kubecarrier, "RegionClaim", "loodse", "eu-west-1")
+		return eu == "Bound" && us == "Conflict" || eu == "Conflict" && us == "Bound"
+	})
+
+	code, body := get(t, "http://"+numbersAt+"/metrics")
+	require.Equal(t, http.StatusOK, code)
+	for _, line := range []string{"atoll_shard_replicas 2\n", "atoll_master_running 1\n", `atoll_peer_healthy{peer="eu"} 1` + "\n"} {
+		require.Contains(t, body, line)
+	}
+
+	stopA()
+	p.apply("plane", fmt.Sprintf(manifest, "acme"))
+	p.eventually("Account without replica a", func() bool { return p.phase("plane", catalog, "Account", "", "acme") == "Ready" })
+	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
+# HELP atoll_shard_replicas Replicas that share the work as this one sees it; 0 if it owns nothing.
+# TYPE atoll_shard_replicas gauge
+atoll_shard_replicas 1
+`), "atoll_shard_replicas"))
+
+	p.apply("plane", `{apiVersion: operator.kubecarrier.io/v1alpha1, kind: KubeCarrier, metadata: {name: kubecarrier}, spec: {master: false}}`)
+	p.eventually("the loops end", func() bool {
+		return testutil.GatherAndCompare(registry, strings.NewReader(`
+# HELP atoll_master_running 1 while the loops of a master run.
+# TYPE atoll_master_running gauge
+atoll_master_running 0
+`), "atoll_master_running") == nil
+	})
+}
+
+func TestReadinessNeedsAPlane(t *testing.T) {
+	p := newPlants(t)
+	p.servers["plane"].Partition(true)
+	health := freeAddress(t)
+	p.start(options{Identity: "a", HealthAddress: health, MetricsAddress: "0", Registry: prometheus.NewRegistry()})
+	p.eventually("liveness", func() bool { code, _ := get(t, "http://"+health+"/healthz"); return code == http.StatusOK })
+	code, _ := get(t, "http://"+health+"/readyz")
+	require.Equal(t, http.StatusInternalServerError, code)
+	p.servers["plane"].Partition(false)
+	p.eventually("readiness", func() bool { code, _ := get(t, "http://"+health+"/readyz"); return code == http.StatusOK })
+}
