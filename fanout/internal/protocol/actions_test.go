@@ -35,6 +35,8 @@ const (
 	actEdit
 	actWithdraw
 	actAdopt
+	actLose
+	actRestart
 )
 
 // action is one step of the scheduler: of process or message a, at peer b.
@@ -48,6 +50,7 @@ func (w *world) enabled() []action {
 	var out []action
 	add := func(k kind, a, b int) { out = append(out, action{k, uint8(a), uint8(b)}) }
 	w.adoptable(add)
+	w.losses(add)
 	for i, p := range w.procs {
 		switch {
 		case p.adopter:
@@ -60,7 +63,7 @@ func (w *world) enabled() []action {
 				}
 			case p.change.helper:
 				for j, c := range w.store.cells {
-					if c.set != nil && c.set.Change.ID != "" {
+					if c.set != nil && c.set.Change.ID != "" && !w.isDown(j) {
 						add(actHelp, i, j)
 					}
 				}
@@ -81,7 +84,7 @@ func (w *world) enabled() []action {
 			add(actLook, i, 0)
 		case p.sweep:
 			for j, c := range w.store.cells {
-				if c.obj != nil && c.obj.Claimed {
+				if c.obj != nil && c.obj.Claimed && !w.isDown(j) {
 					add(actSweep, i, j)
 				}
 			}
@@ -104,6 +107,9 @@ func (w *world) enabled() []action {
 		if m.cmd.Verb == Sleep && w.beats == 0 && !w.split {
 			continue
 		}
+		if m.orphan && !m.applied && w.isDown(w.store.index(m.cmd.Peer)) {
+			continue // it may arrive when its peer is back
+		}
 		add(actDeliver, k, 0)
 		if w.split && !m.applied && !m.orphan && m.cmd.Verb != Sleep {
 			add(actApply, k, 0)
@@ -125,7 +131,7 @@ func (w *world) enabled() []action {
 		}
 	}
 	for j, c := range w.store.cells {
-		if c.obj == nil {
+		if c.obj == nil || w.isDown(j) {
 			continue
 		}
 		if w.bumps > 0 && c.obj.Claimed {
@@ -173,6 +179,7 @@ func (w *world) do(a action) {
 			break
 		}
 		p := w.own(i)
+		p.op.Peers = w.configured(p.op.Peers, w.cfg.peersOf(i), p.op.Target)
 		p.state, p.m = running, New(p.op)
 		w.run(i, w.started(p))
 	case actDeliver:
@@ -227,6 +234,10 @@ func (w *world) do(a action) {
 		w.run(i, w.started(p))
 	case actAdopt:
 		w.adopt(i, int(a.b))
+	case actLose:
+		w.losing = losing{gone: true, down: true}
+	case actRestart:
+		w.losing.down = false
 	case actHelp:
 		w.help(i, int(a.b))
 	case actMove:
@@ -296,6 +307,12 @@ func (w *world) recover(i int) {
 	if p.op.Central {
 		w.seize(i, p.op.ID)
 	}
+	if i < len(w.cfg.plans) {
+		p.op.Peers = w.configured(p.op.Peers, w.cfg.peersOf(i), "")
+		if w.cfg.loss.peer != "" {
+			p.op.Patience = Hasty
+		}
+	}
 	p.state, p.m = running, Recover(p.op, cloneRecord(p.record))
 	w.run(i, p.m.Start())
 }
@@ -305,7 +322,7 @@ func (w *world) sweepAt(i, at, lease int) {
 		ID: "~", Action: Sweep, Mode: w.cfg.mode, Inert: w.cfg.inert, Holds: w.cfg.tenant > 0 || w.cfg.lodger != nil, Target: peerName(at), Met: *w.store.cells[at].obj, Lease: lease, Watch: lease > 0,
 	}
 	for j := range w.store.cells {
-		if !w.settling && !w.cfg.givenUp || !w.forced(j) {
+		if !w.settling && !w.cfg.givenUp || !w.forced(j) && (peerName(j) != w.cfg.loss.peer || !w.dismissed(j)) {
 			op.Peers = append(op.Peers, peerName(j))
 		}
 	}

@@ -217,9 +217,13 @@ func (m *Machine) stepBring(i int, r Reply) {
 			m.finish(i)
 		case !slices.Contains(r.PeerSet.reached(), s.Peer):
 			m.undo(i)
+		case s.X.Stage == Reserved:
+			m.send(i, "vouch", Command{Verb: ReadPeerSet, Peer: s.Peer})
 		default:
 			m.align(i, s.Y)
 		}
+	case "vouch":
+		m.vouched(i, r)
 	case "undo", "undid":
 		m.undid(i, r)
 	case "put", "renew":

@@ -42,6 +42,9 @@ func (w *world) adopt(i, j int) {
 	w.seize(i, w.store.records[j].op)
 	p := w.own(i)
 	p.op = w.operationOf(w.store.records[j].op)
+	if w.losing.gone {
+		p.op.Patience = Hasty
+	}
 	p.m, p.state = Recover(p.op, Record{Primary: Ref{Peer: p.op.Target}}), running
 	w.run(i, p.m.Start())
 }
@@ -61,7 +64,7 @@ func (w *world) operationOf(id string) Operation {
 // settleRecords lets somebody finish what the central log holds.
 func (w *world) settleRecords() string {
 	open := func() int {
-		return slices.IndexFunc(w.store.records, func(r record) bool { return !r.history })
+		return slices.IndexFunc(w.store.records, func(r record) bool { return !r.history && !w.suspended(r) })
 	}
 	if open() < 0 {
 		return ""

@@ -14,15 +14,31 @@ func (c *Change) quarantined(set PeerSet) PeerSet {
 	anchor := c.Sets[c.Record.Anchor]
 	set.Self.State = peerQuarantined
 	set.Members = slices.DeleteFunc(slices.Clone(anchor.Members), func(m Member) bool { return m.Peer == c.Op.Peer })
-	set.Departed = slices.DeleteFunc(slices.Clone(anchor.Departed), func(d Departure) bool { return d.Peer == c.Op.Peer })
+	set.Departed = anchor.Departed
 	return set
+}
+
+// returned says that the newcomer was given up: what it was home of may have
+// another one by now, or none.
+func (c *Change) returned() bool {
+	return c.Sets[c.Op.Peer].forced(c.Op.Peer)
+}
+
+// expulsion is the departure of a newcomer that cannot join: as it was before.
+func (c *Change) expulsion() Departure {
+	for _, d := range c.Sets[c.Op.Peer].Departed {
+		if d.Peer == c.Op.Peer {
+			return d
+		}
+	}
+	return Departure{Peer: c.Op.Peer, How: "Left", By: c.Op.By}
 }
 
 // join goes to work under the slots, or on from where another process has come.
 func (c *Change) join() {
 	set := c.Sets[c.Op.Peer]
 	switch {
-	case set.Change.Over && set.Self.State == peerActive:
+	case c.activated(set):
 		c.over()
 	case set.Change.Over:
 		c.expel()
@@ -62,6 +78,15 @@ func (c *Change) survey() {
 	c.Result.Blocking = nil
 	c.Worked, c.Stuck = false, false
 	c.list(chCovering, c.ring()[0])
+}
+
+// covered are the peers whose primaries are listed for the newcomer. What is on
+// its way out of the newcomer itself may be in the way of the first attempt.
+func (c *Change) covered() []string {
+	if c.Rounds > 0 {
+		return append(c.ring(), c.Op.Peer)
+	}
+	return c.ring()
 }
 
 // complete gives the newcomer its secondaries of what lives in namespaces, once
@@ -121,7 +146,7 @@ func (c *Change) wantedByJoin(peer string, set PeerSet) (PeerSet, edited) {
 	case c.Phase == chForgetting:
 		// Written even where the newcomer is not listed: what another process has
 		// on its way to list it there is void by that.
-		set = set.without(Departure{Peer: c.Op.Peer, How: "Left", By: c.Op.By})
+		set = set.without(c.expulsion())
 		set.Change.Over = true
 		return set, changed
 	case set.Change.Over:
@@ -149,7 +174,8 @@ func (c *Change) wantedOfNewcomer(set PeerSet) (PeerSet, edited) {
 		set.Change.Over = true
 	default:
 		set.Self.State = peerActive
-		set.Members = c.Sets[c.Record.Anchor].with(set.Self).Members
+		ring := c.Sets[c.Record.Anchor].with(set.Self)
+		set.Members, set.Departed = ring.Members, ring.Departed
 		set.Change.Over = true
 	}
 	return set, changed

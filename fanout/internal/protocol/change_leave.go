@@ -9,7 +9,7 @@ package protocol
 func (c *Change) leave() {
 	set, ring := c.Sets[c.Op.Peer], c.ring()
 	switch {
-	case len(ring) == 0:
+	case len(c.Sets[c.Record.Anchor].full(c.Op.Peer)) == 0:
 		c.Result.Problem = "the last peer of a ring cannot leave it"
 		c.because(Membership, c.Op.Peer)
 		c.over()
@@ -60,7 +60,7 @@ func (c *Change) keep() {
 
 func (c *Change) wantedByLeave(peer string, set PeerSet) (PeerSet, edited) {
 	switch {
-	case c.Phase == chMarking && set.Self.State == peerActive && !set.Change.Over:
+	case c.Phase == chMarking && set.Self.State != peerLeaving && set.Self.State != peerOut && !set.Change.Over:
 		set.Self.State = peerLeaving
 	case c.Phase == chMarking:
 		return set, unchanged
@@ -85,10 +85,16 @@ func (c *Change) wantedByLeave(peer string, set PeerSet) (PeerSet, edited) {
 }
 
 func (c *Change) wantedByForce(set PeerSet) (PeerSet, edited) {
-	if set.Gone(c.Op.Peer) {
-		return set, unchanged
+	what := unchanged
+	if !set.Gone(c.Op.Peer) {
+		set, what = set.without(Departure{Peer: c.Op.Peer, How: "Forced", By: c.Op.By}), changed
 	}
-	return set.without(Departure{Peer: c.Op.Peer, How: "Forced", By: c.Op.By}), changed
+	for _, d := range c.Sets[c.Record.Anchor].Departed {
+		if c.Sets[c.Record.Anchor].Gone(d.Peer) && set.lists(d.Peer) {
+			set, what = set.without(d), changed
+		}
+	}
+	return set, what
 }
 
 // rehome gives the Accounts whose home was lost another one.

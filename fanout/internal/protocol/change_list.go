@@ -66,6 +66,12 @@ func (c *Change) errand(f Found) (Operation, bool) {
 	switch c.Phase {
 	case chSettling:
 		switch {
+		case f.Mode == Everywhere && o.Stage != Reserved && (primary || o.former(f.Mode) || o.yielded(f.Mode)):
+			return Operation{Action: Resign, Into: c.ring()}, true
+		case primary && o.Leaving():
+			// Somebody else may own the name by now.
+			c.Worked = true
+			return Operation{Action: Sweep}, true
 		case !o.Claimed, primary && o.Stage.committed():
 			return Operation{}, false
 		case primary && o.Undecided():
@@ -79,6 +85,9 @@ func (c *Change) errand(f Found) (Operation, bool) {
 			return Operation{Action: Sweep, Watch: true}, true
 		}
 	case chCovering:
+		if o.Claim.Peer == c.Op.Peer {
+			return Operation{Action: Sweep}, primary && o.Leaving()
+		}
 		if f.Mode == Everywhere && o.Pending() && primary && c.Rounds == 0 {
 			c.Worked = true // it may be committed before the newcomer is asked for
 		}
@@ -89,8 +98,14 @@ func (c *Change) errand(f Found) (Operation, bool) {
 			c.Worked = true
 			return Operation{Action: Discard}, true
 		}
+		if primary && o.Leaving() {
+			c.Worked = true
+			return Operation{Action: Sweep}, true
+		}
 		if o.Claimed && !primary {
-			return Operation{Action: Sweep}, c.succeeds()
+			// What was judged before the members knew the newcomer may have been removed
+			// without it since. A guard that is dead can wait for a sweep.
+			return Operation{Action: Sweep}, c.succeeds() || f.Mode == Everywhere && o.Stage != Reserved
 		}
 		return Operation{Action: Cover, Into: c.ring()}, primary && o.Committed()
 	case chDraining:
@@ -119,8 +134,18 @@ func (c *Change) stepSub(i int, r Reply) {
 
 // subbed takes note of what a sub-operation came to.
 func (c *Change) subbed(key string, op Operation, r Result) {
+	if op.Action == Resign && (r.Removed || op.Met.Leaving()) {
+		c.Worked = true
+	}
+	if op.Action == Sweep && c.Phase == chPlacing && r.Removed {
+		// Somebody's finalizer may hold it.
+		c.Worked, c.Stuck = true, c.Stuck || op.Met.Terminating
+		c.StuckAt = cmp.Or(c.StuckAt, c.Op.Peer)
+	}
 	switch {
-	case op.Action == Sweep && c.Phase == chPlacing:
+	case op.Action == Resign && r.Reason == Missing && c.returned():
+		c.Result.Blocking = append(c.Result.Blocking, Found{Key: key, Mode: op.Mode, Object: op.Met})
+	case op.Action == Sweep && c.Phase == chPlacing && !op.Met.Leaving():
 		// Whoever is alive ends it itself.
 	case op.Action == Move && r.Ending != Done && r.Ending != AlreadyDone:
 		c.Stuck = true
@@ -128,7 +153,7 @@ func (c *Change) subbed(key string, op Operation, r Result) {
 	case len(r.Pending) == 0:
 	case op.Action == Cover && r.HolderAt != "" && !op.Met.Claimed:
 		// Two objects that nobody has claimed stand side by side.
-	case op.Action == Cover && r.HolderAt != "" && c.Rounds > 0:
+	case op.Action == Cover && r.HolderAt != "" && c.Rounds > 0 && !op.Met.Pending():
 		c.Result.Blocking = append(c.Result.Blocking, Found{Key: key, Mode: op.Mode, Object: r.Holder})
 	default:
 		c.Stuck = true
@@ -139,8 +164,8 @@ func (c *Change) subbed(key string, op Operation, r Result) {
 // afterList lists the peer again if there was something to do, or goes on.
 func (c *Change) afterList() {
 	if c.Phase == chCovering {
-		if c.At++; c.At < len(c.ring()) {
-			c.list(chCovering, c.ring()[c.At])
+		if c.At++; c.At < len(c.covered()) {
+			c.list(chCovering, c.covered()[c.At])
 			return
 		}
 		c.complete()

@@ -44,7 +44,7 @@ func (c *Change) next() {
 // witness is the peer whose PeerSet is read between the read and the write of
 // another: the write is void unless the witness still vouched for it later.
 func (c *Change) witness(peer string) string {
-	if c.Phase == chReleasing && slices.Contains(c.Op.Peers, c.Record.Anchor) {
+	if c.Phase == chReleasing && !c.anchorless() {
 		return c.Record.Anchor
 	}
 	if (c.Phase == chTelling || c.Phase == chDropping && c.Op.Kind == Leave) && peer != c.Op.Peer {
@@ -80,6 +80,9 @@ func (c *Change) wanted(peer string, set PeerSet) (PeerSet, edited) {
 		if set.Change.Over {
 			return set, unchanged
 		}
+		if c.newcomer() && !c.Retreat && c.activated(c.Sets[c.Op.Peer]) {
+			set = set.with(c.Sets[c.Op.Peer].Self)
+		}
 		set.Change.Over = true
 		return set, changed
 	}
@@ -102,15 +105,25 @@ func (c *Change) freed(peer string, set PeerSet) PeerSet {
 	over := c.mine(anchor) && anchor.Change.Over
 	set.Change = Slot{}
 	switch {
-	case c.newcomer():
-		for _, m := range set.Members {
-			if m.Peer == c.Op.Peer && m.State == peerJoining && over {
-				set = set.with(Member{Peer: m.Peer, UID: m.UID, State: peerActive})
+	case c.newcomer() && over && set.lists(c.Op.Peer):
+		// As the anchor lists it: what was cut short has not joined.
+		for _, m := range anchor.Members {
+			if m.Peer == c.Op.Peer {
+				set = set.with(m)
 			}
 		}
-	case c.Op.Kind == Leave && peer == c.Op.Peer && set.Self.State == peerLeaving:
+	case c.Op.Kind == Leave && peer == c.Op.Peer && set.Self.State == peerLeaving && over && anchor.lists(peer) && !c.dropped(peer):
 		// It was refused.
 		set.Self.State = peerActive
+		if slices.Contains(anchor.peers(peerJoining), peer) {
+			set.Self.State = peerJoining
+		}
 	}
 	return set
+}
+
+// activated says that the newcomer, as set has it, was made a full member by this
+// change.
+func (c *Change) activated(set PeerSet) bool {
+	return c.mine(set) && set.Change.Over && set.Self.State == peerActive
 }

@@ -8,112 +8,6 @@ import (
 	"slices"
 )
 
-// look reads every PeerSet, to find the ring or what has become of this change.
-func (c *Change) look() {
-	c.enter(chLooking)
-	c.At, c.Absent = 0, nil
-	for _, p := range c.Op.Peers {
-		if c.Op.Kind != Force || p != c.Op.Peer {
-			c.spawn(chLook, p)
-		}
-	}
-}
-
-func (c *Change) stepLook(i int, r Reply) {
-	s := &c.Strands[i]
-	switch {
-	case s.Step != "read":
-		c.send(i, "read", Command{Verb: ReadPeerSet, Peer: s.Peer})
-	case r.Code == NotFound:
-		c.Absent = append(c.Absent, s.Peer)
-		delete(c.Sets, s.Peer)
-		c.finish(i)
-	case r.Code != OK:
-		c.failed(i, r)
-	case r.PeerSet.Self.Peer != s.Peer:
-		c.refuse(i, Membership, fmt.Sprintf("the cluster behind peer %s calls itself %s", s.Peer, r.PeerSet.Self.Peer))
-	default:
-		c.Sets[s.Peer] = r.PeerSet
-		c.finish(i)
-	}
-}
-
-// afterLooking takes the anchor's slot, or goes on with the change that it is
-// held for. A change whose slot the anchor does not hold any more is over: it
-// never takes the anchor twice.
-func (c *Change) afterLooking() {
-	begun := c.Record.Anchor != "" && (c.Held || c.Resumed || c.Op.Anchor != "")
-	at, read := c.Sets[c.Record.Anchor]
-	switch {
-	case begun && !read && !slices.Contains(c.Absent, c.Record.Anchor) && !c.departed(c.Record.Anchor):
-		c.because(Unreachable, c.Record.Anchor)
-		c.Result.Problem = "its anchor " + c.Record.Anchor + " is not configured"
-		c.stop()
-	case begun && (!c.mine(at) || at.Change.Over):
-		c.release()
-	case begun:
-		c.Held = true
-		c.takeNext()
-	default:
-		c.Record.Anchor = c.anchor()
-		if problem := c.unconfigured(); problem != "" {
-			c.Record.Anchor = ""
-			c.Result.Problem = problem
-			c.because(Membership, c.Op.Peer)
-			c.end(Aborted)
-			return
-		}
-		c.enter(chAdvancing)
-		c.spawn(chAdvance, "")
-	}
-}
-
-// anchor is the first member in order of names: there all changes meet.
-func (c *Change) anchor() string {
-	for _, p := range slices.Sorted(slices.Values(c.Op.Peers)) {
-		set, ok := c.Sets[p]
-		member := ok && set.lists(p) && (set.Self.State == peerActive || set.Self.State == peerLeaving)
-		if !member || p == c.Op.Peer && c.Op.Kind != Leave || c.dropped(p) {
-			continue
-		}
-		return p
-	}
-	return ""
-}
-
-// dropped says whether another member has seen peer depart: peer itself need not
-// know.
-func (c *Change) dropped(peer string) bool {
-	for p, set := range c.Sets {
-		if p != peer && p != c.Op.Peer && set.Gone(peer) && !c.Sets[peer].Gone(p) {
-			return true
-		}
-	}
-	return false
-}
-
-// departed says whether a peer that is not configured has left the ring.
-func (c *Change) departed(peer string) bool {
-	for _, set := range c.Sets {
-		if set.Gone(peer) {
-			return true
-		}
-	}
-	return false
-}
-
-func (c *Change) unconfigured() string {
-	if c.Record.Anchor == "" {
-		return "no configured peer is an Active member of a ring"
-	}
-	for _, p := range c.Sets[c.Record.Anchor].names("") {
-		if !slices.Contains(c.Op.Peers, p) && (c.Op.Kind != Force || p != c.Op.Peer) {
-			return fmt.Sprintf("by the PeerSet of %s, %s is a member and not configured", c.Record.Anchor, p)
-		}
-	}
-	return ""
-}
-
 // takeNext takes the next slot: of the anchor, of the members as it lists them,
 // in order of names, then of a newcomer.
 func (c *Change) takeNext() {
@@ -140,6 +34,8 @@ func (c *Change) order(anchor PeerSet) []string {
 	case Leave:
 		if _, ok := c.Sets[c.Op.Peer]; ok {
 			order = append(order, c.Op.Peer)
+		}
+		if anchor.lists(c.Op.Peer) {
 			slices.Sort(order)
 		}
 	case Join, Return:
@@ -196,11 +92,15 @@ func (c *Change) stepTake(i int, r Reply) {
 			c.failed(i, r)
 		case c.mine(s.Set):
 			c.hold(i)
+		case s.Peer != c.Op.Peer && c.cutAt(s.Set):
+			// The change was over when its anchor was given up, whatever that holds.
+			c.Again = true
+			c.finish(i)
 		case s.Set.Change.ID != "" && (s.Peer != c.Op.Peer || !c.newcomer()) && !c.usurps(s):
 			c.occupied(i)
 		case s.Peer != c.Record.Anchor:
 			c.send(i, "anchor", Command{Verb: ReadPeerSet, Peer: c.Record.Anchor})
-		case c.Held || c.Resumed || c.Op.Anchor != "" || s.Set.Self.State != peerActive && s.Set.Self.State != peerLeaving:
+		case c.Held || c.Resumed || c.Op.Anchor != "" || !s.Set.current():
 			c.Again = true
 			c.finish(i)
 		default:
@@ -306,8 +206,14 @@ func (c *Change) verify() {
 	anchor := c.Sets[c.Record.Anchor]
 	members := anchor.full(c.Op.Peer)
 	for _, p := range members {
-		// What an interrupted join has come to differs from member to member.
-		if names := c.Sets[p].full(c.Op.Peer); !slices.Equal(names, members) {
+		// What an interrupted join has come to differs from member to member. So
+		// does, if somebody is given up, what a departure that could not go on
+		// without him has come to: this change ends it.
+		names := c.Sets[p].full(c.Op.Peer)
+		if c.Op.Kind == Force {
+			names = slices.DeleteFunc(names, anchor.Gone)
+		}
+		if !slices.Equal(names, members) {
 			c.retreat(fmt.Sprintf("%s lists %v, and %s %v", c.Record.Anchor, members, p, names))
 			return
 		}
@@ -320,70 +226,5 @@ func (c *Change) verify() {
 		c.leave()
 	case Force:
 		c.drop()
-	}
-}
-
-// over marks the change as over at the anchor, before any slot is freed: whoever
-// is late takes none for it any more.
-func (c *Change) over() {
-	c.enter(chFinishing)
-	c.spawn(chWrite, c.Record.Anchor)
-}
-
-// release frees the slots, the anchor's last.
-func (c *Change) release() {
-	c.Strange = !c.mine(c.Sets[c.Record.Anchor])
-	c.enter(chReleasing)
-	at := slices.Concat(c.Op.Peers, c.Order)
-	slices.Sort(at)
-	for _, p := range slices.Compact(at) {
-		if p != c.Record.Anchor && (c.Op.Kind != Force || p != c.Op.Peer) {
-			c.spawn(chWrite, p)
-		}
-	}
-}
-
-func (c *Change) free() {
-	c.enter(chFreeing)
-	c.spawn(chWrite, c.Record.Anchor)
-}
-
-// leaving says that the slots are being given back.
-func (c *Change) leaving() bool { return c.Phase == chReleasing || c.Phase == chFreeing }
-
-// conclude tells what came of the change once its slots are free.
-func (c *Change) conclude() {
-	if c.Retreat && c.Op.Anchor == "" && c.Record.Attempt < attempts && !c.Expired {
-		attempt := c.Record.Attempt + 1
-		c.Record = ChangeRecord{Attempt: attempt}
-		c.Retreat, c.Held, c.Sent, c.Resumed = false, false, false, false
-		c.Result = ChangeResult{}
-		c.look()
-		return
-	}
-	member := false
-	for _, p := range c.Op.Peers {
-		if p != c.Op.Peer && p != "" && c.Sets[p].lists(c.Op.Peer) && !c.dropped(p) {
-			member = true
-		}
-	}
-	done := !member
-	if c.newcomer() {
-		done = member && c.Sets[c.Op.Peer].Self.State == peerActive
-	}
-	switch {
-	case c.Result.Reason == alreadyDone:
-		c.end(AlreadyDone)
-	case done:
-		c.Result.Reason, c.Result.Peer, c.Result.Problem = "", "", ""
-		c.end(Done)
-	case c.Result.Reason == "" && c.Retreat:
-		c.because(Membership, c.Op.Peer)
-		c.end(Aborted)
-	case c.Result.Reason == "":
-		// Somebody else ended it, and what it did may have been undone since.
-		c.end(Ended)
-	default:
-		c.end(Aborted)
 	}
 }

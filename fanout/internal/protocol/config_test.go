@@ -30,6 +30,7 @@ type config struct {
 	givenUp     bool   // sweeps do not have configured whom somebody has given up
 	ring        int    // how many of the first peers are members from the start; 0: all
 	changes     []ChangeOperation
+	loss        loss    // a peer that goes down
 	inTurn      bool    // a change begins when the one before it is over
 	helpers     int     // how many processes go on with changes that they meet
 	reads       bool    // a changer's reads of PeerSets may be late

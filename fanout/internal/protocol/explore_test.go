@@ -152,6 +152,7 @@ func (w *world) complete() string {
 		w.unhold(i)
 	}
 	for n := 0; n < 40; n++ {
+		w.concludeLoss()
 		for m := 0; len(w.net) > 0; m++ {
 			if m > 400 {
 				// Two that wait for each other without a lease are parted by the
@@ -184,7 +185,7 @@ func (w *world) complete() string {
 			case p.change != nil && p.change.m != nil:
 				return "L1: nothing is on its way and " + p.change.op.ID + " is not over"
 			case p.change != nil:
-				if !p.change.helper && (p.state == idle || p.state == crashed && !p.change.result.Keep) {
+				if !p.change.helper && (p.state == idle || p.state == crashed && !p.change.result.Keep) && (p.state == crashed || w.due(p)) {
 					w.beginChange(i)
 				}
 			case p.m != nil:

@@ -72,6 +72,8 @@ func (w *world) judgeRemoval(p *proc) {
 	o := w.store.cells[at].obj
 	switch {
 	case o == nil || o.UID != r.Primary.UID:
+	case w.forced(at):
+		// What it still has there is in effect nowhere.
 	case r.Ending == Done:
 		w.fault("I4: " + p.op.ID + " says done and its object is there")
 	case !o.Leaving():
@@ -83,6 +85,9 @@ func (w *world) judgeRemoval(p *proc) {
 	for i, c := range w.store.cells {
 		if set := w.store.cells[at].set; set != nil && set.Gone(peerName(i)) {
 			continue // who leaves is emptied before it is out
+		}
+		if c.set != nil && c.set.Gone(peerName(i)) {
+			continue // who comes back is judged before it is a member
 		}
 		if x := c.obj; x != nil && x.Claimed && x.Stage == Active && x.Of(w.cfg.mode) == r.Primary {
 			w.fault("I7: a replica is active in " + peerName(i) + " after its removal")
@@ -155,7 +160,7 @@ func (w *world) check() string {
 	if mode == Everywhere {
 		return w.checkReplicas()
 	}
-	if len(w.cfg.changes) > 0 && !w.changing() {
+	if len(w.cfg.changes) > 0 && !w.changing() && w.halfway() == nil {
 		return w.unlike()
 	}
 	return ""
@@ -172,6 +177,9 @@ func (w *world) checkReplicas() string {
 			continue // who leaves is emptied before it is out
 		}
 		if w.forced(w.store.index(of.Peer)) {
+			if c.set.Change.ID == "" && c.set.forced(of.Peer) && !w.addsAt(of.Peer) {
+				return "I7: the replica in " + peerName(i) + " names a home that was given up"
+			}
 			continue
 		}
 		y := w.store.cells[w.store.index(of.Peer)].obj

@@ -217,6 +217,7 @@ func (w *world) key(k *keyer) uint64 {
 		w.creates, w.edits, w.withdrawals} {
 		k.n(b)
 	}
+	k.b(w.losing.gone, w.losing.down)
 	k.s(w.admitting)
 	k.lodger(w.lodger)
 	for _, o := range w.committed {

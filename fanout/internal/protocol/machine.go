@@ -86,6 +86,8 @@ func (m *Machine) Start() []Command {
 		m.find()
 	case m.Op.Action == Cover:
 		m.cover()
+	case m.Op.Action == Resign:
+		m.resign()
 	case m.Op.Action == Discard:
 		m.discard()
 	default:

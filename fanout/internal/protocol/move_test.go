@@ -145,7 +145,8 @@ func (w *world) settledHome(owner *Object) string {
 	if w.cfg.mode != Everywhere {
 		return ""
 	}
-	if owner == nil && w.cfg.committed != "" && !slices.Contains(w.committed, byHand) {
+	// A person may have deleted the replicas that would have outlived a lost home.
+	if owner == nil && !(w.losing.gone && w.deletes < w.cfg.deletes) && w.cfg.committed != "" && !slices.Contains(w.committed, byHand) {
 		for _, p := range w.cfg.plans {
 			if p.op.Action == Remove && slices.ContainsFunc(w.committed, func(op string) bool { return op[0] == p.op.ID[0] }) {
 				return ""

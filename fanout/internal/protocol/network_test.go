@@ -52,6 +52,9 @@ func (w *world) carry(m message) Reply {
 	if m.cmd.Peer != "" && !w.reaches(w.procs[m.proc], m.cmd.Peer) {
 		return refused(NoSuchPeer)
 	}
+	if w.isDown(w.store.index(m.cmd.Peer)) {
+		return refused(Unavailable)
+	}
 	if w.cfg.mutant.answer != nil {
 		if r, ok := w.cfg.mutant.answer(m.cmd); ok {
 			return r

@@ -22,6 +22,8 @@ const (
 	// Cover sees to it that a primary that was met has its secondaries in the
 	// peers Into.
 	Cover Action = "cover"
+	// Resign takes away a home that was replaced while its peer was no member.
+	Resign Action = "resign"
 	// Discard deletes a secondary or a reservation that was met, in a peer that
 	// is no member.
 	Discard Action = "discard"
@@ -65,8 +67,8 @@ type Operation struct {
 	Start       int64
 	UID         string   // of a removal or adoption: the object's, if only that one is meant
 	Base        int64    // of an update: the revision that it replaces; 0 takes the one that is there
-	Met         Object   // of a sweep, cover or discard
-	Into        []string // of a cover; of a succession: all members that are left; of a move of what was met: where to
+	Met         Object   // of a sweep, cover, resignation or discard
+	Into        []string // of a cover; of a succession or resignation: all members that are left; of a move of what was met: where to
 
 	Central  bool // of an add: its record in the central log is its decision
 	Agree    bool // any content that is committed will do

@@ -63,10 +63,17 @@ func (s PeerSet) Gone(peer string) bool {
 	return !s.lists(peer) && s.departed(peer)
 }
 
+// current says that the peer is a full member as it knows itself: what others
+// know is of the past.
+func (s PeerSet) current() bool { return s.Self.State == peerActive || s.Self.State == peerLeaving }
+
 // left says that peer departed of its own accord.
 func (s PeerSet) left(peer string) bool {
 	return slices.ContainsFunc(s.Departed, func(d Departure) bool { return d.Peer == peer && d.How == "Left" })
 }
+
+// forced says that peer was given up and is no member again.
+func (s PeerSet) forced(peer string) bool { return s.Gone(peer) && !s.left(peer) }
 
 func (s PeerSet) departed(peer string) bool {
 	return slices.ContainsFunc(s.Departed, func(d Departure) bool { return d.Peer == peer })

@@ -31,6 +31,7 @@ func digestOf(payload string) string { return "d" + payload }
 func (w *world) personal(add func(k kind, a, b int)) {
 	for i, c := range w.store.cells {
 		switch o := c.obj; {
+		case w.isDown(i):
 		case o == nil:
 			if w.creates > 0 && !w.outsider(i) {
 				add(actCreate, i, 0)

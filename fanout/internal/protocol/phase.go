@@ -30,6 +30,7 @@ const (
 	surveying  Phase = "surveying" // what is left of an object that lost its home
 	freezing   Phase = "freezing"  // its replicas
 	crowning   Phase = "crowning"  // its heir
+	resigning  Phase = "resigning" // what was home before
 	judging    Phase = "judging"
 	covering   Phase = "covering" // a primary, in peers that become members
 	recovering Phase = "recovering"
@@ -100,12 +101,16 @@ func (m *Machine) next() {
 	case electing:
 		m.afterElecting()
 	case surveying:
+		if m.Op.Action == Resign {
+			m.afterComparing()
+			return
+		}
 		m.afterSurveying()
 	case freezing:
 		m.afterFreezing()
 	case crowning:
 		m.afterCrowning()
-	case judging:
+	case judging, resigning:
 		m.afterJudging()
 	case proposing:
 		m.afterProposing()

@@ -65,6 +65,21 @@ func (m *Machine) replica(i int, r Reply) {
 	}
 }
 
+// vouched brings a replica into force that was not, unless its own peer knows
+// that the primary's was given up: who was, and answers all the same, still takes
+// itself for a member.
+func (m *Machine) vouched(i int, r Reply) {
+	s := &m.Strands[i]
+	switch {
+	case r.Code == OK && r.PeerSet.forced(m.Record.Primary.Peer):
+		m.undo(i)
+	case r.Code == OK:
+		m.align(i, s.Y)
+	case !m.again(i, "again"):
+		m.unconfirmed(i)
+	}
+}
+
 // lost says whether replica o has a revision that home y never heard of: it was
 // lost with an earlier home. Its number may be another content's by now, so that
 // the replica cannot be brought along, only made anew.
@@ -83,7 +98,7 @@ func (m *Machine) align(i int, y Object) {
 	case s.X.term() < y.term() && s.X.former(Everywhere) && s.X.lost(y):
 		m.unconfirmed(i)
 		return
-	case s.X.term() < y.term() && s.X.lost(y):
+	case (s.X.term() < y.term() || s.X.Stage == Reserved) && s.X.lost(y):
 		m.send(i, "remove", Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
 		return
 	case s.X.Stage == Active && s.X.Revision.Number >= y.Revision.Number && s.X.term() == y.term() && !s.X.Home.Yielded && m.outlived(i):

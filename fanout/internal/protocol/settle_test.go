@@ -24,7 +24,7 @@ func (w *world) rest() bool {
 				return false
 			}
 		case i >= len(w.cfg.plans):
-		case p.state == idle, p.state == waiting, p.state == crashed && (!p.result.Keep || p.result.Ending == InDoubt):
+		case p.state == idle, p.state == waiting, p.state == crashed && (!p.result.Keep || p.result.Ending == InDoubt && !w.losing.gone):
 			return false
 		}
 	}
@@ -47,6 +47,9 @@ func (w *world) settle() string {
 	for i := range w.store.cells {
 		w.unhold(i)
 	}
+	if s := w.giveUp(); s != "" {
+		return s
+	}
 	for i, p := range w.procs {
 		if p.state == crashed && p.change == nil {
 			w.recover(i)
@@ -59,6 +62,9 @@ func (w *world) settle() string {
 		return s
 	}
 	if s := w.settleRecords(); s != "" {
+		return s
+	}
+	if s := w.askAgain(); s != "" {
 		return s
 	}
 	if s := w.unlike(); s != "" {

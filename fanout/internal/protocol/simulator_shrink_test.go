@@ -98,7 +98,7 @@ func (s *schedule) withoutPlan(i int) schedule {
 // ofProcess says whether e.a is a process.
 func (e event) ofProcess() bool {
 	switch e.kind {
-	case actRead, actBump, actDelete, actHold, actUnhold, actMove, actCreate, actEdit, actWithdraw:
+	case actRead, actBump, actDelete, actHold, actUnhold, actMove, actCreate, actEdit, actWithdraw, actLose, actRestart:
 		return false
 	}
 	return true
@@ -130,7 +130,7 @@ func (s *schedule) plainer() []schedule {
 	free, idle, stable := *s, *s, *s
 	free.cfg.committed = ""
 	idle.cfg.lease = 0
-	stable.cfg.changes, stable.cfg.ring = nil, 0
+	stable.cfg.changes, stable.cfg.ring, stable.cfg.loss = nil, 0, loss{}
 	plainer := []schedule{free, idle, stable}
 	if s.cfg.ring > 0 && s.cfg.ring < s.cfg.peers {
 		// Whom the changes are about is left out with them.

@@ -66,6 +66,7 @@ const (
 	jobSurvey   job = "survey"
 	jobFreeze   job = "freeze"
 	jobCrown    job = "crown"
+	jobResign   job = "resign"
 )
 
 // send emits a command of strand i.
@@ -171,5 +172,7 @@ func (m *Machine) step(i int, r Reply) {
 		m.stepFreeze(i, r)
 	case jobCrown:
 		m.stepCrown(i, r)
+	case jobResign:
+		m.stepResign(i, r)
 	}
 }

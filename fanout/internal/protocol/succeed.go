@@ -42,10 +42,11 @@ func (m *Machine) stepSurvey(i int, r Reply) {
 	switch {
 	case s.Step != "read":
 		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
-	case r.Code == OK:
+	case r.Code == OK && r.Object.Claim.Operation == m.Op.Met.Claim.Operation:
 		s.X = r.Object
 		m.finish(i)
-	case r.Code == NotFound:
+	case r.Code == OK, r.Code == NotFound:
+		// It has nothing, or something else.
 		m.finish(i)
 	case r.Code == Denied, r.Code == NoSuchPeer, !m.again(i, "retry"):
 		m.unconfirmed(i)

@@ -63,6 +63,10 @@ func (w *world) describe(a action) string {
 		return name(i) + " tries again"
 	case actAdopt:
 		return name(i) + " takes up " + w.store.records[a.b].op
+	case actLose:
+		return peerName(i) + " goes down"
+	case actRestart:
+		return peerName(i) + " is back with all that it had"
 	case actHelp:
 		return fmt.Sprintf("%d helps the change in %s", i, peerName(int(a.b)))
 	case actMove:

@@ -19,6 +19,7 @@ type world struct {
 	timeouts, unsent, denials, crashes, duplicates, expiries int
 	bumps, deletes, foreign, beats, moves                    int
 	persons
+	losing losing
 
 	committed []string // operations whose commit was applied
 	denied    []string // operations that were said to have been aborted

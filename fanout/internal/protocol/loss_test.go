@@ -1,0 +1,210 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+)
+
+// loss is a peer that goes down for good, as people believe. If it returns, it
+// has all that it had, and goes on from there.
+type loss struct {
+	peer    string // "": none
+	returns bool
+}
+
+// losing is how far a loss has come.
+type losing struct {
+	gone bool // the peer went down at some time
+	down bool
+}
+
+// down says whether peer i answers nobody.
+func (w *world) isDown(i int) bool {
+	return w.losing.down && i >= 0 && peerName(i) == w.cfg.loss.peer
+}
+
+// losses are what may happen to the peer that is lost. It returns only after it
+// was given up: before, it is a peer like others that was slow.
+func (w *world) losses(add func(k kind, a, b int)) {
+	switch {
+	case w.cfg.loss.peer == "":
+	case !w.losing.gone:
+		add(actLose, w.store.index(w.cfg.loss.peer), 0)
+	case w.losing.down && w.cfg.loss.returns && w.givenUp():
+		add(actRestart, w.store.index(w.cfg.loss.peer), 0)
+	}
+}
+
+// givenUp says whether the change that gives the lost peer up is over.
+func (w *world) givenUp() bool {
+	return !slices.ContainsFunc(w.procs, func(p *proc) bool { return w.about(p, Force) && p.state != done })
+}
+
+// about says whether p is one of the changes of kind of the lost peer.
+func (w *world) about(p *proc, kinds ...ChangeKind) bool {
+	return p.change != nil && !p.change.helper && p.change.op.Peer == w.cfg.loss.peer && slices.Contains(kinds, p.change.op.Kind)
+}
+
+// due says whether the change of p may begin: nobody gives up who answers, and
+// nobody comes back who does not.
+func (w *world) due(p *proc) bool {
+	switch {
+	case w.cfg.loss.peer == "":
+		return true
+	case w.about(p, Force):
+		return w.losing.down
+	case w.about(p, Return, Join):
+		return w.losing.gone && !w.losing.down
+	}
+	return true
+}
+
+// conclude ends what is still to come of a loss once nothing else goes wrong.
+func (w *world) concludeLoss() {
+	if w.cfg.loss.peer == "" {
+		return
+	}
+	if w.losing.down && w.cfg.loss.returns && w.givenUp() {
+		w.losing.down = false
+	}
+	for i := range w.procs {
+		if p := w.procs[i]; p.state == waiting && w.isDown(w.store.index(p.result.HolderAt)) {
+			// It holds nothing, and whom it waits for cannot be asked.
+			w.own(i).state = done
+		}
+		if p := w.procs[i]; p.state == idle && (w.about(p, Force) && !w.losing.gone || w.about(p, Return, Join) && !w.due(p) && w.givenUp()) {
+			w.own(i).state = done
+		}
+	}
+}
+
+// runAlone carries a change out from its beginning to its end.
+func (w *world) runAlone(op ChangeOperation) string {
+	w.procs = append(w.procs, &proc{change: w.changer(op)})
+	last := len(w.procs) - 1
+	w.beginChange(last)
+	if s := w.drain(); s != "" {
+		return fmt.Sprintf("%s of %s: %s", op.Kind, op.Peer, s)
+	}
+	if r := w.procs[last].change.result; r.Ending != Done && r.Ending != AlreadyDone && r.Reason != Occupied {
+		return fmt.Sprintf("L1: %s of %s is %s (%s)", op.Kind, op.Peer, r.Ending, r.Reason)
+	}
+	return ""
+}
+
+// halfway is the change that was cut short when somebody was given up without
+// whom it could not go on: it is over, and to be asked for again.
+func (w *world) halfway() *ChangeOperation {
+	if !w.losing.gone {
+		return nil
+	}
+	for i, c := range w.store.cells {
+		if !w.member(i) || c.set.Change.ID != "" {
+			continue
+		}
+		if joining := c.set.peers(peerJoining); len(joining) > 0 {
+			return new(change("again", Join, joining[0]))
+		}
+		if c.set.Self.State == peerLeaving {
+			return new(change("again", Leave, peerName(i)))
+		}
+	}
+	return nil
+}
+
+func (w *world) askAgain() string {
+	for n := 0; n < 4; n++ {
+		op := w.halfway()
+		if op == nil {
+			return ""
+		}
+		op.ID += strconv.Itoa(n)
+		if s := w.runAlone(*op); s != "" {
+			return s
+		}
+	}
+	return ""
+}
+
+// giveUp gives the lost peer up that is still a member: nothing rests before.
+func (w *world) giveUp() string {
+	alone := true
+	for i := range w.store.cells {
+		alone = alone && (!w.member(i) || peerName(i) == w.cfg.loss.peer)
+	}
+	if !w.losing.down || alone || w.forced(w.store.index(w.cfg.loss.peer)) {
+		return ""
+	}
+	return w.runAlone(change("g", Force, w.cfg.loss.peer))
+}
+
+// addsAt says whether an add goes to peer: one that still reaches it when it was
+// given up is committed there, which no protocol can prevent.
+func (w *world) addsAt(peer string) bool {
+	return slices.ContainsFunc(w.cfg.plans, func(p plan) bool { return p.op.Action == Add && p.op.Target == peer })
+}
+
+// dismissed says whether a member knows that peer i is none any more.
+func (w *world) dismissed(i int) bool {
+	return slices.ContainsFunc(w.store.cells, func(c cell) bool {
+		return c.set != nil && c.set.current() && c.set.Self.Peer != peerName(i) && c.set.Gone(peerName(i))
+	})
+}
+
+// suspended says that a record is decided for an object in a peer that answers
+// and was refused to come back: it waits for a person, like the object.
+func (w *world) suspended(r record) bool {
+	return r.d.Committed && !w.losing.down && w.cfg.loss.peer == r.d.Of.Peer && !w.member(w.store.index(r.d.Of.Peer))
+}
+
+// configured is who is configured with a process that begins: whom somebody has
+// given up is configured no more, unless the process is about that very one.
+func (w *world) configured(now, all []string, about string) []string {
+	peer := w.cfg.loss.peer
+	switch {
+	case peer == "":
+		return now
+	case !w.settling && !w.cfg.givenUp, peer == about, !w.dismissed(w.store.index(peer)):
+		return all
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(p string) bool { return p == peer })
+}
+
+// peersOf are the peers that plan i knows of.
+func (cfg *config) peersOf(i int) []string {
+	var peers []string
+	for j := range cmp.Or(cfg.plans[i].peers, cfg.peers) {
+		peers = append(peers, peerName(j))
+	}
+	return peers
+}
+
+// drawLoss lets a peer be lost in a share of the random configurations, and
+// perhaps come back.
+func drawLoss(r *rand.Rand, cfg *config) {
+	if r.IntN(5) > 0 || cfg.strangers != "" || cfg.tenant > 0 {
+		return
+	}
+	members := cfg.peers
+	if cfg.ring > 0 {
+		members = cfg.ring
+	}
+	peer := peerName(r.IntN(members))
+	if members < 2 || slices.ContainsFunc(cfg.changes, func(op ChangeOperation) bool { return op.Peer == peer }) {
+		return
+	}
+	cfg.loss = loss{peer: peer, returns: r.IntN(3) > 0}
+	cfg.changes = append(slices.Clone(cfg.changes), change("f", Force, peer))
+	if cfg.loss.returns {
+		cfg.changes = append(cfg.changes, change("h", []ChangeKind{Return, Join}[r.IntN(2)], peer))
+	}
+	cfg.givenUp = r.IntN(2) == 0
+	cfg.helpers = max(cfg.helpers, r.IntN(2))
+	cfg.creates = 0
+}

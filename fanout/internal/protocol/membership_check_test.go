@@ -1,0 +1,114 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import "slices"
+
+// forced says whether peer i was given up.
+func (w *world) forced(i int) bool {
+	return slices.ContainsFunc(w.store.cells, func(c cell) bool {
+		// What a peer knows that is no member itself is of the past.
+		return c.set != nil && c.set.Self.Peer != peerName(i) && c.set.current() && c.set.Gone(peerName(i)) && slices.ContainsFunc(c.set.Departed, func(d Departure) bool {
+			return d.Peer == peerName(i) && d.How == "Forced"
+		})
+	})
+}
+
+// member says whether what peer i holds counts.
+func (w *world) member(i int) bool {
+	set := w.store.cells[i].set
+	return set != nil && (set.Self.State == peerActive || set.Self.State == peerLeaving) && !w.forced(i)
+}
+
+// outsider says whether peer i need not hold anything.
+func (w *world) outsider(i int) bool {
+	return !w.member(i) || w.store.cells[i].set.Self.State != peerActive
+}
+
+// unlike says in what the PeerSets differ while no change is under way.
+func (w *world) unlike() string {
+	var members []string
+	for i, c := range w.store.cells {
+		if w.member(i) {
+			if c.set.Change.ID != "" {
+				return ""
+			}
+			members = append(members, peerName(i))
+		}
+	}
+	for _, p := range members {
+		set := w.store.cells[w.store.index(p)].set
+		if set.Self.State != peerActive || !slices.Equal(set.names(""), members) {
+			return "I11: " + p + " is " + set.Self.State + " and lists other members than there are"
+		}
+		for _, m := range set.Members {
+			if m.State != peerActive {
+				return "I11: " + p + " lists " + m.Peer + " as " + m.State
+			}
+		}
+	}
+	return ""
+}
+
+// changing says whether a change is under way or yet to come.
+func (w *world) changing() bool {
+	return slices.ContainsFunc(w.procs, func(p *proc) bool {
+		return p.change != nil && !p.change.helper && (p.change.m != nil || p.state == idle || p.state == crashed)
+	})
+}
+
+// left says what is in effect in a peer that has left.
+func (w *world) left() string {
+	for i, c := range w.store.cells {
+		if c.set == nil || c.set.Self.State != peerOut || c.obj == nil || !c.obj.Claimed || c.obj.Stage == Reserved || w.forced(i) || !c.set.left(peerName(i)) {
+			continue
+		}
+		if c.obj.Primary(w.cfg.mode) {
+			return "OUT: " + peerName(i) + " has left and owns the name"
+		}
+		return "I7: " + peerName(i) + " has left with a replica in force"
+	}
+	return ""
+}
+
+// settleChanges recovers and finishes every change.
+func (w *world) settleChanges() string {
+	for i := range w.procs {
+		p := w.procs[i]
+		if p.change != nil && p.state == crashed {
+			w.beginChange(i)
+			if s := w.drain(); s != "" {
+				return "recovering " + p.change.op.ID + ": " + s
+			}
+		}
+	}
+	for n := 0; ; n++ {
+		at := -1
+		for i, c := range w.store.cells {
+			if c.set != nil && c.set.Change.ID != "" && !w.isDown(i) && !w.forced(i) {
+				at = i
+				break
+			}
+		}
+		if at < 0 {
+			return ""
+		}
+		if n > 8 {
+			return "a slot in " + peerName(at) + " finds no end"
+		}
+		if n > 2 {
+			// A reservation that a late create left is in the way of a change until
+			// a sweep, to which changes leave that, has fenced it.
+			w.procs = append(w.procs, &proc{sweep: true})
+			if s := w.sweepAll(len(w.procs) - 1); s != "" {
+				return s
+			}
+		}
+		w.procs = append(w.procs, &proc{change: &changer{helper: true}})
+		w.help(len(w.procs)-1, at)
+		if s := w.drain(); s != "" {
+			return "finishing a change: " + s
+		}
+	}
+}

@@ -1,0 +1,82 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+// A peer that was given up may come back with homes that were replaced in its
+// absence. What tells is the term of the successor: those who made it had the
+// slots of all members, so that nothing in force there names the old home.
+
+// resign compares what was home in a peer that comes back with what the members
+// Into have of it, and takes it away if another home has replaced it.
+func (m *Machine) resign() {
+	m.Primary = m.Op.Met
+	m.enter(surveying)
+	for _, p := range m.Op.Into {
+		m.spawn(jobSurvey, p)
+	}
+}
+
+// afterComparing deletes a home that was replaced. One that the members
+// have in force, or hold by a record, is left alone. Any other may have
+// been removed since: Result.Reason tells that nobody knows.
+func (m *Machine) afterComparing() {
+	own := m.Primary
+	var latest Object
+	known := false
+	for _, s := range m.Strands {
+		known = known || s.X.inForce() || s.X.Claim.Record != ""
+		if s.X.inForce() && (!latest.Claimed || s.X.term() > latest.term()) {
+			latest = s.X
+		}
+	}
+	switch {
+	case len(m.Result.Pending) > 0:
+		m.end(Done)
+	case latest.term()/generation > own.term()/generation:
+		m.Record.Elect, m.Record.Term = latest.Of(Everywhere), latest.term()
+		m.enter(resigning)
+		m.spawn(jobResign, m.Op.Target)
+	case !own.Primary(Everywhere), own.Leaving():
+		m.Op.Action = Sweep
+		m.sweep()
+	case !known:
+		m.because(Missing, m.Op.Target)
+		m.end(Done)
+	default:
+		m.end(Done)
+	}
+}
+
+// stepResign takes the finalizer from what was home, which names its successor
+// from then on, and deletes it: it may have revisions that its successor never
+// heard of.
+func (m *Machine) stepResign(i int, r Reply) {
+	s := &m.Strands[i]
+	switch s.Step {
+	case "", "again":
+		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
+	case "read":
+		o := r.Object
+		switch {
+		case r.Code == NotFound, r.Code == OK && o.UID != m.Op.Met.UID:
+			m.finish(i)
+		case r.Code == OK && (o.Finalizer || o.term() < m.Record.Term):
+			o.Home = Home{Ref: m.Record.Elect, Term: m.Record.Term}
+			o.Finalizer = false
+			m.send(i, "put", Command{Verb: Put, Peer: s.Peer, Object: o, UID: o.UID, RV: o.RV})
+		case r.Code == OK && !o.Terminating:
+			m.send(i, "delete", Command{Verb: Delete, Peer: s.Peer, UID: o.UID, RV: o.RV})
+		case r.Code == Denied, r.Code == NoSuchPeer, !m.again(i, "again"):
+			m.unconfirmed(i)
+		}
+	case "put", "delete":
+		m.Result.Removed = m.Result.Removed || r.Class == Applied
+		switch {
+		case r.Class == Applied:
+			m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
+		case r.Code == Denied || !m.again(i, "again"):
+			m.unconfirmed(i)
+		}
+	}
+}
