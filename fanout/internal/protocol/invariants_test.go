@@ -95,6 +95,20 @@ func (w *world) judgeRemoval(p *proc) {
 	}
 }
 
+// brings says whether another than op itself is bringing its object to peer, or
+// has crashed over it: that one takes away what it made there after the primary
+// was gone.
+func (w *world) brings(op, peer string) bool {
+	return slices.ContainsFunc(w.procs, func(p *proc) bool {
+		if p.m == nil {
+			return p.state == crashed && p.record.Origin == op
+		}
+		return p.op.ID != op && p.m.Primary.Claim.Operation == op && slices.ContainsFunc(p.m.Strands, func(s Strand) bool {
+			return (s.Job == jobBring || s.Job == jobGuard) && s.Peer == peer && !s.Over
+		})
+	})
+}
+
 // judgeLeftovers finds what an operation left without a word.
 func (w *world) judgeLeftovers(op string, e Ending) {
 	if e == Done || e == Committed {
@@ -103,6 +117,9 @@ func (w *world) judgeLeftovers(op string, e Ending) {
 	for i, c := range w.store.cells {
 		if slices.ContainsFunc(w.cfg.changes, func(op ChangeOperation) bool { return op.Peer == peerName(i) }) {
 			continue // another made it there
+		}
+		if w.brings(op, peerName(i)) {
+			continue
 		}
 		if o := c.obj; o != nil && o.Pending() && o.Claim.Operation == op {
 			w.fault("I8: " + op + " left a reservation in " + peerName(i))
