@@ -187,6 +187,7 @@ func (a *Arbiter) ringChanged(s *region.Snapshot) {
 			moved = append(moved, p.Name)
 		}
 		ring[p.Name] = since
+		delete(a.missing, p.Name)
 	}
 	for name := range a.ring {
 		if _, ok := ring[name]; !ok {

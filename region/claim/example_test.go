@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -57,12 +58,14 @@ func arbitrate(ctx context.Context) error {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	stopped := make(chan error, 1)
-	go func() { stopped <- arbiter.Start(ctx) }()
-	defer func() {
-		cancel()
-		<-stopped
-	}()
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := arbiter.Start(ctx); err != nil {
+			log.Print(err)
+		}
+	})
+	defer running.Wait()
+	defer cancel()
 
 	for _, peer := range []region.PeerName{"us-east", "eu-west"} {
 		if err := claimRegion(ctx, ring, peer); err != nil {

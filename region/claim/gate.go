@@ -97,7 +97,7 @@ func phaseIsAnothers(cluster *unstructured.Unstructured) bool {
 				Phase *struct{} `json:"f:phase"`
 			} `json:"f:status"`
 		}
-		if json.Unmarshal(e.FieldsV1.Raw, &fields) == nil && fields.Status.Phase != nil {
+		if json.Unmarshal(e.FieldsV1.GetRawBytes(), &fields) == nil && fields.Status.Phase != nil {
 			return true
 		}
 	}

@@ -4,8 +4,10 @@
 package claim
 
 import (
+	"context"
 	"errors"
 	"path/filepath"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -103,8 +105,12 @@ func TestWithoutAPlaneTheGateFollowsTheProtocol(t *testing.T) {
 		passes(3 * time.Second)
 		require.Equal(t, "Pending", w.said("us"), "its claim was made and nobody adopted it")
 		require.Equal(t, "Pending RegionUnbound", w.gated("us"))
-		_, err := c.Adopt(t.Context(), "us", Kind().GroupKind(), types.NamespacedName{Namespace: provider, Name: name})
-		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() { _ = c.Start(ctx) })
+		passes(2 * time.Minute)
+		cancel()
+		wg.Wait()
 		w.commit()
 		passes(3 * time.Second)
 		require.Equal(t, "Bound us", w.said("us"))
@@ -119,7 +125,7 @@ func TestWithoutAPlaneTheGateFollowsTheProtocol(t *testing.T) {
 		passes(time.Minute)
 		require.Equal(t, before, writes(w.ring.Server("us"))+writes(w.ring.Server("eu")))
 
-		_, err = c.Remove(t.Context(), Kind().GroupKind(), types.NamespacedName{Namespace: provider, Name: name}, fanout.RemoveOptions{})
+		_, err := c.Remove(t.Context(), Kind().GroupKind(), types.NamespacedName{Namespace: provider, Name: name}, fanout.RemoveOptions{})
 		require.NoError(t, err)
 		passes(3 * time.Second)
 		require.Equal(t, "Pending RegionUnbound", w.gated("us"))

@@ -67,9 +67,8 @@ type budget struct {
 	create, remove, silence, save, restore, leave, restart, lost int
 }
 
-// created is by peer and incarnation. Clocks differ: nothing may depend on them but
-// who wins a tie.
-func (m *model) created(p, uid int) time.Time { return time.Unix(int64(1000-uid), 0).UTC() }
+// created is by a clock that runs backwards: nothing may depend on it but who wins a tie.
+func created(uid int) time.Time { return time.Unix(int64(1000-uid), 0).UTC() }
 
 var peerNames = []region.PeerName{"p0", "p1", "p2", "p3"}
 
@@ -298,7 +297,7 @@ func (m *model) view(i int) view {
 		if c.uid == 0 {
 			continue
 		}
-		seen := candidate{peer: peerNames[p], cluster: types.UID(peerNames[p]), contact: a.contacts[p], uid: claimUID(c.uid), created: m.created(p, c.uid)}
+		seen := candidate{peer: peerNames[p], cluster: types.UID(peerNames[p]), contact: a.contacts[p], uid: claimUID(c.uid), created: created(c.uid)}
 		if c.phase == v1alpha1.RegionClaimBound {
 			seen.bound = time.Unix(1, 0).UTC()
 		}

@@ -5,8 +5,6 @@ package claim
 
 import (
 	"context"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -100,15 +98,14 @@ func (p *peer) clusterClient(k region.Key) dynamic.ResourceInterface {
 	return p.conn.Dynamic().Resource(clusters).Namespace(k.Provider)
 }
 
-// engaged returns the engaged peers by name.
+// engaged returns the engaged peers in no order.
 func (a *Arbiter) engaged() []*peer {
 	a.mu.Lock()
+	defer a.mu.Unlock()
 	peers := make([]*peer, 0, len(a.peers))
 	for _, p := range a.peers {
 		peers = append(peers, p)
 	}
-	a.mu.Unlock()
-	slices.SortFunc(peers, func(x, y *peer) int { return strings.Compare(string(x.name), string(y.name)) })
 	return peers
 }
 

@@ -25,28 +25,29 @@ type standing struct {
 // protocol lets one RegionClaim of a name be Configured, and the others guard it.
 // standings are by peer; contactOf is asked about peers without one.
 func settledByProtocol(standings []standing, contactOf func(region.PeerName) contact) ruling {
-	var held decision
+	var held *standing
 	var applied []string
-	r := ruling{undecided: "it is not decided yet: the operation that adds the claim has not ended"}
-	for _, s := range standings {
+	r := ruling{undecided: "it is not decided yet: the operation that adds the claim has not ended", firm: true}
+	for i, s := range standings {
+		r.firm = r.firm && s.contact == fresh
 		switch stageOf(s.claim) {
 		case "":
 			applied = append(applied, string(s.peer))
 		case fanoutv1alpha1.StageConfigured:
 			// Of two, one is a copy from before the other was committed.
-			if d := heldBy(s); held.none() || s.contact == fresh && held.since.Before(d.since) {
-				held = d
+			if held == nil || supersedes(s, *held) {
+				held = &standings[i]
 			}
 		}
 	}
-	if !held.none() {
-		r.decision = held
+	if held != nil {
+		r.decision = heldBy(*held)
 		return r
 	}
 	for _, s := range standings {
 		target, _, _ := unstructured.NestedString(s.claim.Object, "spec", "fanout", "claim", "target")
 		if target != "" && contactOf(region.PeerName(target)) != fresh {
-			r.unreachable = true
+			r.unreachable, r.firm = true, false
 			r.undecided = fmt.Sprintf("peer %s, which has the region if anyone has, does not answer", target)
 		}
 	}
@@ -57,6 +58,15 @@ func settledByProtocol(standings []standing, contactOf func(region.PeerName) con
 		r.undecided = "it is not decided yet: no coordinator has adopted the claim"
 	}
 	return r
+}
+
+// supersedes says which of two Configured claims of a name is true: one that is seen now,
+// and then the one that was added later.
+func supersedes(s, held standing) bool {
+	if (s.contact == fresh) != (held.contact == fresh) {
+		return s.contact == fresh
+	}
+	return heldBy(held).since.Before(heldBy(s).since)
 }
 
 // heldBy is the decision that a Configured claim is.

@@ -110,6 +110,9 @@ func (r *round) granted() decision {
 		since = held.since
 	case held.none() && !winner.bound.IsZero():
 		since = winner.bound
+	case !since.After(held.since):
+		// Clocks differ between arbiters; decisions about a region follow one another.
+		since = held.since.Add(time.Second)
 	}
 	return decision{peer: winner.peer, uid: winner.uid, since: since}
 }

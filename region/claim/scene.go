@@ -4,6 +4,8 @@
 package claim
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -15,7 +17,7 @@ import (
 // scene is what the copies say about one region.
 type scene struct {
 	key      region.Key
-	places   []place
+	places   []place // by peer
 	decision decision
 	contacts map[region.PeerName]contact // of the ring
 	again    time.Duration               // when it looks different by itself; zero: never
@@ -64,6 +66,7 @@ func (a *Arbiter) look(k region.Key, now time.Time) (*scene, bool) {
 			s.places = append(s.places, at)
 		}
 	}
+	slices.SortFunc(s.places, func(x, y place) int { return cmp.Compare(x.peer.name, y.peer.name) })
 	for name, since := range ring {
 		if peers[name] == nil {
 			s.contacts[name] = a.contactOf(nil, since, now, s)
@@ -126,8 +129,6 @@ func (a *Arbiter) view(s *scene, now time.Time) view {
 		if v.holder, there = s.contacts[d.peer]; !there {
 			v.left = true
 			v.departed = elapsed(a.missing, d.peer, now, a.opts.Departure, s)
-		} else {
-			delete(a.missing, d.peer)
 		}
 	}
 	v.settled = true

@@ -24,6 +24,10 @@ type ruling struct {
 	undecided string
 	// unreachable says that a peer that would know does not answer.
 	unreachable bool
+	// firm says that whoever reaches the peers finds the same reason. One that is not
+	// firm replaces no other: two arbiters that reach different peers would do so in
+	// turn, without end.
+	firm bool
 }
 
 // report is the status of a RegionClaim, given the one that it has.
@@ -53,7 +57,7 @@ func phaseUnder(d decision, uid types.UID, leaving bool, was v1alpha1.RegionClai
 func reportOn(obj *unstructured.Unstructured, r ruling, now time.Time) (report, bool) {
 	was, d := statusIn(obj), r.decision
 	phase, ok := phaseUnder(d, obj.GetUID(), leaving(obj), was.Phase)
-	if !ok {
+	if !ok || d.none() && !r.firm && isUndecided(obj, was) {
 		return report{}, false
 	}
 	s := report{ObservedGeneration: obj.GetGeneration(), Phase: phase}
@@ -89,6 +93,14 @@ func reportOn(obj *unstructured.Unstructured, r ruling, now time.Time) (report, 
 	}
 	s.Conditions = []metav1.Condition{c}
 	return s, true
+}
+
+// isUndecided says whether obj was told, of its present generation, that nothing is
+// decided yet.
+func isUndecided(obj *unstructured.Unstructured, was v1alpha1.RegionClaimStatus) bool {
+	c := meta.FindStatusCondition(was.Conditions, string(v1alpha1.RegionClaimConditionBound))
+	return !leaving(obj) && was.Phase == v1alpha1.RegionClaimPending && was.ObservedGeneration == obj.GetGeneration() &&
+		c != nil && c.Status == metav1.ConditionUnknown
 }
 
 // differs says whether the status of obj says anything else about who holds the
