@@ -86,7 +86,7 @@ func TestNeverTwoAreBoundWhateverHappens(t *testing.T) {
 		"two race before two arbiters":   {claimedIn(2, 2, 2), budget{}},
 		"arrive before two arbiters":     {newModel(2, 2), budget{create: 2}},
 		"replies are lost":               {newModel(2, 1), budget{create: 2, lost: 2}},
-		"lost before two arbiters":       {claimedIn(1, 2, 2), budget{create: 1, lost: 1}},
+		"lost before two arbiters":       {claimedIn(2, 2, 2), budget{lost: 1}},
 		"deleted and made again":         {newModel(2, 1), budget{create: 3, remove: 2}},
 		"handed over by two arbiters":    {heldIn(2, 2, 2), budget{remove: 1}},
 		"made again before two arbiters": {heldIn(2, 2, 2), budget{remove: 1, create: 1}},
