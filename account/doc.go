@@ -102,7 +102,8 @@
 // A Replicator acts on what it has seen by list and watch: for the moments of an
 // edit of the home, that edit is in force. A home that is restored from before the
 // removal of its Account is, to the protocol, an Account again; it shows as
-// orphaned, and a person decides. Peers that are configured and have joined no ring
+// orphaned, and a person decides. A central plane that becomes a peer when its
+// objects are in other peers already meets its own copies there as another's. Peers that are configured and have joined no ring
 // hold nothing and do not count, and adds are refused until they have joined or are
 // configured no more.
 package account

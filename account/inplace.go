@@ -18,6 +18,11 @@ import (
 // no copy of it, it is the one that the protocol knows. What was applied is adopted,
 // an edit becomes the next revision, a deletion a removal.
 func (t *task) runInPlace(ctx context.Context) error {
+	// The protocol has a finalizer of its own. Ours stands there if the peer was not
+	// known to be the central plane for a while.
+	if err := t.release(ctx); err != nil {
+		return err
+	}
 	state, err := t.kind.State(t.wish)
 	if err != nil {
 		return err

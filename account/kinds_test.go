@@ -4,14 +4,17 @@
 package account
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/atoll-dev/atoll/account/v1alpha1"
 	"github.com/atoll-dev/atoll/fanout"
 	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
 func newSecret(name, password string) *unstructured.Unstructured {
@@ -125,4 +128,50 @@ func TestReplicatorOfAShard(t *testing.T) {
 	require.False(t, ok)
 	mine.changes <- 1 // looks at all again, and finds nothing to do
 	quiet(t, w.servers()...)
+}
+
+// Every option does what it says.
+func TestReplicatorOptions(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, Options{Report: ReportConditions, FieldManager: "platform-team", Workers: 1})
+	w.create(newAccount("acme", []any{"Tenant"}))
+	status := w.await("acme", func(s v1alpha1.AccountStatus) bool { return condition(s, "Ready").Status == metav1.ConditionTrue }, "Ready")
+	require.Empty(t, status.Phase, "conditions alone")
+	require.Zero(t, status.Peers)
+	owners := map[string]bool{}
+	for _, fields := range get(t, w.conn(w.home("acme")), resource, "", "acme").GetManagedFields() {
+		owners[fields.Manager] = true
+	}
+	require.True(t, owners["platform-team"], "%v", owners)
+}
+
+// A peer that cannot even be connected to keeps the others' Accounts from nothing
+// but being new.
+func TestReplicatorWithAPeerWithoutConnection(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, Options{})
+	w.create(newAccount("acme", []any{"Tenant"}))
+	w.awaitReady("acme")
+	w.stop()
+	lost := w.away("acme")
+	r, err := NewReplicator(w.api, without{w.ring, lost}, w.c, Options{})
+	require.NoError(t, err)
+	run(t, r.Start)
+	status := w.await("acme", func(s v1alpha1.AccountStatus) bool { return len(s.Peers.Unknown) == 1 }, "it is Unknown")
+	require.Equal(t, v1alpha1.PeerSummary{Total: 3, Present: 2, Unknown: []string{string(lost)}}, status.Peers)
+	w.edit(w.api, "acme", setRoles("Provider"))
+	eventually(t, func() bool { return slices.Equal(provider, w.held(w.home("acme"), "acme")) }, "the others go on")
+}
+
+// without is a directory whose credentials for one peer are of no use.
+type without struct {
+	*regiontest.Ring
+	lost region.PeerName
+}
+
+func (d without) Conn(name region.PeerName) (*region.Conn, error) {
+	if name == d.lost {
+		return nil, &region.Error{Peer: name, Op: "connect", Err: region.ErrUnavailable}
+	}
+	return d.Ring.Conn(name)
 }

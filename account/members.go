@@ -29,6 +29,7 @@ type member struct {
 	mu    sync.Mutex
 	uid   types.UID // of its cluster; empty until it is known
 	asked bool      // for its UID, with whatever answer
+	since time.Time // it is watched
 	read  map[types.NamespacedName]reading
 }
 
@@ -57,7 +58,7 @@ func (m *member) replica(key types.NamespacedName) *replica {
 
 // engage watches one peer for as long as it is there.
 func (r *Replicator) engage(ctx context.Context, c *region.Conn) error {
-	m := &member{conn: c, read: map[types.NamespacedName]reading{}}
+	m := &member{conn: c, since: time.Now(), read: map[types.NamespacedName]reading{}}
 	m.copies = loop.NewObjects(c.Dynamic(), r.kind.Resource, loop.ObjectsOptions{Strip: pack(r.kind), Changed: r.add, Flows: r.all})
 	m.sets = loop.NewObjects(c.Dynamic(), peerSetsResource, loop.ObjectsOptions{
 		Strip: loop.KeepManager(), Changed: func(types.NamespacedName) { r.all() }, Flows: r.all,
@@ -104,11 +105,11 @@ func (m *member) askUID(ctx context.Context) (types.UID, error) {
 	return m.conn.UID(ctx)
 }
 
-// cluster is the UID of the peer's cluster, and whether it was asked for yet.
+// cluster is the UID of the peer's cluster, and whether it was given time to say so.
 func (m *member) cluster() (types.UID, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.uid, m.asked
+	return m.uid, m.asked || time.Since(m.since) > patience
 }
 
 var errNotWatched = errors.New("it is not watched yet")
@@ -199,6 +200,10 @@ func listedIn(set *unstructured.Unstructured, name region.PeerName) fanoutv1alph
 	return ""
 }
 
+// patience is how long a peer may take to say who it is before it is taken not to be
+// the central plane: one that hangs delays no other for longer.
+const patience = 3 * time.Second
+
 // itself finds the peer that is the central plane's own cluster, empty if none is.
 // known is false as long as that cannot be said.
 func (r *Replicator) itself() (peer region.PeerName, known bool) {
@@ -209,20 +214,24 @@ func (r *Replicator) itself() (peer region.PeerName, known bool) {
 		return "", false
 	}
 	members := r.members()
+	known = true
 	for p := range r.directory.Snapshot().Peers() {
 		m, ok := members[p.Name]
 		if !ok {
-			return "", false
+			// It is about to be watched, or cannot be reached at all, such as one whose
+			// credentials are of no use.
+			if _, err := r.directory.Conn(p.Name); err == nil {
+				known = false
+			}
+			continue
 		}
 		uid, asked := m.cluster()
 		if uid == plane {
 			return p.Name, true
 		}
-		if !asked {
-			return "", false
-		}
+		known = known && asked
 	}
-	return "", true
+	return "", known
 }
 
 // silent are the members without which nothing can be added.

@@ -52,7 +52,7 @@ func (r *Replicator) work(ctx context.Context, text string) (again time.Duration
 	}
 	itself, known := r.itself()
 	if !known {
-		return 0, nil // all() is called once it is
+		return patience / 10, nil
 	}
 	t := &task{Replicator: r, key: key, wish: wish, itself: itself, sights: r.look(key)}
 	if len(t.sights) == 0 {
