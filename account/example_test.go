@@ -131,9 +131,7 @@ func ExampleKindWith() {
 
 // An Account that is applied in the central plane is in all peers soon after.
 func ExampleNewReplicator() {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	if err := replicate(ctx); err != nil {
+	if err := replicate(context.Background()); err != nil {
 		log.Fatal(err)
 	}
 	// Output:
@@ -199,7 +197,8 @@ func ExampleNewCatalog() {
 	defer ring.Close()
 	plane, err := ring.Conn("eu")
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	_, err = account.NewCatalog(plane, ring, account.CatalogOptions{
 		Tenants: labels.SelectorFromSet(labels.Set{"tier": "gold"}),
@@ -213,7 +212,8 @@ func ExampleGather() {
 	ring := regiontest.NewRing("eu", "us")
 	defer ring.Close()
 	if err := ring.Serve("eu", region.Key{Provider: "loodse", Name: "eu-west-1"}); err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	ring.Partition("eu", true)
 	offers := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}

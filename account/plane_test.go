@@ -16,6 +16,7 @@ import (
 	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/region/regiontest"
+	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
 // world is a central plane, three peers, and what works on them.
@@ -33,10 +34,34 @@ func newWorld(t testing.TB, opts Options, kinds ...fanout.Kind) *world {
 	t.Helper()
 	w := &world{t: t}
 	w.ring, w.c = newRing(t, kinds...)
-	w.plane = regiontest.NewServer(regiontest.Options{Name: "plane", CRDs: crds(t)})
-	t.Cleanup(w.plane.Close)
-	w.start(w.plane, opts)
+	w.from(opts)
 	return w
+}
+
+// newSlowWorld is one in which hours pass: its coordinator sweeps as often as it does
+// by default.
+func newSlowWorld(t testing.TB, opts Options) *world {
+	t.Helper()
+	w := &world{t: t}
+	w.ring, _ = newRing(t)
+	w.c = slow(t, w.ring)
+	w.from(opts)
+	return w
+}
+
+func slow(t testing.TB, d region.Directory) *fanout.Coordinator {
+	t.Helper()
+	c, err := fanout.New(d, waltest.NewMemory(), fanout.Options{Kinds: Kinds()})
+	require.NoError(t, err)
+	return c
+}
+
+// from makes the central plane and starts what works.
+func (w *world) from(opts Options) {
+	w.t.Helper()
+	w.plane = regiontest.NewServer(regiontest.Options{Name: "plane", CRDs: crds(w.t)})
+	w.t.Cleanup(w.plane.Close)
+	w.start(w.plane, opts)
 }
 
 // start runs the coordinator's sweeps and a Replicator of the plane.

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"pgregory.net/rapid"
 
 	"github.com/atoll-dev/atoll/account/v1alpha1"
 	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
@@ -181,4 +182,53 @@ func TestTransitionTimesAreKept(t *testing.T) {
 			require.Equal(t, "2020-01-01T00:00:00Z", c.(map[string]any)["lastTransitionTime"])
 		}
 	}
+}
+
+// Whatever the peers show: silence is never counted as present or missing, Ready is
+// True only if nothing is wrong, and the status is bounded.
+func TestPresenceHolds(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		var sights []sight
+		for i := range rapid.IntRange(0, 60).Draw(t, "peers") {
+			s := present(fmt.Sprintf("peer-%02d", i))
+			s.member = rapid.SampledFrom([]fanoutv1alpha1.PeerState{"", "Joining", "Active", "Active", "Active", "Leaving", "Quarantined", "Out"}).Draw(t, "member")
+			s.copy.Stage = rapid.SampledFrom([]fanoutv1alpha1.Stage{"", "Reserved", "Active", "Active", "Active", "Removing"}).Draw(t, "stage")
+			s.copy.Home = i == 0
+			s.copy.Revision = rapid.Int64Range(1, 2).Draw(t, "revision")
+			s.copy.Digest = rapid.SampledFrom([]string{"d", "d", "d", "e"}).Draw(t, "digest")
+			s.copy.Ready = rapid.Bool().Draw(t, "ready")
+			if rapid.IntRange(0, 5).Draw(t, "without") == 0 {
+				s.copy = nil
+			}
+			if rapid.IntRange(0, 3).Draw(t, "silent") == 0 {
+				s.err = errors.New("no answer")
+			}
+			sights = append(sights, s)
+		}
+		want := wanted{digest: "d", origin: "wish", removing: rapid.Bool().Draw(t, "removing")}
+		p := presence(keyOf("acme"), sights, want)
+		conditions := p.conditions(1)
+		require.LessOrEqual(t, len(conditions), 2+most)
+		require.LessOrEqual(t, p.Present, p.Total)
+		ready := meta.FindStatusCondition(conditions, "Ready")
+		require.Equal(t, p.Complete(), ready.Status == metav1.ConditionTrue, "%+v", p)
+		fresh := 0
+		for _, s := range sights {
+			if s.counts() && s.err == nil {
+				fresh++
+			}
+			if s.err != nil && s.counts() {
+				require.Contains(t, p.Unknown(), s.peer)
+				require.NotContains(t, p.Missing(), s.peer)
+				if c := meta.FindStatusCondition(conditions, "PresentIn."+string(s.peer)); c != nil {
+					require.Equal(t, metav1.ConditionUnknown, c.Status)
+				}
+			}
+		}
+		require.LessOrEqual(t, p.Present, fresh)
+		if !want.removing {
+			require.Equal(t, p.Total, p.Present+len(p.Missing())+len(p.Unknown()))
+		}
+	})
 }
