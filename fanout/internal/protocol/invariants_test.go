@@ -15,9 +15,10 @@ func (w *world) judge(p *proc) {
 	if p.sweep {
 		return
 	}
-	if !p.adopter || r.Ending != Ended || w.cfg.retained {
-		// A log that does not keep the names of its records may be asked once more
-		// to begin what an adopter has ended: its maker alone has the last word.
+	// A log that does not keep the names of its records may be asked once more to
+	// begin what an adopter has ended: its maker alone has the last word.
+	last := !p.adopter || r.Ending != Ended || w.cfg.retained
+	if last {
 		w.history.ends(op, r)
 	}
 	applied := slices.Contains(w.committed, op.ID)
@@ -45,7 +46,9 @@ func (w *world) judge(p *proc) {
 		slices.Sort(w.denied)
 		w.denied = slices.Compact(w.denied)
 	case Ended:
-		w.judgeEnded(p)
+		if last {
+			w.judgeEnded(p)
+		}
 	case InDoubt:
 		if !r.Keep {
 			w.fault("I8: " + op.ID + " is in doubt and forgotten")
