@@ -13,6 +13,7 @@ import (
 
 	"github.com/atoll-dev/atoll/fanout"
 	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/region/claim"
 	regionv1alpha1 "github.com/atoll-dev/atoll/region/v1alpha1"
 )
 
@@ -26,6 +27,33 @@ func newServiceCluster(name string) *regionv1alpha1.ServiceCluster {
 	}
 }
 
+func newClaim(name string) *regionv1alpha1.RegionClaim {
+	return &regionv1alpha1.RegionClaim{
+		TypeMeta:   metav1.TypeMeta{APIVersion: regionv1alpha1.GroupVersion.String(), Kind: "RegionClaim"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "loodse", Name: name},
+	}
+}
+
+// claim says that us-east serves the region.
+func (s *story) claim(ctx context.Context) error {
+	op, err := s.loops.coordinator.Add(ctx, newClaim(cluster), fanout.AddOptions{Target: "us-east"})
+	if err != nil {
+		return err
+	}
+	s.out.note("RegionClaim loodse/%s for us-east: %s", cluster, op.State)
+	if err := s.refused(ctx, newClaim(cluster), "ap-south"); err != nil {
+		return err
+	}
+	obj, err := s.await(ctx, claim.Kind(), "us-east", func(obj *unstructured.Unstructured) bool {
+		return phaseOf(obj) == string(regionv1alpha1.RegionClaimBound)
+	})
+	if err != nil {
+		return err
+	}
+	s.out.row("us-east", phaseOf(obj))
+	return nil
+}
+
 func (s *story) addServiceCluster(ctx context.Context) error {
 	op, err := s.loops.coordinator.Add(ctx, newServiceCluster(cluster), fanout.AddOptions{Target: "us-east"})
 	if err != nil {
@@ -36,18 +64,45 @@ func (s *story) addServiceCluster(ctx context.Context) error {
 		return err
 	}
 	for _, name := range s.plant.names {
-		conn, err := s.loops.ring.Conn(name)
+		text := "keeps the name"
+		obj, err := s.await(ctx, fanout.ServiceClusters(), name, func(obj *unstructured.Unstructured) bool {
+			return name != "us-east" || regionBound(obj) == "True"
+		})
 		if err != nil {
 			return err
 		}
-		obj, err := conn.Dynamic().Resource(fanout.ServiceClusters().Resource).Namespace("loodse").Get(ctx, cluster, metav1.GetOptions{})
-		if err != nil {
-			return err
+		if name == "us-east" {
+			text = "RegionBound: " + regionBound(obj)
 		}
 		stage, _, _ := unstructured.NestedString(obj.Object, "spec", "fanout", "stage")
-		s.out.row(name, stage)
+		s.out.row(name, fmt.Sprintf("%-10s", stage), text)
 	}
 	return nil
+}
+
+// await waits until the object of the region is as it is to be in a peer.
+func (s *story) await(ctx context.Context, kind fanout.Kind, name region.PeerName, done func(*unstructured.Unstructured) bool) (*unstructured.Unstructured, error) {
+	conn, err := s.loops.ring.Conn(name)
+	if err != nil {
+		return nil, err
+	}
+	var obj *unstructured.Unstructured
+	err = until(ctx, func() (bool, error) {
+		obj, err = conn.Dynamic().Resource(kind.Resource).Namespace("loodse").Get(ctx, cluster, metav1.GetOptions{})
+		return err == nil && done(obj), err
+	})
+	return obj, err
+}
+
+// regionBound is the status of that condition of a ServiceCluster.
+func regionBound(obj *unstructured.Unstructured) string {
+	conditions, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
+	for _, c := range conditions {
+		if c, ok := c.(map[string]any); ok && c["type"] == string(regionv1alpha1.ServiceClusterConditionRegionBound) {
+			return fmt.Sprint(c["status"])
+		}
+	}
+	return ""
 }
 
 // refused asks for a name that another peer has.

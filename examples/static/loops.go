@@ -13,6 +13,7 @@ import (
 	"github.com/atoll-dev/atoll/account"
 	"github.com/atoll-dev/atoll/fanout"
 	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/region/claim"
 	"github.com/atoll-dev/atoll/wal"
 )
 
@@ -21,6 +22,7 @@ type loops struct {
 	ring        *region.Ring
 	coordinator *fanout.Coordinator
 	accounts    *account.Controller
+	claims      *claim.Arbiter
 	journal     *wal.File
 }
 
@@ -39,11 +41,15 @@ func newLoops(file, dir string) (*loops, error) {
 	if l.accounts, err = account.NewController(l.ring, account.ControllerOptions{}); err != nil {
 		return nil, err
 	}
+	// Without a central plane the fan-out protocol decides who serves a region; the Arbiter tells and gates.
+	if l.claims, err = claim.New(nil, l.ring, claim.Options{}); err != nil {
+		return nil, err
+	}
 	if l.journal, err = wal.Open(filepath.Join(dir, "wal.db"), wal.Options{}); err != nil {
 		return nil, err
 	}
 	l.coordinator, err = fanout.New(l.ring, l.journal, fanout.Options{
-		Identity: "static", Kinds: account.Kinds(), SweepEvery: time.Second,
+		Identity: "static", Kinds: append(account.Kinds(), claim.Kind()), SweepEvery: time.Second,
 	})
 	if err != nil {
 		_ = l.journal.Close()
@@ -62,6 +68,7 @@ func (l *loops) run(ctx context.Context, engaged func(context.Context, *region.C
 		l.ring.Start,
 		l.coordinator.Start,
 		l.accounts.Start,
+		l.claims.Start,
 		func(ctx context.Context) error { return region.Engage(ctx, l.ring, engaged) },
 	} {
 		group.Go(func() error { return start(ctx) })

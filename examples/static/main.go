@@ -7,7 +7,7 @@
 //	go run ./examples/static
 //
 // Three API servers in the memory of the program are the peers. An Account comes to all of them, what it needs there is
-// kept against somebody's edits, a ServiceCluster takes its name, and one peer is lost, comes back, and leaves.
+// kept against somebody's edits, a region is claimed once, and one peer is lost, comes back, and leaves.
 //
 // The exit code is 0 if everything went as told, otherwise 1. Begin reading at loops.go: that is what embedding takes.
 package main
