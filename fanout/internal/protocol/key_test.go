@@ -4,8 +4,6 @@
 package protocol
 
 import (
-	"cmp"
-	"encoding/binary"
 	"hash/maphash"
 	"maps"
 	"slices"
@@ -205,105 +203,4 @@ func (k *keyer) cells(cells []cell) {
 	for i := range cells {
 		k.object(cells[i].obj)
 	}
-}
-
-// key is the state of w.
-func (w *world) key(k *keyer) uint64 {
-	k.reset()
-	k.records(w.store.records)
-	k.cells(w.store.cells)
-	w.keySets(k)
-	for _, b := range []int{w.timeouts, w.unsent, w.denials, w.crashes, w.duplicates, w.expiries, w.bumps, w.deletes, w.foreign, w.beats, w.moves, int(w.tenant),
-		w.creates, w.edits, w.withdrawals} {
-		k.n(b)
-	}
-	k.b(w.losing.gone, w.losing.down)
-	k.s(w.admitting)
-	k.lodger(w.lodger)
-	for _, o := range w.committed {
-		k.s(o)
-	}
-	k.n(int(w.latest.revision.Number))
-	k.n(254)
-	for _, o := range w.denied {
-		k.s(o)
-	}
-	for _, p := range w.procs {
-		k.n(int(p.state))
-		k.n(p.attempt)
-		if p.change != nil {
-			k.change(p.change)
-		}
-		k.n(p.asked.parent)
-		k.n(p.asked.cmd.Strand)
-		if p.spawned && p.m != nil {
-			k.s(string(p.op.Action))
-			for _, into := range p.op.Into {
-				k.s(into)
-			}
-		}
-		if p.sweep && p.m != nil {
-			k.s(p.op.Target)
-			k.object(&p.op.Met)
-			if !p.spawned && len(w.cfg.changes) > 0 {
-				// It does not have configured whom somebody had given up.
-				for _, peer := range p.op.Peers {
-					k.s(peer)
-				}
-			}
-		}
-		if p.adopter && p.m != nil {
-			k.s(p.op.ID)
-		}
-		if p.seen != nil {
-			k.cells(p.seen)
-		}
-		if p.m != nil {
-			k.machine(p.m)
-		} else {
-			k.s(string(p.result.Ending))
-			k.s(string(p.result.Reason))
-			if p.state == waiting {
-				k.id(p.result.Holder.UID)
-			}
-		}
-		if p.m != nil || p.state == crashed {
-			k.record(p.record)
-		}
-	}
-	slices.SortStableFunc(w.net, func(a, b message) int {
-		return cmp.Or(cmp.Compare(order(a), order(b)), cmp.Compare(a.proc, b.proc), cmp.Compare(a.cmd.Strand, b.cmd.Strand),
-			cmp.Compare(a.cmd.Verb, b.cmd.Verb), cmp.Compare(a.cmd.Peer, b.cmd.Peer))
-	})
-	for i := range w.net {
-		m := &w.net[i]
-		k.n(m.proc)
-		k.b(m.orphan, m.double)
-		k.command(&m.cmd)
-	}
-	return maphash.Bytes(keySeed, k.buf)
-}
-
-func order(m message) int {
-	if m.orphan {
-		return 1
-	}
-	return 0
-}
-
-func (k *keyer) reset() {
-	k.buf = k.buf[:0]
-	if k.names == nil {
-		k.names = map[string]byte{}
-	}
-	clear(k.names)
-}
-
-// lodger writes the state of the namespace.
-func (k *keyer) lodger(w *world) {
-	if w == nil {
-		return
-	}
-	var inner keyer
-	k.buf = binary.LittleEndian.AppendUint64(k.buf, w.key(&inner))
 }
