@@ -29,7 +29,7 @@ func TestExploreDeep(t *testing.T) {
 	if os.Getenv("ATOLL_EXPLORE") != "deep" {
 		t.Skip("ATOLL_EXPLORE is not deep: these configurations take an hour")
 	}
-	enough := 500_000
+	enough := 250_000
 	if n, err := strconv.Atoi(os.Getenv("ATOLL_STATES")); err == nil {
 		enough = n
 	}
