@@ -26,6 +26,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/yaml"
 
 	"github.com/atoll-dev/atoll/config"
@@ -153,7 +154,11 @@ const manifest = `{apiVersion: catalog.kubecarrier.io/v1alpha1, kind: Account, m
 func TestReplicas(t *testing.T) {
 	p := newPlants(t)
 	health, numbersAt := freeAddress(t), freeAddress(t)
-	stopA := p.start(options{Identity: "a", HealthAddress: health, MetricsAddress: numbersAt})
+	served := prometheus.NewRegistry()
+	stopA := p.start(options{Identity: "a", HealthAddress: health, MetricsAddress: numbersAt, Registry: served})
+	// What the endpoint serves is global to a program, and a test may run twice in one.
+	require.NoError(t, metrics.Registry.Register(served))
+	t.Cleanup(func() { require.True(t, metrics.Registry.Unregister(served)) })
 	registry := prometheus.NewRegistry()
 	p.start(options{Identity: "b", HealthAddress: "0", MetricsAddress: "0", Registry: registry})
 	p.eventually("readiness", func() bool { code, _ := get(t, "http://"+health+"/readyz"); return code == http.StatusOK })
