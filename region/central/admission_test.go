@@ -204,6 +204,12 @@ func TestOtherClusterAfterARestart(t *testing.T) {
 			require.Equal(t, "/api/v1/namespaces/kube-system", r.Path)
 		}
 
+		p.stop()
+		w.plane.Reset()
+		p = w.start(PeersOptions{})
+		pass(time.Hour)
+		require.Empty(t, writes(w.plane), "the next program finds it as it is")
+
 		w.deletePeer("eu")
 		w.peer("eu", "eu-kubeconfig")
 		pass(2 * time.Second)

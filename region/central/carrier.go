@@ -47,7 +47,7 @@ func (m *Master) report(ctx context.Context, name string) error {
 	if w.version == carrier.ResourceVersion {
 		carrier.Status = w.status
 	}
-	running, failed, settles := m.loops()
+	running, settles, failed := m.loops()
 	if settles > 0 {
 		m.queue.AddAfter(name, settles)
 	}

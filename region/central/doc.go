@@ -29,6 +29,12 @@
 // who hold a connection lose it, and what it held is nobody else's as long as its Peer object exists. It is looked at
 // again every 30 seconds.
 //
+// # What a status says
+//
+// Regions are those whose RegionClaims are Bound in the peer. The version is that of the label app.kubernetes.io/version on
+// the peer's KubeCarrier, without one that of its API server. Conditions are explained at the type; phase follows from
+// Ready.
+//
 // # Guaranteed
 //
 //   - Secrets are watched by their metadata. Only those that Peers name are read, and each is checked as hostile input. A

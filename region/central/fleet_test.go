@@ -134,7 +134,7 @@ func (w *world) allReady() int {
 // A thousand peers come to rest within seconds, each with few writes, and then nothing is written.
 func TestThousandPeersAtRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const n = 1000
+		const n = manyPeers
 		w := newFleet(t, n)
 		w.plane.Reset()
 		p := w.start(PeersOptions{})

@@ -84,8 +84,8 @@ func TestHangingPeerDelaysNobody(t *testing.T) {
 		}
 		before := len(w.servers["a"].Requests())
 		w.plane.Reset()
-		pass(time.Hour)
-		require.Less(t, len(w.servers["a"].Requests())-before, 200)
+		pass(10 * time.Minute)
+		require.Less(t, len(w.servers["a"].Requests())-before, 40)
 		require.Empty(t, writes(w.plane))
 	})
 }

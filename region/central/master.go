@@ -240,7 +240,7 @@ func (m *Master) note(running bool, failed error) {
 
 // loops says how the loops are. What ended before and runs again is not believed to be well at once: in how long says
 // settles.
-func (m *Master) loops() (running bool, failed error, settles time.Duration) {
+func (m *Master) loops() (running bool, settles time.Duration, failed error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.running && m.failed != nil {
@@ -248,5 +248,5 @@ func (m *Master) loops() (running bool, failed error, settles time.Duration) {
 			m.failed, settles = nil, 0
 		}
 	}
-	return m.running, m.failed, settles
+	return m.running, settles, m.failed
 }

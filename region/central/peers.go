@@ -56,6 +56,9 @@ type record struct {
 	seen     signs        // by the beat
 }
 
+// maxBackoff bounds how long a plane that has come back waits for what changed meanwhile.
+const maxBackoff = 15 * time.Second
+
 // NewPeers makes the loop for the Peers of source, in whose ring they are. It does no I/O and starts nothing; see Start.
 func NewPeers(source *Source, ring region.Directory, opts PeersOptions) (*Peers, error) {
 	switch {
@@ -66,7 +69,7 @@ func NewPeers(source *Source, ring region.Directory, opts PeersOptions) (*Peers,
 	}
 	p := &Peers{
 		source: source, ring: ring, plane: source.plane, opts: opts,
-		queue: loop.NewQueue(loop.QueueOptions{}), records: map[string]*record{},
+		queue: loop.NewQueue(loop.QueueOptions{MaxBackoff: maxBackoff}), records: map[string]*record{},
 	}
 	source.listen(p.peerChanged)
 	return p, nil

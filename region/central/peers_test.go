@@ -64,5 +64,12 @@ func TestStatusOfTheProposal(t *testing.T) {
 		w.plane.Reset()
 		pass(time.Hour)
 		require.Empty(t, writes(w.plane, w.servers["eu-west"], w.servers["us-east"]))
+
+		// A program that begins anew finds all as it is.
+		p.stop()
+		p = w.start(PeersOptions{})
+		pass(time.Hour)
+		require.Empty(t, writes(w.plane, w.servers["eu-west"], w.servers["us-east"]))
+		require.Equal(t, []string{"us-east-1.loodse", "us-east-1.not-loodse"}, p.served("us-east"))
 	})
 }

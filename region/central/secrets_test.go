@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/atoll-dev/atoll/region"
@@ -166,5 +167,60 @@ func TestSecretUnreadable(t *testing.T) {
 		pass(time.Minute)
 		require.Equal(t, "True Reachable", w.ready("eu"))
 		require.EqualValues(t, 2, conn.Health().Generation)
+	})
+}
+
+// A Peer that names another Secret keeps its connection and what worked, until the other works.
+func TestPeerNamesAnotherSecret(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "eu")
+		w.register("eu")
+		p := w.start(PeersOptions{})
+		pass(2 * time.Second)
+		conn, err := p.ring.Conn("eu")
+		require.NoError(t, err)
+		name := func(secret string) {
+			peers := w.client(w.plane, peerResource, "")
+			obj, err := peers.Get(t.Context(), "eu", metav1.GetOptions{})
+			require.NoError(t, err)
+			require.NoError(t, unstructured.SetNestedField(obj.Object, secret, "spec", "kubeconfigSecret", "name"))
+			_, err = peers.Update(t.Context(), obj, metav1.UpdateOptions{})
+			require.NoError(t, err)
+		}
+		works := func() {
+			t.Helper()
+			pass(time.Second)
+			same, err := p.ring.Conn("eu")
+			require.NoError(t, err)
+			require.Same(t, conn, same)
+			_, err = conn.Dynamic().Resource(namespaceResource).Get(t.Context(), "default", metav1.GetOptions{})
+			require.NoError(t, err)
+		}
+		w.secret("there", "eu there")
+		name("there")
+		works()
+		require.EqualValues(t, 2, conn.Health().Generation)
+		name("missing")
+		works()
+		require.Equal(t, "False SecretNotFound", w.ready("eu"))
+		peer := w.get("eu")
+		require.Equal(t, peer.Generation, peer.Status.ObservedGeneration)
+		w.secret("missing", "eu missing")
+		works()
+		require.Equal(t, "True Reachable", w.ready("eu"))
+		require.EqualValues(t, 3, conn.Health().Generation)
+
+		// A program that begins with nothing that works knows the peer and says that nobody can ask it.
+		w.secret("missing", "garbage")
+		p.stop()
+		p = w.start(PeersOptions{})
+		pass(time.Minute)
+		require.Equal(t, "False KubeconfigInvalid", w.ready("eu"))
+		require.Equal(t, "Unknown Pending", w.conditionOf("eu", masterv1alpha1.PeerConditionReachable))
+		_, err = p.ring.Conn("eu")
+		require.ErrorContains(t, err, "peer eu: connect: kubeconfig in Secret")
+		w.plane.Reset()
+		pass(10 * time.Minute)
+		require.Empty(t, writes(w.plane))
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/atoll-dev/atoll/region"
 	masterv1alpha1 "github.com/atoll-dev/atoll/region/master/v1alpha1"
@@ -50,16 +51,24 @@ func (s *Source) members() []member {
 	}
 	served := servedBy(present)
 	members := make([]member, 0, len(present))
+	good := make(map[types.UID]region.Credentials, len(present))
 	for _, p := range present {
 		m := member{Peer: region.Peer{Name: region.PeerName(p.Name), Labels: p.Labels, UID: p.Status.ClusterUID}}
 		k := s.kubeconfig(p)
+		creds, usable := s.good[p.UID]
+		if k.usable {
+			creds, usable = k.creds, true
+		}
+		if usable {
+			good[p.UID] = creds
+		}
 		switch {
 		case !accepted(p):
 			m.withheld = refusal(p)
-		case !k.usable:
+		case !usable:
 			m.withheld = k.problem
 		default:
-			m.Credentials = k.creds
+			m.Credentials = creds
 		}
 		for _, key := range keysOf(p) {
 			if served[key] == p.Name {
@@ -68,6 +77,7 @@ func (s *Source) members() []member {
 		}
 		members = append(members, m)
 	}
+	s.good = good
 	return members
 }
 

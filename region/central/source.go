@@ -49,7 +49,8 @@ type Source struct {
 	dirty   chan struct{} // the Snapshot may have changed
 
 	index  index
-	synced chan struct{} // closed when index is complete
+	synced chan struct{}                    // closed when index is complete
+	good   map[types.UID]region.Credentials // the last that each Peer had, whatever Secret it names now; used by Run only
 
 	mu        sync.Mutex
 	listeners []func(peer string) // told of each change of what is known of a Peer
@@ -67,7 +68,7 @@ func New(plane region.API, opts Options) (*Source, error) {
 	if opts.Namespace == "" {
 		opts.Namespace = Namespace
 	}
-	s := &Source{plane: plane, opts: opts, dirty: make(chan struct{}, 1), synced: make(chan struct{})}
+	s := &Source{plane: plane, opts: opts, dirty: make(chan struct{}, 1), synced: make(chan struct{}), good: map[types.UID]region.Credentials{}}
 	s.secrets = newSecrets(plane, opts.Trust, s.secretChanged)
 	s.peers = loop.NewObjects(plane.Dynamic(), peerResource, loop.ObjectsOptions{
 		Strip:   loop.KeepManager(FieldManager),

@@ -60,7 +60,7 @@ func statusOf(p *masterv1alpha1.Peer, f findings, now time.Time) masterv1alpha1.
 		set(sum(next.Conditions))
 		return next
 	}
-	set(f.kubeconfigValid())
+	set(f.kubeconfigValid(p))
 	set(f.reachable(p))
 	next.ClusterUID = f.accept(p)
 	next.Regions = nil
@@ -94,11 +94,14 @@ func bounded(message string) string {
 	return message
 }
 
-func (f *findings) kubeconfigValid() metav1.Condition {
+func (f *findings) kubeconfigValid(p *masterv1alpha1.Peer) metav1.Condition {
 	const kind = masterv1alpha1.PeerConditionKubeconfigValid
 	k := f.kubeconfig
 	rotation := f.health.Rotation
+	before := meta.FindStatusCondition(p.Status.Conditions, string(kind))
 	switch {
+	case !k.done && before != nil && before.ObservedGeneration == p.Generation:
+		return *before // this program has just begun
 	case k.reason == masterv1alpha1.PeerReasonPending, k.reason == masterv1alpha1.PeerReasonSecretUnreadable:
 		return condition(kind, metav1.ConditionUnknown, k.reason, k.problem)
 	case k.problem != "":
@@ -109,6 +112,8 @@ func (f *findings) kubeconfigValid() metav1.Condition {
 	case apierrors.IsUnauthorized(rotation), apierrors.IsForbidden(rotation):
 		return condition(kind, metav1.ConditionFalse, masterv1alpha1.PeerReasonCredentialsRejected,
 			"the peer refuses the new kubeconfig; the one before is used as long as it works")
+	case rotation == nil && f.health.State == region.Unknown && accepted(p) && before != nil && before.Status == metav1.ConditionFalse:
+		return *before // nobody has asked yet what it reaches
 	case rotation != nil:
 		return condition(kind, metav1.ConditionFalse, masterv1alpha1.PeerReasonUnreachable,
 			"nobody answers at the new kubeconfig; the one before is used as long as it works")
@@ -117,7 +122,7 @@ func (f *findings) kubeconfigValid() metav1.Condition {
 	}
 }
 
-// reachable keeps what was said before as long as nothing is known.
+// reachable keeps what was said before as long as nothing is known and somebody can ask.
 func (f *findings) reachable(p *masterv1alpha1.Peer) metav1.Condition {
 	const kind = masterv1alpha1.PeerConditionReachable
 	switch f.health.State {
@@ -130,7 +135,8 @@ func (f *findings) reachable(p *masterv1alpha1.Peer) metav1.Condition {
 		}
 		return condition(kind, metav1.ConditionFalse, reason, fmt.Sprint(f.health.Err))
 	default:
-		if before := meta.FindStatusCondition(p.Status.Conditions, string(kind)); before != nil {
+		before := meta.FindStatusCondition(p.Status.Conditions, string(kind))
+		if before != nil && (f.watched || f.kubeconfig.usable || !f.kubeconfig.done) {
 			return *before
 		}
 		return condition(kind, metav1.ConditionUnknown, masterv1alpha1.PeerReasonPending, "it was not asked yet")
