@@ -62,8 +62,10 @@ func boundSince(obj *unstructured.Unstructured, peer region.PeerName) time.Time 
 	return s.Holder.Since.UTC()
 }
 
-// identified is what is applied to obj: its identity and a status. The UID keeps the
-// write from another object of the name.
+// identified is what is applied to obj, as it was read: its identity and a status. The
+// resourceVersion keeps the write from any other state of the object, and from another
+// object of the name: API servers do not look at the UID in writes of a custom
+// resource's status.
 func identified(obj *unstructured.Unstructured, status any) (*unstructured.Unstructured, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(status)
 	if err != nil {
@@ -75,6 +77,7 @@ func identified(obj *unstructured.Unstructured, status any) (*unstructured.Unstr
 	apply.SetNamespace(obj.GetNamespace())
 	apply.SetName(obj.GetName())
 	apply.SetUID(obj.GetUID())
+	apply.SetResourceVersion(obj.GetResourceVersion())
 	return apply, nil
 }
 
