@@ -19,8 +19,8 @@
 //     missing from the Directory for [Options].Departure. A claim that is deleted and
 //     made again is another claim. One that waits for finalizers still holds.
 //   - A status says Bound only if the decision on record named this very claim, by its
-//     UID, when the status was sent. The region is not given to another before the
-//     claim was read to be gone. So no two claims are served as Bound at once, however
+//     UID, when the status was sent, and it is written under the resourceVersion of that
+//     claim. The region is not given to another before the claim was read to be gone. So no two claims are served as Bound at once, however
 //     many Arbiters race and however late their writes arrive, but for a peer that was
 //     removed from the ring or restored from a backup: it serves what it last stored
 //     until an Arbiter reaches it again.
