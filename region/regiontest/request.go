@@ -6,6 +6,7 @@ package regiontest
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -156,6 +157,9 @@ func (h *history) update(id int, change func(*Request)) {
 func (h *history) list() []Request {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if len(h.ring) < h.limit {
+		return slices.Clone(h.ring)
+	}
 	list := make([]Request, 0, len(h.ring))
 	for i := range h.ring {
 		list = append(list, h.ring[(h.first+i)%len(h.ring)])

@@ -76,6 +76,30 @@ func TestCreateGetUpdateDelete(t *testing.T) {
 	require.True(t, apierrors.IsNotFound(err), "%v", err)
 }
 
+// Requests are in the order in which they came, with a full history, with one that is not, and after Reset.
+func TestRequestsAreOldestFirst(t *testing.T) {
+	t.Parallel()
+	s := regiontest.NewServer(regiontest.Options{History: 5})
+	defer s.Close()
+	client, err := dynamic.NewForConfig(s.Config())
+	require.NoError(t, err)
+	namespaces := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"})
+	for _, n := range []int{3, 4, 5, 7, 13} {
+		s.Reset()
+		var want, got []string
+		for i := range n {
+			name := fmt.Sprintf("n-%d", i)
+			_, err := namespaces.Get(t.Context(), name, metav1.GetOptions{})
+			require.True(t, apierrors.IsNotFound(err), "%v", err)
+			want = append(want, name)
+		}
+		for _, r := range s.Requests() {
+			got = append(got, r.Name)
+		}
+		require.Equal(t, want[max(0, n-5):], got)
+	}
+}
+
 func BenchmarkCreateGet(b *testing.B) {
 	s := regiontest.NewServer(regiontest.Options{CRDs: []*apiextensionsv1.CustomResourceDefinition{widgetCRD()}})
 	defer s.Close()
