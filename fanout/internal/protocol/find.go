@@ -41,6 +41,7 @@ func (m *Machine) stepFind(i int, r Reply) {
 	case r.Code == NotFound:
 		m.finish(i)
 	case r.Code == Denied:
+		m.Result.Peers = append(m.Result.Peers, s.Peer)
 		m.fail(i, Refused)
 	case r.Code != OK:
 		if !m.again(i, "retry") {
@@ -96,7 +97,6 @@ func (m *Machine) afterFinding() {
 		// A replica that came into force late; it is dead.
 		lead = Object{}
 	}
-	refused := m.Result.Reason == Refused
 	unread := len(m.Result.Peers) > 0
 	m.Stopping = false
 	switch {
@@ -109,7 +109,7 @@ func (m *Machine) afterFinding() {
 		// Nobody is home; a replica knows where it went.
 		m.astray(lead, m.LeadAt)
 		m.regain()
-	case m.Record.Origin != "" && (unread || refused):
+	case m.Record.Origin != "" && unread:
 		m.unfound()
 	case m.Record.Origin != "":
 		m.nowhere()

@@ -23,6 +23,7 @@ var named = []struct{ n, rule, dir, test, want string }{
 	{"N21", "a refusal cancels no sibling", "../..", "TestARefusalCancelsNoSibling", "requests of unknown effect"},
 	{"N22", "a heartbeat changes the object", ".", "TestHeartbeat", "a live reservation is fenced"},
 	{"", "an operation that cannot look at the owner's peer says so", ".", "TestRemovalOfUnknownPeer", "it says that nothing is there"},
+	{"", "what refuses to answer is in doubt", ".", "TestRecoveryThatIsRefused", "it says ended"},
 	{"", "a recovery waits for nobody", ".", "TestRecoveryWaitsForNobody", "it finds no end"},
 	{"", "a removal is of one object, and not of a later one of the name", ".", "TestRemovalAmongOthers", "it never ends"},
 	{"", "the callers' histories can be put in one order", ".", "TestHistoryNotices", "history"},

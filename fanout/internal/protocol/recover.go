@@ -53,7 +53,7 @@ func (m *Machine) afterRecovering() {
 		m.afterRecord()
 		return
 	}
-	unread := len(m.Result.Peers) > 0 || m.Result.Reason == Refused
+	unread := len(m.Result.Peers) > 0
 	m.Stopping = false
 	switch {
 	case unread:

@@ -92,3 +92,27 @@ func TestRemovalAmongOthers(t *testing.T) {
 	require.Empty(t, w.drain())
 	require.Equal(t, Done, w.procs[0].result.Ending, "what stands there is not what it removes: %v", w.procs[0].result)
 }
+
+// TestRecoveryThatIsRefused: an add whose primary is gone may be in force where
+// its home has moved. A peer that refuses to say so leaves it in doubt.
+func TestRecoveryThatIsRefused(t *testing.T) {
+	op := add("x", "a", 1, "p").op
+	op.Mode, op.Peers = Everywhere, []string{"a", "b"}
+	m := Recover(op, Record{Primary: Ref{Peer: "a", UID: "u"}, Committing: true})
+	cmds := m.Start()
+	for n := 0; len(cmds) > 0; n++ {
+		require.Less(t, n, 100)
+		c := cmds[0]
+		r := Reply{Strand: c.Strand, Seq: c.Seq, Class: Applied, Code: OK}
+		switch {
+		case c.Verb == Read && c.Peer == "a":
+			r.Code = NotFound
+		case c.Peer == "b":
+			r.Class, r.Code = NotApplied, Denied
+		}
+		cmds = append(cmds[1:], m.Handle(r)...)
+	}
+	require.True(t, m.Over())
+	require.Equal(t, InDoubt, m.Result.Ending)
+	require.True(t, m.Result.Keep)
+}
