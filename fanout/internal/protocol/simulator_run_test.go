@@ -14,8 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSimulate plays random schedules. ATOLL_SEED plays one and tells it,
-// ATOLL_RUNS plays as many as it says, from a seed that nobody chose.
+// TestSimulate plays random schedules without a lost peer. ATOLL_SEED plays one
+// of whatever kind and tells it, ATOLL_RUNS plays as many as it says, from a seed
+// that nobody chose.
 func TestSimulate(t *testing.T) {
 	if s := os.Getenv("ATOLL_SEED"); s != "" {
 		seed, err := strconv.ParseUint(s, 10, 64)
@@ -23,21 +24,37 @@ func TestSimulate(t *testing.T) {
 		tryOut(t, seed)
 		return
 	}
-	runs, base := 10_000, uint64(0)
+	said := playMany(t, 10_000, false)
+	writeSection(t, "exploration.md", "simulate", said+" (`make simulate`).\n")
+}
+
+// TestSimulateLosses plays random schedules in which a peer is lost, given up
+// and perhaps comes back.
+func TestSimulateLosses(t *testing.T) {
+	playMany(t, 1_000, true)
+}
+
+// playMany plays the schedules of one kind, and says how many.
+func playMany(t *testing.T, runs int, losses bool) string {
+	t.Helper()
+	base := uint64(0)
 	if raceEnabled {
-		runs = 1_000
+		runs /= 10
 	}
 	if n, err := strconv.Atoi(os.Getenv("ATOLL_RUNS")); err == nil {
 		runs, base = n, rand.Uint64()>>1
 	}
 	begun := time.Now()
-	for i := range runs {
-		tryOut(t, base+uint64(i))
+	for seed, n := base, 0; n < runs; seed++ {
+		if cfg, _ := drawn(seed); (cfg.loss.peer != "") == losses {
+			tryOut(t, seed)
+			n++
+		}
 	}
 	took := time.Since(begun)
 	said := fmt.Sprintf("%d schedules from seed %d, none failed, %.0f per second", runs, base, float64(runs)/took.Seconds())
 	t.Log(said)
-	writeSection(t, "exploration.md", "simulate", said+" (`make simulate RUNS="+strconv.Itoa(runs)+"`).\n")
+	return said
 }
 
 // tryOut plays a seed. If it fails, it tells the shortest schedule that fails

@@ -105,11 +105,18 @@ func simulate(cfg *config, tell func(string, store), next func(*world) (action, 
 	return w.history.check(), events
 }
 
+// drawn is the configuration of a seed, and what the rest is drawn from.
+func drawn(seed uint64) (config, *rand.Rand) {
+	r := rand.New(rand.NewPCG(seed, 1))
+	cfg := draw(r)
+	drawLoss(rand.New(rand.NewPCG(seed, 2)), &cfg)
+	return cfg, r
+}
+
 // play runs the random schedule of a seed.
 func play(seed uint64) (string, schedule) {
-	r := rand.New(rand.NewPCG(seed, 1))
-	s := schedule{cfg: draw(r)}
-	drawLoss(rand.New(rand.NewPCG(seed, 2)), &s.cfg)
+	cfg, r := drawn(seed)
+	s := schedule{cfg: cfg}
 	p := newPace(r, &s.cfg)
 	what, events := simulate(&s.cfg, nil, p.next)
 	s.events = events
