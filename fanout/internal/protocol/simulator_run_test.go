@@ -7,7 +7,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"runtime"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -45,11 +48,28 @@ func playMany(t *testing.T, runs int, losses bool) string {
 		runs, base = n, rand.Uint64()>>1
 	}
 	begun := time.Now()
-	for seed, n := base, 0; n < runs; seed++ {
-		if cfg, _ := drawn(seed); (cfg.loss.peer != "") == losses {
-			tryOut(t, seed)
-			n++
-		}
+	var next, played, failed atomic.Uint64
+	next.Store(base)
+	var players sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		players.Go(func() {
+			for failed.Load() == 0 {
+				seed := next.Add(1) - 1
+				if cfg, _ := drawn(seed); (cfg.loss.peer != "") != losses {
+					continue
+				}
+				if played.Add(1) > uint64(runs) {
+					return
+				}
+				if what, _ := play(seed); what != "" {
+					failed.Store(seed + 1)
+				}
+			}
+		})
+	}
+	players.Wait()
+	if seed := failed.Load(); seed > 0 {
+		tryOut(t, seed-1)
 	}
 	took := time.Since(begun)
 	said := fmt.Sprintf("%d schedules from seed %d, none failed, %.0f per second", runs, base, float64(runs)/took.Seconds())
