@@ -102,6 +102,9 @@ func (c *Change) errand(f Found) (Operation, bool) {
 			c.Worked = true
 			return Operation{Action: Sweep}, true
 		}
+		if f.Mode == Everywhere && o.Stage != Reserved && (o.former(f.Mode) || o.yielded(f.Mode)) {
+			return Operation{Action: Resign, Into: c.ring()}, true
+		}
 		if o.Claimed && !primary {
 			// What was judged before the members knew the newcomer may have been removed
 			// without it since. A guard that is dead can wait for a sweep.

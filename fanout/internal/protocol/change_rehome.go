@@ -12,5 +12,10 @@ func (c *Change) rehoming(f Found) (Operation, bool) {
 	o := f.Object
 	lost := f.Mode == Everywhere && o.Claimed && o.Stage != Reserved &&
 		(!slices.Contains(c.ring(), o.Of(Everywhere).Peer) || o.frozen())
-	return Operation{Action: Succeed, Into: c.ring()}, lost
+	if f.Mode == Everywhere && o.Claimed && !o.Primary(f.Mode) && o.Stage == Reserved && !o.Undecided() && !slices.Contains(c.ring(), o.Of(f.Mode).Peer) {
+		// Who brings it may be about to bring it into force.
+		return Operation{Action: Sweep}, true
+	}
+	// A home that is left is affirmed: it may be about to move to the lost peer.
+	return Operation{Action: Succeed, Into: c.ring()}, lost || f.Mode == Everywhere && o.Primary(f.Mode) && o.Committed()
 }

@@ -42,6 +42,10 @@ func (m *Machine) stepClear(i int, r Reply) {
 		mine := r.Code == OK && o.Claimed && !o.Primary(m.Op.Mode) &&
 			(o.Of(m.Op.Mode) == m.Record.Primary || o.Sibling(m.Primary) || m.Op.Mode == Everywhere && o.Claim.Operation == m.Primary.Claim.Operation)
 		switch {
+		case r.Code == OK && m.Op.Action == Remove && m.superseded(o):
+			// The home was replaced while its peer was given up: the other one is meant.
+			m.astray(o, s.Peer)
+			m.finish(i)
 		case r.Code == OK && !mine && m.Record.Origin != "" && o.Claim.Operation != m.Record.Origin:
 			// It is of another object that has the name by now.
 			m.cleared(i)
@@ -92,6 +96,9 @@ func (m *Machine) cleared(i int) {
 func (m *Machine) afterClearing() {
 	begun := slices.ContainsFunc(m.Strands, func(s Strand) bool { return s.Job == jobClear && s.Seq > 0 })
 	switch {
+	case m.Astray:
+		m.Record.Committed, m.Unsure = false, true
+		m.regain()
 	case begun && m.retire(jobClear):
 	case m.Primary.UID == "" && len(m.Result.Pending) > 0:
 		m.await()

@@ -86,6 +86,9 @@ func (w *world) judgeRemoval(p *proc) {
 		return
 	}
 	for i, c := range w.store.cells {
+		if w.forced(i) {
+			continue // I7 is about members
+		}
 		if set := w.store.cells[at].set; set != nil && set.Gone(peerName(i)) {
 			continue // who leaves is emptied before it is out
 		}

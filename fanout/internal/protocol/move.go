@@ -139,8 +139,21 @@ func (m *Machine) stepYield(i int, r Reply) {
 		case o.Leaving():
 			m.Result.Holder, m.Result.HolderAt = o, s.Peer
 			m.fail(i, HeldByOther)
+		case o.RV == m.Primary.RV:
+			m.sendYield(i)
 		default:
 			m.Primary = o
+			m.send(i, "members", Command{Verb: ReadPeerSet, Peer: s.Peer})
+		}
+	case "members":
+		// What was sent before is void: the home has changed.
+		switch {
+		case r.Code != OK:
+			m.ask(i, Reply{Code: Unavailable})
+		case !slices.Contains(r.PeerSet.peers(peerActive), m.Op.Target):
+			m.Result.Problem = "peer " + m.Op.Target + " is not an active member"
+			m.failAt(i, Membership, m.Op.Target)
+		default:
 			m.sendYield(i)
 		}
 	}

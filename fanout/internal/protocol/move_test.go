@@ -34,7 +34,17 @@ type latest struct {
 // homes notes what a home in peer became: no revision may be lost on the way
 // from one home to the next.
 func (w *world) homes(peer string, o Object) {
-	if w.cfg.mode != Everywhere || !o.Primary(Everywhere) || o.Stage == Reserved || w.forced(w.store.index(peer)) {
+	lost := w.forced(w.store.index(peer))
+	switch {
+	case w.cfg.mode != Everywhere || o.Stage == Reserved:
+		return
+	case o.yielded(Everywhere) && !o.frozen() && !lost && w.electable(peer, o.Home.Peer):
+		w.note(">" + o.Home.Peer)
+		return
+	case lost && o.Primary(Everywhere) && slices.Contains(w.committed, ">"+peer):
+		w.note("@" + peer)
+		return
+	case lost || !o.Primary(Everywhere):
 		return
 	}
 	w.note("@" + peer)
@@ -58,6 +68,13 @@ func (w *world) homes(peer string, o Object) {
 	default:
 		w.latest.revision = o.Revision
 	}
+}
+
+// electable says whether a move from one peer to another may be committed: until
+// the change that gives the other one up is over, it replaces a home that was
+// made there.
+func (w *world) electable(from, to string) bool {
+	return !w.forced(w.store.index(to)) || w.store.cells[w.store.index(from)].set.Change.ID != ""
 }
 
 // moveHome is a move of the home from one peer to another that nobody carries on.

@@ -229,8 +229,8 @@ func earlyMembers(read Phase, used job) func(*world, *proc, Command, Reply) Repl
 				}
 			}
 		}
-		if p.strand(c).Job == used && c.Verb == ReadPeerSet && !p.sweep {
-			r.PeerSet = p.m.Sets["early "+c.Peer]
+		if early, ok := p.m.Sets["early "+c.Peer]; ok && p.strand(c).Job == used && c.Verb == ReadPeerSet && !p.sweep {
+			r.PeerSet = early
 		}
 		return r
 	}

@@ -26,18 +26,24 @@ func (m *Machine) afterComparing() {
 	known := false
 	for _, s := range m.Strands {
 		known = known || s.X.inForce() || s.X.Claim.Record != ""
-		if s.X.inForce() && (!latest.Claimed || s.X.term() > latest.term()) {
+		if s.X.Claimed && s.X.Stage != Reserved && (!latest.Claimed || s.X.term() > latest.term()) {
 			latest = s.X
 		}
 	}
+	home := own.Primary(Everywhere)
 	switch {
 	case len(m.Result.Pending) > 0:
 		m.end(Done)
-	case latest.term()/generation > own.term()/generation:
-		m.Record.Elect, m.Record.Term = latest.Of(Everywhere), latest.term()
-		m.enter(resigning)
-		m.spawn(jobResign, m.Op.Target)
-	case !own.Primary(Everywhere), own.Leaving():
+	case latest.Claimed && latest.term()/generation > own.term()/generation,
+		latest.Claimed && !home && latest.term() >= own.term():
+		m.succeededBy(latest.Of(Everywhere), latest.term())
+	case !home && !own.yielded(Everywhere) && !known:
+		m.succeededBy(own.Of(Everywhere), own.term())
+	case !home && !known && !own.Terminating:
+		// Who it yielded to may have been home, and be removed since.
+		m.because(Missing, m.Op.Target)
+		m.end(Done)
+	case !home, own.Leaving():
 		m.Op.Action = Sweep
 		m.sweep()
 	case !known:
@@ -46,6 +52,13 @@ func (m *Machine) afterComparing() {
 	default:
 		m.end(Done)
 	}
+}
+
+// succeededBy takes what was home away: home has its place, or had.
+func (m *Machine) succeededBy(home Ref, term int64) {
+	m.Record.Elect, m.Record.Term = home, term
+	m.enter(resigning)
+	m.spawn(jobResign, m.Op.Target)
 }
 
 // stepResign takes the finalizer from what was home, which names its successor
@@ -61,6 +74,8 @@ func (m *Machine) stepResign(i int, r Reply) {
 		switch {
 		case r.Code == NotFound, r.Code == OK && o.UID != m.Op.Met.UID:
 			m.finish(i)
+		case r.Code == OK && o.term() > m.Record.Term:
+			m.unconfirmed(i)
 		case r.Code == OK && (o.Finalizer || o.term() < m.Record.Term):
 			o.Home = Home{Ref: m.Record.Elect, Term: m.Record.Term}
 			o.Finalizer = false

@@ -61,6 +61,11 @@ func (m *Machine) resume() {
 		m.elect()
 	case m.Op.Action == Remove:
 		m.remove()
+	case m.Record.Committed && m.Op.Action == Update && !m.remembered():
+		// It was committed where a home was replaced, and lost with that.
+		m.Result.Revision = m.Primary.Revision.Number
+		m.because(Outdated, m.Record.Primary.Peer)
+		m.end(Ended)
 	case m.Record.Committed, m.Op.Action == Add:
 		m.Record.Committed = true
 		m.Result.Ending = Running

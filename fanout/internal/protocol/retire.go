@@ -11,6 +11,12 @@ func (m *Machine) outranked(x Object) bool {
 	return m.Op.Mode == Everywhere && x.Claimed && x.term() > m.Primary.term()
 }
 
+// superseded says whether x is of the same object in a later generation: its home
+// was made in the absence of the one that is known here.
+func (m *Machine) superseded(x Object) bool {
+	return m.outranked(x) && m.Primary.Claimed && x.Claim.Operation == m.Primary.Claim.Operation && x.term()/generation > m.Primary.term()/generation
+}
+
 // outdated says whether x is a replica of the same object that names an earlier
 // home.
 func (m *Machine) outdated(x Object) bool {

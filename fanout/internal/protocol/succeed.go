@@ -30,10 +30,24 @@ func (m *Machine) succeed() {
 		return
 	}
 	m.Astray = false
+	if met := m.Op.Met; m.Turns == 1 && met.Primary(Everywhere) && met.Committed() {
+		m.affirm(met, m.Op.Target)
+		return
+	}
 	m.enter(surveying)
 	for _, p := range m.Op.Into {
 		m.spawn(jobSurvey, p)
 	}
+}
+
+// affirm writes home o in peer once more, with a sign of life. Whoever moves it
+// read it before the members, so that a move to a peer which they had then and
+// have no more is void.
+func (m *Machine) affirm(o Object, peer string) {
+	m.Record.Elect = Ref{Peer: peer, UID: o.UID}
+	m.enter(crowning)
+	m.Strands = append(m.Strands, Strand{Job: jobCrown, Peer: peer, X: o})
+	m.step(0, Reply{})
 }
 
 // stepSurvey reads what the strand's peer has.
@@ -86,6 +100,8 @@ func (m *Machine) afterSurveying() {
 	heir, lives := held[of.Peer]
 	lives = lives && heir.UID == of.UID
 	switch {
+	case lives && heir.Primary(Everywhere) && heir.term() >= top.term() && heir.Committed() && m.Op.Met.Primary(Everywhere):
+		m.affirm(heir, of.Peer)
 	case lives && heir.Primary(Everywhere) && heir.term() >= top.term():
 		m.heir(heir, of.Peer)
 	case top.yielded(Everywhere) && !top.frozen() && slices.Contains(m.Op.Into, of.Peer):
@@ -102,12 +118,16 @@ func (m *Machine) afterSurveying() {
 	}
 }
 
-// choose makes the first member that has the object in force its heir.
+// choose makes the first member that has the object in force its heir. If all
+// that have it were told to delete it, the first that was home is one: our
+// finalizer holds it already, and its removal goes on.
 func (m *Machine) choose(held map[string]Object, term int64) {
-	for _, p := range slices.Sorted(slices.Values(m.Op.Into)) {
-		if o := held[p]; o.inForce() && !o.Terminating {
-			m.freeze(Ref{Peer: p, UID: o.UID}, term)
-			return
+	for _, going := range []bool{false, true} {
+		for _, p := range slices.Sorted(slices.Values(m.Op.Into)) {
+			if o := held[p]; o.inForce() && o.Terminating == going && (!going || o.Finalizer) {
+				m.freeze(Ref{Peer: p, UID: o.UID}, term)
+				return
+			}
 		}
 	}
 	m.because(Missing, m.Op.Target)
@@ -181,10 +201,18 @@ func (m *Machine) afterFreezing() {
 func (m *Machine) stepCrown(i int, r Reply) {
 	s := &m.Strands[i]
 	switch {
+	case s.Step == "" && !s.Y.Claimed:
+		o := s.X
+		o.Heartbeat++
+		m.send(i, "put", Command{Verb: Put, Peer: s.Peer, Object: o, UID: o.UID, RV: o.RV})
 	case s.Step == "":
 		m.send(i, "put", Command{Verb: Put, Peer: s.Peer, Object: s.X.successorOf(s.Y), UID: s.X.UID, RV: s.X.RV})
-	case s.Step == "pause":
+	case s.Step == "activate" && r.Class != Applied:
+		m.unconfirmed(i)
+	case s.Step == "pause", s.Step == "activate":
 		m.finish(i)
+	case r.Class == Applied && !s.Y.Claimed:
+		m.send(i, "activate", Command{Verb: Activate, Peer: s.Peer, Object: r.Object})
 	case r.Class == Applied:
 		s.X = r.Object
 		m.Result.Mended = true
@@ -203,6 +231,8 @@ func (m *Machine) afterCrowning() {
 		m.end(Done)
 	case m.Astray:
 		m.succeed()
+	case !m.Strands[0].Y.Claimed:
+		m.end(Done)
 	default:
 		m.heir(m.Strands[0].X, m.Record.Elect.Peer)
 	}

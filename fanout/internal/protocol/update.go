@@ -3,6 +3,8 @@
 
 package protocol
 
+import "slices"
+
 // revise commits a new revision on the primary that was found. The name is held
 // already, so there is nothing to reserve: one conditional write is the commit.
 func (m *Machine) revise() {
@@ -103,6 +105,15 @@ func (m *Machine) revisionRead(i int, r Reply) {
 		m.Primary = o
 		m.sendRevision(i)
 	}
+}
+
+// remembered says whether the home that was found has, or may have had, the
+// revision that this update committed: in another generation only its history
+// can tell.
+func (m *Machine) remembered() bool {
+	return m.Primary.term()/generation == m.Record.Term/generation || slices.ContainsFunc(m.Primary.History, func(h Revision) bool {
+		return h.Number == m.Record.Base+1 && h.Operation == m.Op.ID
+	})
 }
 
 // overtaken decides by the history of o, whose number is at least this update's.

@@ -1,0 +1,90 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+var (
+	// toLost is a move to a peer that is given up.
+	toLost = config{mode: Everywhere, peers: 2, committed: "p", changes: changes(forceB), plans: []plan{move("m", "b")}}
+	// formerReturns is what was home in a peer that comes back after the object was
+	// removed.
+	formerReturns = config{mode: Everywhere, peers: 2, committed: "p", committedAt: 2, moved: "a", givenUp: true, inTurn: true,
+		changes: changes(forceB, returnB), plans: []plan{removal("r")}}
+	// updateAtLost is an update of a home in a peer that comes back.
+	updateAtLost = config{mode: Everywhere, peers: 2, committed: "p", committedAt: 2, inTurn: true,
+		changes: changes(forceB, returnB), plans: []plan{update("x", "q")}}
+	// removalAtLost is a removal of a home that is replaced.
+	removalAtLost = config{mode: Everywhere, peers: 2, committed: "p", committedAt: 2,
+		changes: changes(forceB), plans: []plan{removal("r")}}
+	// deletedMove is the delete of a home that has yielded to a peer that is lost.
+	deletedMove = config{mode: Everywhere, peers: 2, committed: "p", deletes: 1, loss: loss{peer: "b"},
+		changes: changes(forceB), plans: []plan{move("m", "b")}}
+)
+
+// lostHomes are homes that move, change or go while a peer is given up. They are
+// explored always.
+var lostHomes = []config{
+	titled("a move to a peer that is given up", toLost),
+	titled("what was home comes back after the removal", formerReturns),
+	titled("an update where a home was replaced", updateAtLost),
+	titled("a removal where a home was replaced", removalAtLost),
+	titled("a home that yielded to a lost peer is deleted", deletedMove),
+}
+
+// lostHomeMutants break the rules for them.
+var lostHomeMutants = []broken{
+	{rule: "a home is affirmed when a peer is given up", want: "I", cfg: with(toLost, mutant{
+		change: func(_ *world, _ *proc, c Command) Command {
+			if c.Verb == Sub && c.Sub.Action == Succeed && c.Sub.Met.Primary(Everywhere) {
+				c = instead(c, Sweep)
+			}
+			return c
+		},
+	})},
+	{rule: "a home that has changed yields to a member only", want: "I", cfg: with(toLost, mutant{
+		reply: func(_ *world, p *proc, c Command, r Reply) Reply {
+			if s := p.strand(c); s.Job == jobYield && s.Step == "members" {
+				r.PeerSet = r.PeerSet.with(Member{Peer: "b", State: peerActive})
+			}
+			return r
+		},
+	})},
+	{rule: "who gave its place up and comes back does not take it back", want: "I2", cfg: with(formerReturns, mutant{
+		change: func(_ *world, _ *proc, c Command) Command {
+			if c.Verb == Sub && c.Sub.Action == Resign {
+				c = instead(c, Sweep)
+			}
+			return c
+		},
+	})},
+	{rule: "who comes back confirms no update", want: "STALE", cfg: with(updateAtLost, mutant{
+		reply: func(_ *world, p *proc, c Command, r Reply) Reply {
+			if p.strand(c).Job == jobLook {
+				r.PeerSet.Self.State = peerActive
+			}
+			return r
+		},
+	})},
+	{rule: "a home that is being deleted succeeds itself if nobody else can", want: "I6", cfg: with(deletedMove, mutant{
+		reply: func(_ *world, p *proc, c Command, r Reply) Reply {
+			if s := p.strand(c); s.Job == jobSurvey && r.Object.Terminating {
+				r.Object.Finalizer = false
+			}
+			return r
+		},
+	})},
+}
+
+// with is cfg with a rule broken.
+func with(cfg config, m mutant) config {
+	cfg.mutant = m
+	return cfg
+}
+
+// instead lets a change ask for another operation about what it met.
+func instead(c Command, action Action) Command {
+	sub := *c.Sub
+	sub.Action = action
+	c.Sub = &sub
+	return c
+}
