@@ -104,7 +104,7 @@ func (m *Machine) afterClearing() {
 		m.await()
 	case m.Primary.UID == "":
 		m.end(Done)
-	case !begun && m.HaveSet && len(m.Set.reached()) > 1:
+	case !begun && m.HaveSet && m.accompanied():
 		m.spread(jobClear)
 	case !begun && !m.HaveSet && len(m.Op.Peers) > 1:
 		// Who the members are is not known, so nothing is confirmed.
@@ -122,4 +122,10 @@ func (m *Machine) afterClearing() {
 		// A guard that could not be reached is dead once its primary is gone.
 		m.drop()
 	}
+}
+
+// accompanied says whether the membership has others than the primary's peer,
+// which need not list itself: one that comes back is told of the members first.
+func (m *Machine) accompanied() bool {
+	return slices.ContainsFunc(m.Set.reached(), func(p string) bool { return p != m.Record.Primary.Peer })
 }
