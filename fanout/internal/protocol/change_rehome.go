@@ -12,7 +12,7 @@ func (c *Change) rehoming(f Found) (Operation, bool) {
 	o := f.Object
 	lost := f.Mode == Everywhere && o.Claimed && o.Stage != Reserved &&
 		(!slices.Contains(c.ring(), o.Of(Everywhere).Peer) || o.frozen())
-	if f.Mode == Everywhere && o.Claimed && !o.Primary(f.Mode) && o.Stage == Reserved && !o.Undecided() && !slices.Contains(c.ring(), o.Of(f.Mode).Peer) {
+	if f.Mode == Everywhere && o.Claimed && !o.Primary(f.Mode) && o.Stage == Reserved && o.Of(f.Mode).Peer == c.Op.Peer {
 		// Who brings it may be about to bring it into force.
 		return Operation{Action: Sweep}, true
 	}
