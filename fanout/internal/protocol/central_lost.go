@@ -36,9 +36,10 @@ func (m *Machine) stepDeparted(i int, r Reply) {
 	case r.Code == OK:
 		set := r.PeerSet
 		quiet := set.Change.ID == "" || set.Change.Over
-		for _, p := range m.Op.Peers {
-			if quiet && set.Self.Peer == s.Peer && set.Self.State == peerActive && set.Gone(p) && !m.departed(p) {
-				m.Departed = append(m.Departed, p)
+		for _, d := range set.Departed {
+			// Configured or not: who has departed need not be any more.
+			if quiet && set.Self.Peer == s.Peer && set.Self.State == peerActive && set.Gone(d.Peer) && !m.departed(d.Peer) {
+				m.Departed = append(m.Departed, d.Peer)
 			}
 		}
 		m.finish(i)

@@ -84,19 +84,6 @@ func (c *Change) wantedByLeave(peer string, set PeerSet) (PeerSet, edited) {
 	return set, changed
 }
 
-func (c *Change) wantedByForce(set PeerSet) (PeerSet, edited) {
-	what := unchanged
-	if !set.Gone(c.Op.Peer) {
-		set, what = set.without(Departure{Peer: c.Op.Peer, How: "Forced", By: c.Op.By}), changed
-	}
-	for _, d := range c.Sets[c.Record.Anchor].Departed {
-		if c.Sets[c.Record.Anchor].Gone(d.Peer) && set.lists(d.Peer) {
-			set, what = set.without(d), changed
-		}
-	}
-	return set, what
-}
-
 // rehome gives the Accounts whose home was lost another one.
 func (c *Change) rehome() {
 	if ring := c.ring(); c.At < len(ring) {

@@ -49,6 +49,8 @@ func (c *Change) afterLooking() {
 		c.because(Unreachable, c.Record.Anchor)
 		c.Result.Problem = "its anchor " + c.Record.Anchor + " is not configured"
 		c.stop()
+	case begun && c.mine(at) && c.vacated():
+		c.retreat(c.Record.Anchor + " has left")
 	case begun && (!c.mine(at) || at.Change.Over || c.cut()):
 		c.release()
 	case begun:
@@ -105,7 +107,17 @@ func (c *Change) departed(peer string) bool {
 // anchorless says that the anchor is no member any more, so that nobody ends the
 // change there.
 func (c *Change) anchorless() bool {
-	return !slices.Contains(c.Op.Peers, c.Record.Anchor) || c.cut()
+	return !slices.Contains(c.Op.Peers, c.Record.Anchor) || c.cut() && !c.vacated()
+}
+
+// vacated says that the anchor had left, as some knew already, when its slot was
+// taken. It answers, so its slot goes back.
+func (c *Change) vacated() bool {
+	given := false
+	for p, set := range c.Sets {
+		given = given || p != c.Record.Anchor && set.current() && set.forced(c.Record.Anchor)
+	}
+	return c.cut() && !given
 }
 
 // cut says that the anchor was given up, and the change with it.

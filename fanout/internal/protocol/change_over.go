@@ -55,9 +55,14 @@ func (c *Change) conclude() {
 			member = true
 		}
 	}
+	own, known := c.Sets[c.Op.Peer]
 	done := !member
-	if c.newcomer() {
-		done = member && c.Sets[c.Op.Peer].Self.State == peerActive
+	switch {
+	case c.newcomer():
+		done = member && own.Self.State == peerActive
+	case c.Op.Kind == Leave:
+		// Who is dropped and not emptied was cut short.
+		done = !member && (!known || own.Self.State == peerOut)
 	}
 	switch {
 	case c.Result.Reason == alreadyDone:

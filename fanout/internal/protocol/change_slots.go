@@ -29,7 +29,12 @@ func (c *Change) takeNext() {
 }
 
 func (c *Change) order(anchor PeerSet) []string {
-	order := anchor.names(c.Op.Peer)
+	order := slices.DeleteFunc(anchor.names(c.Op.Peer), func(p string) bool {
+		// Nobody has whom others have dropped configured any more. That the anchor
+		// lists it is found when the lists are compared.
+		_, read := c.Sets[p]
+		return !read && c.dropped(p)
+	})
 	switch c.Op.Kind {
 	case Leave:
 		if _, ok := c.Sets[c.Op.Peer]; ok {
@@ -204,15 +209,10 @@ func (c *Change) retreat(problem string) {
 // goes to work.
 func (c *Change) verify() {
 	anchor := c.Sets[c.Record.Anchor]
-	members := anchor.full(c.Op.Peer)
+	members := c.agreed(anchor)
 	for _, p := range members {
-		// What an interrupted join has come to differs from member to member. So
-		// does, if somebody is given up, what a departure that could not go on
-		// without him has come to: this change ends it.
-		names := c.Sets[p].full(c.Op.Peer)
-		if c.Op.Kind == Force {
-			names = slices.DeleteFunc(names, anchor.Gone)
-		}
+		// What an interrupted join has come to differs from member to member.
+		names := c.agreed(c.Sets[p])
 		if !slices.Equal(names, members) {
 			c.retreat(fmt.Sprintf("%s lists %v, and %s %v", c.Record.Anchor, members, p, names))
 			return

@@ -182,6 +182,8 @@ func (w *world) complete() string {
 		}
 		for i, p := range w.procs {
 			switch {
+			case (p.change != nil && p.change.m != nil || p.m != nil) && len(w.net) > 0:
+				// One that has just begun waits for it.
 			case p.change != nil && p.change.m != nil:
 				return "L1: nothing is on its way and " + p.change.op.ID + " is not over"
 			case p.change != nil:

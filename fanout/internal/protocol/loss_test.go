@@ -132,13 +132,20 @@ func (w *world) askAgain() string {
 	return ""
 }
 
+// ringless says that the lost peer was the last member: nobody is left to join, or
+// to give it up.
+func (w *world) ringless() bool {
+	for i := range w.store.cells {
+		if w.member(i) && !w.isDown(i) {
+			return false
+		}
+	}
+	return w.losing.down
+}
+
 // giveUp gives the lost peer up that is still a member: nothing rests before.
 func (w *world) giveUp() string {
-	alone := true
-	for i := range w.store.cells {
-		alone = alone && (!w.member(i) || peerName(i) == w.cfg.loss.peer)
-	}
-	if !w.losing.down || alone || w.forced(w.store.index(w.cfg.loss.peer)) {
+	if !w.losing.down || w.ringless() || w.forced(w.store.index(w.cfg.loss.peer)) {
 		return ""
 	}
 	return w.runAlone(change("g", Force, w.cfg.loss.peer))

@@ -167,6 +167,9 @@ func (w *world) finishChange(i int) {
 		return
 	}
 	ch.result = ch.m.Result
+	if at := w.store.cells[w.store.index(ch.op.Peer)].set; ch.op.Kind == Leave && ch.result.Ending == Done && at != nil && at.Self.State == peerLeaving {
+		w.fault("I4: " + ch.op.ID + " says done and " + ch.op.Peer + " is not out")
+	}
 	p.life++
 	ch.m = nil
 	switch {

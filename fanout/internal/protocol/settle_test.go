@@ -58,6 +58,11 @@ func (w *world) settle() string {
 			}
 		}
 	}
+	if w.ringless() {
+		// What counts is in the lost peer alone. Who was about to join or had left
+		// joins another ring, whatever stands in its slot.
+		return ""
+	}
 	if s := w.settleChanges(); s != "" {
 		return s
 	}
