@@ -4,7 +4,9 @@
 package region
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -39,6 +41,9 @@ func readDir(f *files) ([]Peer, error) {
 			continue
 		}
 		data, err := readBounded(file)
+		if err != nil && gone(file) {
+			continue
+		}
 		peers = append(peers, Peer{Name: name, Credentials: f.credentials(name, file, data, err)})
 		present[name] = true
 	}
@@ -47,4 +52,10 @@ func readDir(f *files) ([]Peer, error) {
 	}
 	maps.DeleteFunc(f.good, func(name PeerName, _ Credentials) bool { return !present[name] })
 	return peers, nil
+}
+
+// gone reports that a file was deleted after the directory was listed. A link that leads nowhere is there.
+func gone(file string) bool {
+	_, err := os.Lstat(file)
+	return errors.Is(err, fs.ErrNotExist)
 }
