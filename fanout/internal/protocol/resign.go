@@ -61,11 +61,12 @@ func (m *Machine) succeededBy(home Ref, term int64) {
 	m.spawn(jobResign, m.Op.Target)
 }
 
-// stepResign takes the finalizer from what was home, which names its successor
-// from then on, and deletes it: it may have revisions that its successor never
-// heard of.
+// stepResign lets what was home name its successor, deletes it, and takes the
+// finalizer from it last: it may have revisions that its successor never heard
+// of, and without the finalizer it is a replica like others.
 func (m *Machine) stepResign(i int, r Reply) {
 	s := &m.Strands[i]
+	home := Home{Ref: m.Record.Elect, Term: m.Record.Term}
 	switch s.Step {
 	case "", "again":
 		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
@@ -76,12 +77,14 @@ func (m *Machine) stepResign(i int, r Reply) {
 			m.finish(i)
 		case r.Code == OK && o.term() > m.Record.Term:
 			m.unconfirmed(i)
-		case r.Code == OK && (o.Finalizer || o.term() < m.Record.Term):
-			o.Home = Home{Ref: m.Record.Elect, Term: m.Record.Term}
-			o.Finalizer = false
+		case r.Code == OK && o.Home != home:
+			o.Home = home
 			m.send(i, "put", Command{Verb: Put, Peer: s.Peer, Object: o, UID: o.UID, RV: o.RV})
 		case r.Code == OK && !o.Terminating:
 			m.send(i, "delete", Command{Verb: Delete, Peer: s.Peer, UID: o.UID, RV: o.RV})
+		case r.Code == OK && o.Finalizer:
+			o.Finalizer = false
+			m.send(i, "put", Command{Verb: Put, Peer: s.Peer, Object: o, UID: o.UID, RV: o.RV})
 		case r.Code == Denied, r.Code == NoSuchPeer, !m.again(i, "again"):
 			m.unconfirmed(i)
 		}
