@@ -137,7 +137,7 @@ func (c *Change) stepSub(i int, r Reply) {
 
 // subbed takes note of what a sub-operation came to.
 func (c *Change) subbed(key string, op Operation, r Result) {
-	if op.Action == Resign && (r.Removed || op.Met.Leaving()) {
+	if op.Action == Resign && (r.Removed || r.Mended || op.Met.Leaving()) {
 		c.Worked = true
 	}
 	if op.Action == Sweep && c.Phase == chPlacing && r.Removed {

@@ -49,7 +49,7 @@ var lostHomeMutants = []broken{
 			return r
 		},
 	})},
-	{rule: "who gave its place up and comes back does not take it back", want: "I2", cfg: with(formerReturns, mutant{
+	{rule: "who gave its place up and comes back does not take it back", want: "I", cfg: with(formerReturns, mutant{
 		change: func(_ *world, _ *proc, c Command) Command {
 			if c.Verb == Sub && c.Sub.Action == Resign {
 				c = instead(c, Sweep)

@@ -23,8 +23,9 @@ func (m *Machine) resign() {
 func (m *Machine) afterComparing() {
 	own := m.Primary
 	var latest Object
-	known := false
+	known, named := false, false
 	for _, s := range m.Strands {
+		named = named || s.X.Claimed && s.X.Of(Everywhere) == Ref{Peer: m.Op.Target, UID: own.UID}
 		known = known || s.X.inForce() || s.X.Claim.Record != ""
 		if s.X.Claimed && s.X.Stage != Reserved && (!latest.Claimed || s.X.term() > latest.term()) {
 			latest = s.X
@@ -34,6 +35,11 @@ func (m *Machine) afterComparing() {
 	switch {
 	case len(m.Result.Pending) > 0:
 		m.end(Done)
+	case !home && named && latest.term()/generation <= own.term()/generation:
+		// It moved, and not everybody was told. If nobody else is home it is again.
+		m.Op.Action = Sweep
+		m.astray(own, m.Op.Target)
+		m.regain()
 	case latest.Claimed && latest.term()/generation > own.term()/generation,
 		latest.Claimed && !home && latest.term() >= own.term():
 		m.succeededBy(latest.Of(Everywhere), latest.term())
