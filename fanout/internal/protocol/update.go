@@ -90,12 +90,12 @@ func (m *Machine) revisionRead(i int, r Reply) {
 		// It came between, as another update would; no attempt can land on it.
 		m.Result.Revision = o.Revision.Number
 		m.because(Outdated, s.Peer)
-		m.Result.Ending = Aborted
+		m.Result.Ending = m.unmade(o)
 		m.finish(i)
 	case o.Leaving():
 		m.Result.Holder, m.Result.HolderAt = o, s.Peer
 		m.because(HeldByOther, s.Peer)
-		m.Result.Ending = Aborted
+		m.Result.Ending = m.unmade(o)
 		m.finish(i)
 	case m.Expired && !m.Unsure:
 		m.fail(i, Late)
@@ -131,11 +131,7 @@ func (m *Machine) overtaken(i int, o Object) {
 		}
 		m.Result.Revision = o.Revision.Number
 		m.because(Outdated, s.Peer)
-		m.Result.Ending = Aborted
-		if m.Unsure && o.term()/generation != m.Record.Term/generation {
-			// It may have been committed where it was lost since.
-			m.Result.Ending = Ended
-		}
+		m.Result.Ending = m.unmade(o)
 		return
 	}
 	m.Result.Revision = o.Revision.Number
@@ -144,4 +140,13 @@ func (m *Machine) overtaken(i int, o Object) {
 	if m.Unsure {
 		m.Result.Ending = Ended
 	}
+}
+
+// unmade is the ending of an update that home o does not have: it may have been
+// committed at another that was lost since.
+func (m *Machine) unmade(o Object) Ending {
+	if m.Unsure && o.term()/generation != m.Record.Term/generation {
+		return Ended
+	}
+	return Aborted
 }
