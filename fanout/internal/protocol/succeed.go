@@ -212,6 +212,7 @@ func (m *Machine) stepCrown(i int, r Reply) {
 	case s.Step == "pause", s.Step == "activate":
 		m.finish(i)
 	case r.Class == Applied && !s.Y.Claimed:
+		s.X = r.Object
 		m.send(i, "activate", Command{Verb: Activate, Peer: s.Peer, Object: r.Object})
 	case r.Class == Applied:
 		s.X = r.Object
@@ -231,9 +232,10 @@ func (m *Machine) afterCrowning() {
 		m.end(Done)
 	case m.Astray:
 		m.succeed()
-	case !m.Strands[0].Y.Claimed:
+	case !m.Strands[0].Y.Claimed && m.Strands[0].X.term() < generation:
 		m.end(Done)
 	default:
+		// A home that replaced another may not have reached every member yet.
 		m.heir(m.Strands[0].X, m.Record.Elect.Peer)
 	}
 }
