@@ -17,6 +17,30 @@ func (m *Machine) resign() {
 	}
 }
 
+// awaits says whether o, Reserved in a member, waits for what was home and comes
+// back.
+func (m *Machine) awaits(o Object) bool {
+	met := m.Op.Met
+	return m.Op.Action == Resign && o.Pending() && !met.Primary(Everywhere) && o.Of(Everywhere) == Ref{Peer: m.Op.Target, UID: met.UID}
+}
+
+// void writes o once more. Who brings it into force may have read its home while
+// that was one: what was judged on o is void then.
+func (m *Machine) void(i int, o Object) {
+	o.Heartbeat++
+	m.send(i, "void", Command{Verb: Put, Peer: m.Strands[i].Peer, Object: o, UID: o.UID, RV: o.RV})
+}
+
+func (m *Machine) voided(i int, r Reply) {
+	switch {
+	case r.Class == Applied:
+		m.Strands[i].X = r.Object
+		m.finish(i)
+	case r.Code == Denied, r.Code == NoSuchPeer, !m.again(i, "retry"):
+		m.unconfirmed(i)
+	}
+}
+
 // afterComparing deletes a home that was replaced. One that the members
 // have in force, or hold by a record, is left alone. Any other may have
 // been removed since: Result.Reason tells that nobody knows.
@@ -25,7 +49,7 @@ func (m *Machine) afterComparing() {
 	var latest Object
 	known, named := false, false
 	for _, s := range m.Strands {
-		named = named || s.X.Claimed && s.X.Of(Everywhere) == Ref{Peer: m.Op.Target, UID: own.UID}
+		named = named || s.X.inForce() && s.X.Of(Everywhere) == Ref{Peer: m.Op.Target, UID: own.UID}
 		known = known || s.X.inForce() || s.X.Claim.Record != ""
 		if s.X.Claimed && s.X.Stage != Reserved && (!latest.Claimed || s.X.term() > latest.term()) {
 			latest = s.X
@@ -97,6 +121,9 @@ func (m *Machine) stepResign(i int, r Reply) {
 	case "put", "delete":
 		m.Result.Removed = m.Result.Removed || r.Class == Applied
 		switch {
+		case r.Class == Applied && m.Op.Met.Primary(Everywhere):
+			// The members are asked again now that it is no home.
+			m.finish(i)
 		case r.Class == Applied:
 			m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
 		case r.Code == Denied || !m.again(i, "again"):

@@ -54,8 +54,12 @@ func (m *Machine) affirm(o Object, peer string) {
 func (m *Machine) stepSurvey(i int, r Reply) {
 	s := &m.Strands[i]
 	switch {
+	case s.Step == "void":
+		m.voided(i, r)
 	case s.Step != "read":
 		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
+	case r.Code == OK && m.awaits(r.Object):
+		m.void(i, r.Object)
 	case r.Code == OK && r.Object.Claim.Operation == m.Op.Met.Claim.Operation:
 		s.X = r.Object
 		m.finish(i)
