@@ -21,9 +21,10 @@ func (m *Machine) remove() {
 }
 
 // mark goes on to the commit. A recovered removal may have sent it already: the
-// log says so, and only the primary tells.
+// log says so, and only the primary tells. One that found its object going, where
+// the home was replaced, has sent none.
 func (m *Machine) mark() {
-	if m.Unsure {
+	if m.Unsure && m.Record.Committing {
 		m.enter(committing)
 		m.spawn(jobMark, m.Record.Primary.Peer)
 		return
