@@ -92,10 +92,20 @@ func (w *world) runAlone(op ChangeOperation) string {
 	if s := w.drain(); s != "" {
 		return fmt.Sprintf("%s of %s: %s", op.Kind, op.Peer, s)
 	}
-	if r := w.procs[last].change.result; r.Ending != Done && r.Ending != AlreadyDone && r.Reason != Occupied {
+	r := w.procs[last].change.result
+	refused := r.Reason == Occupied || op.Kind == Leave && r.Ending == Aborted && w.sole(op.Peer)
+	if r.Ending != Done && r.Ending != AlreadyDone && !refused {
 		return fmt.Sprintf("L1: %s of %s is %s (%s)", op.Kind, op.Peer, r.Ending, r.Reason)
 	}
 	return ""
+}
+
+// sole says that peer is all that is left of the ring, and Active: the others were
+// given up or have left while it was about to leave, and the last one is refused
+// to.
+func (w *world) sole(peer string) bool {
+	set := w.store.cells[w.store.index(peer)].set
+	return set != nil && set.Self.State == peerActive && set.Change.ID == "" && len(set.names(peer)) == 0
 }
 
 // halfway is the change that was cut short when somebody was given up without
