@@ -177,6 +177,11 @@ func (c *Change) occupied(i int) {
 	switch {
 	case c.Expired:
 		c.refuse(i, Late, fmt.Sprintf("%s of %s is under way (%s)", s.Set.Change.Kind, s.Set.Change.Peer, s.Set.Change.Coordinator))
+	case s.Quiet >= c.Op.Lease && c.Op.Kind == Force && s.Set.Change.Anchor == c.Op.Peer:
+		// Nobody can end it there. If the peer answers nevertheless, the two would
+		// wait for each other.
+		s.Tries++
+		c.send(i, "read", Command{Verb: ReadPeerSet, Peer: s.Peer})
 	case s.Quiet >= c.Op.Lease:
 		other := s.Set.Change
 		c.send(i, "finished", Command{Verb: Finish, Other: &other})
