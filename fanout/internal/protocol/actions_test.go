@@ -215,7 +215,8 @@ func (w *world) sweepAt(i, at, lease int) {
 		ID: "~", Action: Sweep, Mode: w.cfg.mode, Inert: w.cfg.inert, Holds: w.cfg.tenant > 0 || w.cfg.lodger != nil, Target: peerName(at), Met: *w.store.cells[at].obj, Lease: lease, Watch: lease > 0,
 	}
 	for j := range w.store.cells {
-		if !w.settling && !w.cfg.givenUp || !w.forced(j) && (peerName(j) != w.cfg.loss.peer || !w.dismissed(j)) {
+		// Who sweeps a peer has it configured.
+		if j == at || !w.settling && !w.cfg.givenUp || !w.forced(j) && (peerName(j) != w.cfg.loss.peer || !w.dismissed(j)) {
 			op.Peers = append(op.Peers, peerName(j))
 		}
 	}
