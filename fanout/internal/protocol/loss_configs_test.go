@@ -15,6 +15,7 @@ var losses = []config{
 	{name: "B is lost while A leaves", peers: 3, loss: loss{peer: "b"}, changes: changes(leaveA, forceB)},
 	{name: "C is lost while A leaves", peers: 3, loss: loss{peer: "c"}, changes: changes(leaveA, forceC)},
 	{name: "A is lost while B leaves", peers: 3, loss: loss{peer: "a"}, changes: changes(leaveB, forceA)},
+	{name: "A is lost while D joins, answers after all, crash", peers: 4, ring: 3, crashes: 1, loss: loss{peer: "a", returns: true}, changes: changes(joinD, forceA)},
 }
 
 // lossesDeep take longer.
