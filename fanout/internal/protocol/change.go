@@ -78,6 +78,7 @@ type Change struct {
 	Worked   bool               // the last list had something to do
 	Stuck    bool               // and some of it could not be done
 	StuckAt  string             // in this peer
+	Taken    bool               // what the newcomer was covered with was taken from it again
 	Held     bool               // the anchor's slot was seen to be its own
 	Sent     bool               // it may be
 	Retreat  bool               // another peer is the anchor

@@ -76,7 +76,7 @@ func (c *Change) succeeds() bool { return c.Resumed || c.Op.Anchor != "" || c.Ru
 func (c *Change) survey() {
 	c.At, c.Later = 0, nil
 	c.Result.Blocking = nil
-	c.Worked, c.Stuck = false, false
+	c.Worked, c.Stuck, c.Taken = false, false, false
 	c.list(chCovering, c.ring()[0])
 }
 

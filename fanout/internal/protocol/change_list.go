@@ -139,6 +139,7 @@ func (c *Change) stepSub(i int, r Reply) {
 func (c *Change) subbed(key string, op Operation, r Result) {
 	if op.Action == Resign && (r.Removed || r.Mended || op.Met.Leaving()) {
 		c.Worked = true
+		c.Taken = c.Taken || c.Phase == chPlacing
 	}
 	if op.Action == Sweep && c.Phase == chPlacing && r.Removed {
 		// Somebody's finalizer may hold it.
@@ -210,6 +211,11 @@ func (c *Change) listed() {
 	case chCompleting:
 		c.list(chPlacing, c.Op.Peer)
 	case chPlacing:
+		if c.Taken {
+			// What was home comes again as a replica.
+			c.survey()
+			return
+		}
 		c.activate()
 	case chDraining:
 		c.At = 0
