@@ -31,6 +31,9 @@ const (
 // older than x, a healthy guard could be taken for a dead one.)
 func judge(mode Mode, x Object, y Reply) verdict {
 	switch {
+	case x.yielded(mode) && x.frozen() && x.Stage == Reserved && (y.Code == NotFound || y.Code == OK && y.Object.UID != x.Of(mode).UID):
+		// The heir that it waits for is gone, and it was never in force itself.
+		return dead
 	case x.yielded(mode):
 		// Its home may not know yet that it is one.
 		return moved
