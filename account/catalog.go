@@ -273,10 +273,10 @@ func (c *Catalog) report(ctx context.Context, obj *unstructured.Unstructured, k 
 	apply.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Region"))
 	apply.SetNamespace(obj.GetNamespace())
 	apply.SetName(obj.GetName())
-	apply.SetUID(obj.GetUID())
+	apply.SetResourceVersion(obj.GetResourceVersion()) // the UID alone is not looked at in writes of a status
 	_, err := c.target.Dynamic().Resource(regionsResource).Namespace(obj.GetNamespace()).ApplyStatus(ctx, obj.GetName(), apply,
 		metav1.ApplyOptions{FieldManager: CatalogFieldManager, Force: true})
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // gone, or replaced
+	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	return err

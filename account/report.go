@@ -36,7 +36,7 @@ func (r *Replicator) report(ctx context.Context, wish *unstructured.Unstructured
 	apply.SetGroupVersionKind(r.kind.Resource.GroupVersion().WithKind(r.kind.Kind))
 	apply.SetNamespace(wish.GetNamespace())
 	apply.SetName(wish.GetName())
-	apply.SetUID(wish.GetUID())
+	apply.SetResourceVersion(wish.GetResourceVersion()) // the UID alone is not looked at in writes of a status
 	_, err = clientFor(r.plane, r.kind, wish.GetNamespace()).ApplyStatus(ctx, wish.GetName(), apply,
 		metav1.ApplyOptions{FieldManager: ReplicatorFieldManager, Force: true})
 	if err != nil && !apierrors.IsNotFound(err) {

@@ -5,6 +5,7 @@ package account
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/atoll-dev/atoll/account/v1alpha1"
 	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
@@ -102,10 +104,31 @@ func addedBy(account *unstructured.Unstructured) string {
 	return operation
 }
 
-// report applies the status that follows from ns and granted, unless it is there
+// report applies the status that follows from ns and granted to the Account as it
+// stands, unless that is gone or replaced.
+func report(ctx context.Context, c *region.Conn, account *unstructured.Unstructured, ns namespace, granted access) error {
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		err := apply(ctx, c, account, ns, granted)
+		if !apierrors.IsConflict(err) {
+			return err
+		}
+		now, gone := current(ctx, c, account)
+		switch {
+		case gone != nil || now == nil:
+			return gone
+		case now.GetGeneration() != account.GetGeneration():
+			// ns and granted are those of another spec.
+			return failed(c, "write status of Account "+account.GetName(), errors.New("its spec changed meanwhile"))
+		}
+		account = now
+		return err
+	})
+}
+
+// apply writes the status that follows from ns and granted, unless it is there
 // already. Where a Replicator says how the Account is in all peers, Ready, phase
 // and observedGeneration are the Replicator's.
-func report(ctx context.Context, c *region.Conn, account *unstructured.Unstructured, ns namespace, granted access) error {
+func apply(ctx context.Context, c *region.Conn, account *unstructured.Unstructured, ns namespace, granted access) error {
 	was := statusIn(account)
 	central := meta.FindStatusCondition(was.Conditions, string(v1alpha1.AccountConditionPresent)) != nil
 	was.Conditions = slices.DeleteFunc(was.Conditions, func(c metav1.Condition) bool {
@@ -124,12 +147,12 @@ func report(ctx context.Context, c *region.Conn, account *unstructured.Unstructu
 	if err != nil {
 		return failed(c, "write status of Account "+account.GetName(), err)
 	}
-	apply := &unstructured.Unstructured{Object: map[string]any{"status": content}}
-	apply.SetAPIVersion(resource.GroupVersion().String())
-	apply.SetKind("Account")
-	apply.SetName(account.GetName())
-	apply.SetUID(account.GetUID())
-	_, err = c.Dynamic().Resource(resource).ApplyStatus(ctx, account.GetName(), apply,
+	desired := &unstructured.Unstructured{Object: map[string]any{"status": content}}
+	desired.SetAPIVersion(resource.GroupVersion().String())
+	desired.SetKind("Account")
+	desired.SetName(account.GetName())
+	desired.SetResourceVersion(account.GetResourceVersion()) // the UID alone is not looked at in writes of a status
+	_, err = c.Dynamic().Resource(resource).ApplyStatus(ctx, account.GetName(), desired,
 		metav1.ApplyOptions{FieldManager: FieldManager, Force: true})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return failed(c, "write status of Account "+account.GetName(), err)

@@ -18,13 +18,18 @@ import (
 // its managedFields, without which it counts as different. That entry tells which fields are ours, so one that is no
 // longer desired is removed. It modifies neither.
 //
-// desired holds apiVersion, kind, name, namespace if any, and all the fields that manager wants; a UID makes the write
-// fail if the object was replaced. Applied each time, whether anything changes or not, are values that the server writes
+// desired holds apiVersion, kind, name, namespace if any, and all the fields that manager wants; with a UID the write
+// fails with a Conflict if the object was replaced. API servers do not look at the UID in writes of a custom resource's
+// status; for a subresource of current the write therefore fails with a Conflict if the object changed at all. Applied each time, whether anything changes or not, are values that the server writes
 // differently (a quantity "1000m"), maps and lists that are empty and that others fill, and a desired without any field. subresources is at most one, "status" for instance, on whose fields the comparison is
 // then confined.
 func Apply(ctx context.Context, c dynamic.ResourceInterface, current, desired *unstructured.Unstructured, manager string, subresources ...string) (changed bool, err error) {
 	if current != nil && !differs(current, desired, manager, subresources) {
 		return false, nil
+	}
+	if current != nil && len(subresources) > 0 && desired.GetUID() != "" {
+		desired = desired.DeepCopy()
+		desired.SetResourceVersion(current.GetResourceVersion())
 	}
 	_, err = c.Apply(ctx, desired.GetName(), desired, metav1.ApplyOptions{FieldManager: manager, Force: true}, subresources...)
 	if err != nil {

@@ -57,7 +57,7 @@ func (p *Peers) write(ctx context.Context, r *record, before *masterv1alpha1.Pee
 	return 0, nil
 }
 
-// manifest is what is applied. The UID lets it fail if another Peer of the name took the place.
+// manifest is what is applied, to this Peer and to no other of its name.
 func manifest(p *masterv1alpha1.Peer, status masterv1alpha1.PeerStatus) (*unstructured.Unstructured, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&status)
 	if err != nil {

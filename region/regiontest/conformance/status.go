@@ -66,6 +66,24 @@ func statuses() []Case {
 			require.NoError(e, err)
 			e.Fact("readable", patched.Object, got.Object)
 		}},
+		{"status-uid", "the status subresource takes no notice of the UID in a patch", func(e *Env) {
+			w := e.Widgets()
+			made, err := w.Create(e.Ctx, e.Widget("a", nil), metav1.CreateOptions{})
+			require.NoError(e, err)
+			other := e.Widget("a", nil)
+			other.SetUID("another")
+			other.Object["status"] = map[string]any{"ready": true}
+			after, err := w.ApplyStatus(e.Ctx, "a", other, metav1.ApplyOptions{FieldManager: "m", Force: true})
+			e.Fact("apply", "OK", e.Said(err))
+			e.Fact("status", true, field(after, "status", "ready"))
+			e.Fact("UID stays", made.GetUID(), after.GetUID())
+			_, err = w.Patch(e.Ctx, "a", types.MergePatchType, []byte(`{"metadata":{"uid":"another"},"status":{"ready":false}}`), metav1.PatchOptions{}, "status")
+			e.Fact("patch", "OK", e.Said(err))
+			other.SetUID(made.GetUID())
+			other.SetResourceVersion(made.GetResourceVersion())
+			_, err = w.ApplyStatus(e.Ctx, "a", other, metav1.ApplyOptions{FieldManager: "m", Force: true})
+			e.Fact("apply with a stale resourceVersion", `409 Conflict: Operation cannot be fulfilled on widgets.GROUP "a": `+modified, e.Said(err))
+		}},
 		{"status-builtin", "a Deployment's status is written apart too", func(e *Env) {
 			d := e.In(deployments)
 			o := deployment("a")
