@@ -52,8 +52,11 @@ func (m *Machine) stepFind(i int, r Reply) {
 		m.Primary = o
 		m.Present = true
 		m.Record.Primary = Ref{Peer: s.Peer, UID: o.UID}
+		m.finish(i)
 		for j := range m.Strands {
-			m.finish(j)
+			if m.Op.Mode == Once || m.Record.Origin != "" || !m.unnamed() {
+				m.finish(j)
+			}
 		}
 	case !o.Claimed, o.Primary(m.Op.Mode):
 		if m.Result.HolderAt == "" {
@@ -89,6 +92,12 @@ func (m *Machine) same(o Object) bool {
 	}
 }
 
+// unnamed says that the operation means an object by a UID that neither the
+// primary has nor, where the object exists everywhere, a replica that was read.
+func (m *Machine) unnamed() bool {
+	return m.Op.Action != Adopt && m.Op.UID != "" && m.Op.UID != m.Primary.UID && m.Named != m.Primary.Claim.Operation && m.Op.logged()
+}
+
 // afterFinding goes on with what was found, or says why nothing can be done.
 func (m *Machine) afterFinding() {
 	lead := m.Lead
@@ -100,6 +109,9 @@ func (m *Machine) afterFinding() {
 	unread := len(m.Result.Peers) > 0
 	m.Stopping = false
 	switch {
+	case m.Present && unread && m.Op.Mode == Everywhere && m.Record.Origin == "" && m.unnamed():
+		m.because(Unreachable, m.Result.Peers[0])
+		m.end(Aborted)
 	case m.Present:
 		// What other peers refused or did not answer does not matter.
 		m.Result.Peers = nil

@@ -72,3 +72,57 @@ func TestWhoMaySayThatItIsGone(t *testing.T) {
 		})
 	}
 }
+
+// A removal may name any replica's UID: whichever peer answers first, all are
+// heard before it is said that no peer has that UID.
+func TestARemovalByTheUIDOfAReplica(t *testing.T) {
+	home := Reply{Class: Applied, Code: OK, Object: Object{
+		UID: "h", RV: "1", Claimed: true, Stage: Active, Finalizer: true,
+		Claim: Claim{Operation: "x", Peer: "b"}, Home: Home{Ref: Ref{Peer: "b", UID: "h"}, Term: 1},
+	}}
+	replica := home
+	replica.Object.UID, replica.Object.Finalizer = "u", false
+	silent := Reply{Code: Unavailable}
+	for name, tc := range map[string]struct {
+		uid   string
+		a     Reply
+		found bool
+		want  Reason
+	}{
+		"of a replica":                  {"u", replica, true, ""},
+		"of the home":                   {"h", replica, true, ""},
+		"of the home, a peer is silent": {"h", silent, true, ""},
+		"of none":                       {"z", replica, false, Missing},
+		"of none that answers":          {"z", silent, false, Unreachable},
+	} {
+		for _, order := range [][]string{{"a", "b"}, {"b", "a"}} {
+			t.Run(name+", first "+order[0], func(t *testing.T) {
+				m := New(Operation{ID: "r", Action: Remove, Mode: Everywhere, UID: tc.uid, Peers: []string{"a", "b"}, Patience: Hasty, Lease: 2})
+				commands := m.Start()
+				for n := 0; !m.Over() && m.Phase != advancing; n++ {
+					require.Less(t, n, 100)
+					require.NotEmpty(t, commands)
+					next := 0
+					for i, c := range commands {
+						if c.Peer == order[0] {
+							next = i
+						}
+					}
+					c := commands[next]
+					commands = append(commands[:next:next], commands[next+1:]...)
+					r := Reply{Class: Applied, Code: OK}
+					switch c.Peer {
+					case "a":
+						r = tc.a
+					case "b":
+						r = home
+					}
+					r.Strand, r.Seq = c.Strand, c.Seq
+					commands = append(commands, m.Handle(r)...)
+				}
+				require.Equal(t, tc.found, !m.Over())
+				require.Equal(t, tc.want, m.Result.Reason)
+			})
+		}
+	}
+}

@@ -37,7 +37,7 @@ func (m *Machine) resume() {
 	first := m.Record.Origin == ""
 	m.Record.Origin = m.Primary.Claim.Operation
 	switch {
-	case first && m.Op.Action != Adopt && m.Op.UID != "" && m.Op.UID != m.Primary.UID && m.Named != m.Primary.Claim.Operation && m.Op.logged():
+	case first && m.unnamed():
 		m.because(Missing, m.Record.Primary.Peer)
 		m.end(Aborted)
 	case (m.Op.Action == Sweep || m.Op.Action == Succeed) && m.Primary.Leaving():
