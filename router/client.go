@@ -5,6 +5,7 @@ package router
 
 import (
 	"fmt"
+	"net/http"
 
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
@@ -28,6 +29,18 @@ func (c *Client) Metadata() metadata.Interface { return c.api.Metadata() }
 
 // Discovery returns a client of what the region's peer serves to the identity. Its calls end after 32 seconds.
 func (c *Client) Discovery() region.Discovery { return c.api.Discovery() }
+
+// Region returns the region that c is a client of.
+func (c *Client) Region() region.Key { return c.transport.key }
+
+// Transport carries any request but upgraded streams to the region, as the identity: for reverse proxies. Of the
+// request's URL it takes path and query; scheme and host may be anything. What the request's headers say of an identity,
+// and hop-by-hop headers, are removed; see StripIdentity. A redirect by the peer is an error.
+func (c *Client) Transport() http.RoundTripper { return c.transport }
+
+// HTTPClient returns a client of Transport that has no time limit of its own: limit each request by its context. The URLs
+// are those of Config().Host.
+func (c *Client) HTTPClient() *http.Client { return &http.Client{Transport: c.transport} }
 
 // Client returns the API of region k as id sees it. It does no I/O, and k may be served by nobody yet: the peer is found
 // at each request, so the Client follows the region when it moves to another peer. Open watches then end, and a list or

@@ -15,6 +15,10 @@ import (
 	"k8s.io/client-go/transport"
 )
 
+// ErrIdentity says that an identity was refused by this library, before any request: nobody, an empty name, a group that
+// may not be impersonated.
+var ErrIdentity = errors.New("identity")
+
 // Identity is who a request is made as. The zero value is refused by every call that takes one: there is no default.
 type Identity struct {
 	kind  identityKind
@@ -81,57 +85,42 @@ func (id Identity) check(groups GroupFilter) error {
 		return nil
 	case caller:
 		if id.token == "" || strings.ContainsFunc(id.token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-			return errors.New("identity: the caller's token is empty or holds a character that no bearer token has")
+			return fmt.Errorf("%w: the caller's token is empty or holds a character that no bearer token has", ErrIdentity)
 		}
 		return nil
 	case impersonated:
 		return id.user.check(groups)
 	default:
-		return errors.New("identity: none is given; use router.Caller, router.Impersonate or router.Self")
+		return fmt.Errorf("%w: none is given; use router.Caller, router.Impersonate or router.Self", ErrIdentity)
 	}
 }
 
 func (u User) check(groups GroupFilter) error {
 	if u.Name == "" {
-		return errors.New("identity: the name of the user to impersonate is empty, which a server would take for ourselves")
+		return fmt.Errorf("%w: the name of the user to impersonate is empty, which a server would take for ourselves", ErrIdentity)
 	}
 	for _, group := range u.Groups {
 		if group == "" || !groups(group) {
-			return fmt.Errorf("identity: group %q of user %q may not be impersonated; see router.Options.Groups", group, u.Name)
+			return fmt.Errorf("%w: group %q of user %q may not be impersonated; see router.Options.Groups", ErrIdentity, group, u.Name)
 		}
 	}
 	values := slices.Concat([]string{u.Name, u.UID}, u.Groups)
 	for key := range maps.Keys(u.Extra) {
 		if key == "" {
-			return fmt.Errorf("identity: user %q has extra values under an empty key", u.Name)
+			return fmt.Errorf("%w: user %q has extra values under an empty key", ErrIdentity, u.Name)
 		}
 		values = append(values, u.Extra[key]...)
 	}
 	for _, v := range values {
 		if strings.ContainsFunc(v, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-			return fmt.Errorf("identity: user %q: %q holds a control character", u.Name, v)
+			return fmt.Errorf("%w: user %q: %q holds a control character", ErrIdentity, u.Name, v)
 		}
 		if strings.TrimSpace(v) != v {
 			// A header loses it on its way: " system:masters" would pass a filter and arrive as another group.
-			return fmt.Errorf("identity: user %q: %q begins or ends with white space", u.Name, v)
+			return fmt.Errorf("%w: user %q: %q begins or ends with white space", ErrIdentity, u.Name, v)
 		}
 	}
 	return nil
-}
-
-// stripped are the headers, beside families of them, that strip removes.
-var stripped = []string{
-	"authorization", "proxy-authorization", "connection", "proxy-connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade",
-}
-
-// strip removes from h whatever could say who a request is made as, or make a proxy remove what says it.
-func strip(h http.Header) {
-	for name := range h {
-		lower := strings.ToLower(name)
-		if strings.HasPrefix(lower, "impersonate-") || strings.HasPrefix(lower, "x-remote-") || slices.Contains(stripped, lower) {
-			delete(h, name)
-		}
-	}
 }
 
 // wrap makes own, which carries our credentials, or callers, which carries none, speak as id.

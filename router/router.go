@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"github.com/atoll-dev/atoll/region"
 )
@@ -17,6 +19,13 @@ import (
 type Router struct {
 	directory region.Directory
 	opts      Options
+	table     atomic.Pointer[table]
+
+	mu sync.Mutex // of whoever makes a new table
+
+	following sync.Mutex // guards what keeps the table in step while somebody watches
+	followers int
+	unfollow  func()
 }
 
 // Options adjust a Router. The zero value works.
@@ -56,23 +65,19 @@ func New(d region.Directory, opts Options) (*Router, error) {
 	if opts.Groups == nil {
 		opts.Groups = func(group string) bool { return !strings.HasPrefix(group, "system:") }
 	}
-	return &Router{directory: d, opts: opts}, nil
-}
-
-// Route is the answer to a look-up.
-type Route struct {
-	Region region.Key
-	Peer   region.PeerName
+	r := &Router{directory: d, opts: opts}
+	r.table.Store(&table{next: make(chan struct{})})
+	return r, nil
 }
 
 // Lookup says who serves k. It does not block. The error is a *region.Error with region.ErrUnknownRegion; it says which
 // regions are known.
 func (r *Router) Lookup(_ context.Context, k region.Key) (Route, error) {
-	snapshot := r.directory.Snapshot()
-	if p, ok := snapshot.Locate(k); ok {
-		return Route{Region: k, Peer: p.Name}, nil
+	t := r.present()
+	if e, ok := t.routes[k]; ok {
+		return e.Route, nil
 	}
-	return Route{}, unknown(snapshot, k)
+	return Route{}, unknown(t, k)
 }
 
 // conn is the connection to the peer that serves k now.
@@ -91,13 +96,11 @@ func (r *Router) conn(ctx context.Context, k region.Key) (*region.Conn, error) {
 // shown is how many regions an error lists.
 const shown = 10
 
-func unknown(s *region.Snapshot, k region.Key) error {
+func unknown(t *table, k region.Key) error {
 	var known []string
-	total := 0
-	for other := range s.Regions() {
-		if total++; total <= shown {
-			known = append(known, other.String())
-		}
+	total := len(t.sorted)
+	for _, other := range t.sorted[:min(shown, total)] {
+		known = append(known, other.Region.String())
 	}
 	if total > shown {
 		known = append(known, fmt.Sprintf("and %d more", total-shown))

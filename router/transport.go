@@ -55,7 +55,7 @@ func (t *clientTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if watch {
 		follow, out = t.follow(conn, req)
 	}
-	strip(out.Header)
+	StripIdentity(out.Header)
 	resp, err := t.speak(conn).RoundTrip(out)
 	if err != nil {
 		follow.stop()
@@ -106,7 +106,7 @@ func (t *clientTransport) follow(conn *region.Conn, req *http.Request) (*followe
 	f := &follower{ctx: func() error { return context.Cause(ctx) }, cancel: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(f.done)
-		for range t.router.directory.Watch(ctx) {
+		for range t.router.tables(ctx) {
 			if now, err := t.conn(); err != nil || now != conn {
 				t.history.end(req)
 				cancel(errMoved)

@@ -1,0 +1,53 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package router
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// stripped are the headers, beside families of them, that StripIdentity removes.
+var stripped = []string{
+	"authorization", "cookie", "proxy-authorization",
+	"connection", "proxy-connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade",
+}
+
+// bearerProtocol is how browsers, which cannot set Authorization, put a token into a WebSocket's handshake.
+const bearerProtocol = "base64url.bearer.authorization.k8s.io."
+
+// StripIdentity removes from h whatever could say who a request is made as (Authorization, Impersonate-*, X-Remote-*,
+// cookies, a bearer token among the WebSocket subprotocols), in any spelling, and the hop-by-hop headers with which a
+// request could make a proxy remove what says it (Connection: Impersonate-User). Clients do so with each request; a proxy
+// does so with upgrades, and sets Connection and Upgrade anew.
+func StripIdentity(h http.Header) {
+	for name, values := range h {
+		lower := strings.ToLower(name)
+		switch {
+		case strings.HasPrefix(lower, "impersonate-"), strings.HasPrefix(lower, "x-remote-"), slices.Contains(stripped, lower):
+			delete(h, name)
+		case lower == "sec-websocket-protocol":
+			if kept := withoutBearer(values); len(kept) > 0 {
+				h[name] = kept
+			} else {
+				delete(h, name)
+			}
+		}
+	}
+}
+
+// withoutBearer takes tokens out of lists of subprotocols.
+func withoutBearer(lists []string) []string {
+	var kept []string
+	for _, list := range lists {
+		protocols := slices.DeleteFunc(strings.Split(list, ","), func(p string) bool {
+			return strings.HasPrefix(strings.ToLower(strings.TrimSpace(p)), bearerProtocol)
+		})
+		if len(protocols) > 0 {
+			kept = append(kept, strings.TrimSpace(strings.Join(protocols, ",")))
+		}
+	}
+	return kept
+}
