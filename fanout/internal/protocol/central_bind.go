@@ -102,10 +102,13 @@ func (m *Machine) stepBind(i int, r Reply) {
 		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
 	case "put":
 		if r.Class == Applied {
-			m.Claims[s.Peer] = Claimed{Object: r.Object, Held: true}
+			if m.Claims[s.Peer].Held {
+				m.Claims[s.Peer] = Claimed{Object: r.Object, Held: true}
+			}
 			m.finish(i)
 			return
 		}
+		// What is bound now may be a create that came late, after the commit.
 		delete(m.Claims, s.Peer)
 		m.retake(i, r)
 	case "reread":

@@ -35,6 +35,7 @@ var centralSmall = []config{
 	{name: "a central account, its target comes back", mode: Everywhere, peers: 2, lease: live, givenUp: true, inTurn: true,
 		changes: changes(forceB, returnB), plans: []plan{central(add("x", "b", 1, "p"))}},
 	lateToNewcomer(mutant{}),
+	{name: "a central account, removal, a late create", mode: Everywhere, peers: 2, timeouts: 1, plans: []plan{central(add("x", "a", 1, "p")), removal("r")}},
 	{name: "a central add, begun again when it is over", peers: 2, adopters: 1, denials: 1, duplicates: 1, twice: Propose,
 		plans: []plan{central(add("x", "a", 1, "p"))}},
 }
@@ -173,6 +174,15 @@ var centralMutants = []broken{
 			return p.m.take()
 		}},
 	}, want: "I4"},
+	{rule: "a claim that was read after the commit is no replica that was read before it", cfg: config{
+		mode: Everywhere, peers: 2, timeouts: 1, plans: []plan{central(add("x", "a", 1, "p")), removal("r")},
+		mutant: mutant{reply: func(_ *world, p *proc, c Command, r Reply) Reply {
+			if p.m.Phase == binding && p.strand(c).Job == jobBind && c.Verb == Put && r.Class == Applied {
+				p.m.Claims[c.Peer] = Claimed{Held: true}
+			}
+			return r
+		}},
+	}, want: "I7"},
 	{rule: "nobody touches a claim of a pending record", cfg: config{
 		peers: 2, sweepers: 1, plans: []plan{central(add("x", "a", 1, "p"))},
 		mutant: mutant{reply: func(_ *world, p *proc, c Command, r Reply) Reply {
