@@ -11,7 +11,7 @@ BENCH ?= .
 RUNS ?= 1000000
 TOOL := go tool -modfile=tools/go.mod
 
-.PHONY: help build test e2e judge explore mutants simulate bench buildcost fuzz lint generate drift compat demo
+.PHONY: help build test e2e judge explore mutants simulate torn bench buildcost fuzz lint generate drift compat demo
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,6 +40,9 @@ mutants: ## break each rule of the protocol and see what notices, to docs/mutant
 
 simulate: ## RUNS (1000000) random schedules of the protocol, figures to docs/exploration.md (minutes)
 	ATOLL_RUNS=$(RUNS) $(PROTOCOL) -run '^TestSimulate$$'
+
+torn: ## what a loss of power may leave of the log's file, figures to docs/torn-images.md
+	ATOLL_DOCS="$(CURDIR)/docs" $(GOTEST) -count=1 -v -run '^Test(TornImages|CutFirstFile|FlippedBits|FileSizeLimit|FullLog)$$' ./wal
 
 bench: ## run the benchmarks and write docs/benchmarks.md
 	go run ./internal/benchdoc -bench '$(BENCH)' -o docs/benchmarks.md ./...

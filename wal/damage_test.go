@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
 
+	"github.com/atoll-dev/atoll/internal/docpage"
 	"github.com/atoll-dev/atoll/wal"
 )
 
@@ -183,7 +184,9 @@ func TestFlippedBits(t *testing.T) {
 	}
 	require.Positive(t, reported)
 	require.Positive(t, aside)
-	t.Logf("%d reported, %d set aside, the rest without effect", reported, aside)
+	said := fmt.Sprintf("1500 flipped bits: %d reported, %d files set aside, the rest without effect", reported, aside)
+	t.Log(said)
+	docpage.Section(t, "torn-images.md", "flipped", said+".\n")
 }
 
 // usedBytes lists the offsets of the pages that the newest commit uses, so that no flip is wasted on free ones.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/atoll-dev/atoll/internal/docpage"
 	"github.com/atoll-dev/atoll/wal"
 )
 
@@ -56,7 +57,9 @@ func TestTornImages(t *testing.T) {
 	}
 	require.NoError(t, f.Close())
 	require.GreaterOrEqual(t, pages.count, 5000)
-	t.Logf("%d images", pages.count)
+	said := fmt.Sprintf("%d images of 80 commits: %d opened as before the commit, %d as after it, none otherwise", pages.count, pages.count-pages.after, pages.after)
+	t.Log(said)
+	docpage.Section(t, "torn-images.md", "torn", said+".\n")
 }
 
 // snapshot returns the bytes of the file and what the log holds.
@@ -77,6 +80,7 @@ type images struct {
 	path   string
 	random *rand.Rand
 	count  int
+	after  int // that opened as the state after the commit
 }
 
 // commit tries the images between before and after. Pages 0 and 1 are the meta pages.
@@ -129,6 +133,7 @@ func (im *images) commit(before, after []byte, old, now map[string]wal.Entry) {
 		im.try(image, old, now)
 	}
 	im.try(after, now, nil)
+	im.after++
 }
 
 // try opens one image and requires that it holds a, or b unless that is nil.
@@ -143,6 +148,7 @@ func (im *images) try(image []byte, a, b map[string]wal.Entry) {
 	want := a
 	if b != nil && fmt.Sprint(found) == fmt.Sprint(b) {
 		want = b
+		im.after++
 	}
 	require.Equal(t, want, found)
 	if im.count%50 == 0 {
@@ -193,7 +199,9 @@ func TestCutFirstFile(t *testing.T) {
 	}
 	require.Positive(t, refused)
 	require.GreaterOrEqual(t, images, 100)
-	t.Logf("%d images, %d refused", images, refused)
+	said := fmt.Sprintf("%d images: %d refused and kept byte for byte, %d whole", images, refused, images-refused)
+	t.Log(said)
+	docpage.Section(t, "torn-images.md", "cut", said+".\n")
 }
 
 // A crash during creation leaves at most a temporary file, which the next start replaces.

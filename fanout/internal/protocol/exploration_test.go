@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/atoll-dev/atoll/internal/docpage"
 )
 
 func TestExplore(t *testing.T) {
@@ -51,7 +53,7 @@ func TestExploreDeep(t *testing.T) {
 		}
 	})
 	if !t.Failed() {
-		writeSection(t, "exploration.md", "explore", table(rows))
+		docpage.Section(t, "exploration.md", "explore", table(rows))
 	}
 }
 

@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/atoll-dev/atoll/internal/docpage"
 )
 
 // named are rules that no exploration can break, since time or the runtime is
@@ -74,7 +76,7 @@ func (p *mutantsPage) write(t *testing.T) {
 	for _, r := range p.rows {
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", cmp.Or(r.n, "–"), r.line, r.by, r.found, r.steps)
 	}
-	writeSection(t, "mutants.md", "mutants", b.String())
+	docpage.Section(t, "mutants.md", "mutants", b.String())
 }
 
 // TestEveryInterleavingIsCaught sees to it that no interleaving that is known to

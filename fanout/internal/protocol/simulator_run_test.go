@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/atoll-dev/atoll/internal/docpage"
 )
 
 // TestSimulate plays random schedules without a lost peer. ATOLL_SEED plays one
@@ -28,7 +30,7 @@ func TestSimulate(t *testing.T) {
 		return
 	}
 	said := playMany(t, 10_000, false)
-	writeSection(t, "exploration.md", "simulate", said+" (`make simulate`).\n")
+	docpage.Section(t, "exploration.md", "simulate", said+" (`make simulate`).\n")
 }
 
 // TestSimulateLosses plays random schedules in which a peer is lost, given up

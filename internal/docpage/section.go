@@ -1,7 +1,7 @@
 // Copyright The Atoll Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package protocol
+package docpage
 
 import (
 	"os"
@@ -12,9 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// writeSection replaces what stands between the marks of a section in a page of
-// the directory that ATOLL_DOCS names, if it is set.
-func writeSection(t *testing.T, page, section, text string) {
+// Section replaces what stands between the marks of a section in a page of the directory that ATOLL_DOCS names, if it is
+// set. The test fails if the page cannot be read or written, or has no such marks.
+func Section(t testing.TB, page, section, text string) {
 	t.Helper()
 	dir := os.Getenv("ATOLL_DOCS")
 	if dir == "" {
@@ -23,12 +23,12 @@ func writeSection(t *testing.T, page, section, text string) {
 	path := filepath.Join(dir, page)
 	old, err := os.ReadFile(path)
 	require.NoError(t, err)
-	written, err := replaceSection(string(old), section, text)
+	written, err := replace(string(old), section, text)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(path, []byte(written), 0o644))
 }
 
-func replaceSection(page, section, text string) (string, error) {
+func replace(page, section, text string) (string, error) {
 	first, last := "<!-- "+section+": written by the tests -->\n", "<!-- end of "+section+" -->"
 	before, rest, ok := strings.Cut(page, first)
 	if !ok {
@@ -44,12 +44,3 @@ func replaceSection(page, section, text string) (string, error) {
 type errNoSection string
 
 func (e errNoSection) Error() string { return "the page has no mark " + string(e) }
-
-func TestReplaceSection(t *testing.T) {
-	page := "a\n<!-- x: written by the tests -->\nold\n<!-- end of x -->\nb\n"
-	got, err := replaceSection(page, "x", "new\n")
-	require.NoError(t, err)
-	require.Equal(t, strings.Replace(page, "old", "new", 1), got)
-	_, err = replaceSection(page, "y", "new\n")
-	require.ErrorContains(t, err, "no mark")
-}
