@@ -4,6 +4,7 @@
 package router
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 
@@ -50,7 +51,8 @@ func (r *Router) Client(k region.Key, id Identity) (*Client, error) {
 	if err := k.Validate(); err != nil {
 		return nil, fmt.Errorf("router: %w", err)
 	}
-	if err := id.check(r.opts.Groups); err != nil {
+	id, err := r.identify(k, id)
+	if err != nil {
 		return nil, fmt.Errorf("router: client of region %s: %w", k, err)
 	}
 	c := &Client{transport: newTransport(r, k, id)}
@@ -80,17 +82,33 @@ func (c *Client) Config() *rest.Config {
 
 // StreamConfig returns a plain configuration with this identity for SPDY and WebSocket, as of this moment. Use it for one
 // stream and drop it. For Self and Impersonate it holds the library's credentials. Errors: region.ErrUnknownRegion,
-// region.ErrUnknownPeer.
+// region.ErrUnknownPeer, ErrIdentity.
 func (c *Client) StreamConfig() (*rest.Config, error) {
 	conn, err := c.transport.conn()
 	if err != nil {
 		return nil, err
+	}
+	if err := c.transport.id.allows(conn.Peer()); err != nil {
+		return nil, &region.Error{Peer: conn.Peer(), Region: c.transport.key, Op: "stream", Err: err}
 	}
 	config, err := conn.StreamConfig()
 	if err != nil {
 		return nil, &region.Error{Peer: conn.Peer(), Region: c.transport.key, Op: "stream", Err: err}
 	}
 	return c.transport.id.stream(config), nil
+}
+
+// BeginStream counts an upgraded stream, which a program opens with StreamConfig, against the region's Budget.Streams. end
+// must be called when the stream has ended. Errors: ErrBusy, and those of Lookup.
+func (c *Client) BeginStream(ctx context.Context) (end func(), err error) {
+	e, err := c.transport.router.lookup(ctx, c.transport.key)
+	if err != nil {
+		return nil, err
+	}
+	if end, err = e.budget.open(); err != nil {
+		return nil, &region.Error{Peer: e.Peer, Region: c.transport.key, Op: "stream", Err: err}
+	}
+	return end, nil
 }
 
 var _ region.API = (*Client)(nil)

@@ -13,6 +13,8 @@ import (
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
+
+	"github.com/atoll-dev/atoll/region"
 )
 
 // ErrIdentity says that an identity was refused by this library, before any request: nobody, an empty name, a group that
@@ -23,6 +25,7 @@ var ErrIdentity = errors.New("identity")
 type Identity struct {
 	kind  identityKind
 	token string
+	peer  region.PeerName // where the token may be sent; empty: anywhere
 	user  User
 }
 
@@ -46,8 +49,14 @@ type User struct {
 // credentials are not on that connection.
 func Caller(token string) Identity { return Identity{kind: caller, token: token} }
 
-// Impersonate makes requests as u, by the library's right to impersonate. An empty name, or a group that Options.Groups
-// refuses, is an error at Client. u is copied.
+// CallerAt is Caller for a token that means something to one peer only, as those of its service accounts do: it is sent
+// to no other, also when the region moves there; such requests fail with ErrIdentity.
+func CallerAt(peer region.PeerName, token string) Identity {
+	return Identity{kind: caller, token: token, peer: peer}
+}
+
+// Impersonate makes requests as u, by the library's right to impersonate. An empty name, and a user or group that
+// Options.Users or Options.Groups refuses, is an error at Client. u is copied.
 func Impersonate(u User) Identity {
 	u.Groups = slices.Clone(u.Groups)
 	extra := make(map[string][]string, len(u.Extra))
@@ -79,7 +88,7 @@ func (id Identity) String() string {
 func (id Identity) GoString() string { return id.String() }
 
 // check fails closed: what is not known to be right is refused.
-func (id Identity) check(groups GroupFilter) error {
+func (id Identity) check(opts Options) error {
 	switch id.kind {
 	case self:
 		return nil
@@ -89,25 +98,29 @@ func (id Identity) check(groups GroupFilter) error {
 		}
 		return nil
 	case impersonated:
-		return id.user.check(groups)
+		return id.user.check(opts)
 	default:
 		return fmt.Errorf("%w: none is given; use router.Caller, router.Impersonate or router.Self", ErrIdentity)
 	}
 }
 
-func (u User) check(groups GroupFilter) error {
+func (u User) check(opts Options) error {
 	if u.Name == "" {
 		return fmt.Errorf("%w: the name of the user to impersonate is empty, which a server would take for ourselves", ErrIdentity)
 	}
+	if !opts.Users(u.Name) {
+		return fmt.Errorf("%w: user %q may not be impersonated; see router.Options.Users", ErrIdentity, u.Name)
+	}
 	for _, group := range u.Groups {
-		if group == "" || !groups(group) {
+		if group == "" || !opts.Groups(group) {
 			return fmt.Errorf("%w: group %q of user %q may not be impersonated; see router.Options.Groups", ErrIdentity, group, u.Name)
 		}
 	}
 	values := slices.Concat([]string{u.Name, u.UID}, u.Groups)
 	for key := range maps.Keys(u.Extra) {
-		if key == "" {
-			return fmt.Errorf("%w: user %q has extra values under an empty key", ErrIdentity, u.Name)
+		if key == "" || key != strings.ToLower(key) {
+			// The server reads keys in lower case: two could become one.
+			return fmt.Errorf("%w: user %q has extra values under the key %q; keys are not empty and in lower case", ErrIdentity, u.Name, key)
 		}
 		values = append(values, u.Extra[key]...)
 	}
@@ -123,18 +136,46 @@ func (u User) check(groups GroupFilter) error {
 	return nil
 }
 
-// wrap makes own, which carries our credentials, or callers, which carries none, speak as id.
-func (id Identity) wrap(own, callers http.RoundTripper) http.RoundTripper {
+// transport carries requests with the credentials that go with id: a caller's token never meets our own, since an API
+// server would prefer our client certificate to it.
+func (id Identity) transport(conn *region.Conn) http.RoundTripper {
+	if id.kind == caller {
+		return conn.CallerTransport()
+	}
+	return conn.Config().Transport
+}
+
+// allows says why id may not be sent to peer.
+func (id Identity) allows(peer region.PeerName) error {
+	if id.peer != "" && id.peer != peer {
+		return fmt.Errorf("%w: the caller's token is for peer %s only", ErrIdentity, id.peer)
+	}
+	return nil
+}
+
+// stamp returns the headers that say who id is. They are client-go's own, which escapes keys.
+func (id Identity) stamp() http.Header {
+	var rt http.RoundTripper
+	written := headerRecorder{}
 	switch id.kind {
 	case caller:
-		return transport.NewBearerAuthRoundTripper(id.token, callers)
+		rt = transport.NewBearerAuthRoundTripper(id.token, written)
 	case impersonated:
-		return transport.NewImpersonatingRoundTripper(transport.ImpersonationConfig{
+		rt = transport.NewImpersonatingRoundTripper(transport.ImpersonationConfig{
 			UserName: id.user.Name, UID: id.user.UID, Groups: id.user.Groups, Extra: id.user.Extra,
-		}, own)
+		}, written)
 	default:
-		return own
+		return nil
 	}
+	resp, _ := rt.RoundTrip(&http.Request{Header: http.Header{}}) //nolint:bodyclose // there is none, and no error
+	return resp.Header
+}
+
+// headerRecorder answers a request with its own headers.
+type headerRecorder struct{}
+
+func (headerRecorder) RoundTrip(req *http.Request) (*http.Response, error) {
+	return &http.Response{Header: req.Header, Body: http.NoBody}, nil
 }
 
 // stream makes a plain configuration with our credentials speak as id.

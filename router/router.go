@@ -10,18 +10,23 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/atoll-dev/atoll/region"
 )
 
-// Router answers which peer serves a region and gives clients that go straight to it as a given caller. Look-ups are one
-// atomic load and one map access: no lock, no allocation, no I/O. It is safe for concurrent use and starts nothing.
+// Router answers which peer serves a region and gives clients that go straight to it as a given caller. Look-ups of
+// known regions are one atomic load and one map access: no lock, no allocation, no I/O. It is safe for concurrent use.
 type Router struct {
 	directory region.Directory
 	opts      Options
+	asker     *asker
 	table     atomic.Pointer[table]
+	started   atomic.Bool
 
-	mu sync.Mutex // of whoever makes a new table
+	mu      sync.Mutex // of whoever makes a new table
+	learned map[region.Key]CachedRoute
+	moves   map[region.Key][]Move
 
 	following sync.Mutex // guards what keeps the table in step while somebody watches
 	followers int
@@ -30,67 +35,132 @@ type Router struct {
 
 // Options adjust a Router. The zero value works.
 type Options struct {
-	Groups   GroupFilter // groups that may be impersonated; nil: all but those that begin with "system:"
-	Observer *Observer   // may be nil
+	Cache    Cache         // routes that survive a restart (OpenCache); nil: none. It needs Start
+	Resolver Resolver      // asked about regions that the Directory does not list; nil: they are unknown
+	Timeout  time.Duration // of one question to the Resolver; zero: 5 s
+	Fresh    time.Duration // after which an answer of the Resolver or the Cache is asked for anew, in the background; zero: 1 minute
+	Negative time.Duration // how long the Resolver's "unknown" is remembered, unless the Directory changes; zero: 5 s
+	Budget   Budget        // of each region
+	Users    UserFilter    // users that may be impersonated; nil: all but those that begin with "system:"
+	Groups   GroupFilter   // groups that may be impersonated; nil: all but those that begin with "system:"
+	Map      Mapping       // who a user is in a region; nil: the same everywhere
+	Observer *Observer     // may be nil
 }
+
+// UserFilter says whether a user may be impersonated.
+type UserFilter func(name string) bool
 
 // GroupFilter says whether a group may be impersonated.
 type GroupFilter func(group string) bool
 
-// Observer receives what happens. nil, and any nil field, is fine. Hooks are called synchronously without a lock held,
-// possibly from many goroutines, and must return quickly.
-type Observer struct {
-	// Routed is called for each request of a Client once its peer is found, or is not.
-	Routed func(ctx context.Context, e RouteEvent)
-}
+// Mapping says who u is in region k. It is called once for each Client that impersonates; what it returns must pass
+// Options.Users and Options.Groups. It must not modify u's slices and maps. See PrefixSystem.
+type Mapping func(k region.Key, u User) (User, error)
 
-// RouteEvent is one request on its way to a region.
-type RouteEvent struct {
-	Region region.Key
-	Peer   region.PeerName // empty if Err is set
-	Err    error
-}
-
-func (o *Observer) routed(ctx context.Context, e RouteEvent) {
-	if o != nil && o.Routed != nil {
-		o.Routed(ctx, e)
+func (o *Options) complete() error {
+	for _, d := range []struct {
+		name  string
+		value *time.Duration
+		zero  time.Duration
+	}{{"Timeout", &o.Timeout, 5 * time.Second}, {"Fresh", &o.Fresh, time.Minute}, {"Negative", &o.Negative, 5 * time.Second}} {
+		switch {
+		case *d.value < 0:
+			return fmt.Errorf("router: Options.%s is negative (%s)", d.name, *d.value)
+		case *d.value == 0:
+			*d.value = d.zero
+		}
 	}
+	ordinary := func(name string) bool { return !strings.HasPrefix(name, systemPrefix) }
+	if o.Users == nil {
+		o.Users = ordinary
+	}
+	if o.Groups == nil {
+		o.Groups = ordinary
+	}
+	return o.Budget.complete()
 }
 
-// New makes a Router of the peers in d. It does no I/O.
+// New makes a Router of the peers in d. It reads Options.Cache; beside that it does no I/O and starts nothing. Errors: an
+// option that cannot be, or a Cache that cannot be read.
 func New(d region.Directory, opts Options) (*Router, error) {
 	if d == nil {
 		return nil, errors.New("router: the directory is nil; give a *region.Ring or region.Fixed")
 	}
-	if opts.Groups == nil {
-		opts.Groups = func(group string) bool { return !strings.HasPrefix(group, "system:") }
+	if err := opts.complete(); err != nil {
+		return nil, err
 	}
-	r := &Router{directory: d, opts: opts}
+	r := &Router{directory: d, opts: opts, learned: make(map[region.Key]CachedRoute), moves: make(map[region.Key][]Move)}
+	r.asker = newAsker(opts, r.learn, r.forget)
+	if opts.Cache != nil {
+		cached, err := opts.Cache.Load()
+		if err != nil {
+			return nil, fmt.Errorf("router: cache: %w", err)
+		}
+		for _, c := range cached {
+			r.learned[c.Region] = c
+		}
+	}
 	r.table.Store(&table{next: make(chan struct{})})
 	return r, nil
 }
 
-// Lookup says who serves k. It does not block. The error is a *region.Error with region.ErrUnknownRegion; it says which
-// regions are known.
-func (r *Router) Lookup(_ context.Context, k region.Key) (Route, error) {
-	t := r.present()
-	if e, ok := t.routes[k]; ok {
-		return e.Route, nil
+// Lookup says who serves k, and how this is known: by the Directory, else by what Resolver or Cache said before, however
+// old, else by asking the Resolver. Only the last blocks, until the Resolver answers, at most for Options.Timeout, or ctx
+// ends; all who ask for one region at one time wait for one question. Errors are *region.Error and tell three cases apart:
+//   - region.ErrUnknownRegion: nobody serves k;
+//   - region.ErrUnavailable: who serves k cannot be learned now, because the Resolver does not answer;
+//   - apierrors.IsForbidden: the Resolver may not tell us.
+func (r *Router) Lookup(ctx context.Context, k region.Key) (Route, error) {
+	e, err := r.lookup(ctx, k)
+	if err != nil {
+		return Route{}, err
 	}
-	return Route{}, unknown(t, k)
+	return e.Route, nil
 }
 
-// conn is the connection to the peer that serves k now.
-func (r *Router) conn(ctx context.Context, k region.Key) (*region.Conn, error) {
-	route, err := r.Lookup(ctx, k)
-	if err != nil {
-		return nil, err
+func (r *Router) lookup(ctx context.Context, k region.Key) (*entry, error) {
+	t := r.present()
+	e, ok := t.routes[k]
+	if !ok {
+		return r.miss(ctx, t, k)
 	}
-	conn, err := r.directory.Conn(route.Peer)
-	if err != nil {
-		return nil, &region.Error{Peer: route.Peer, Region: k, Op: "connect", Err: err}
+	if e.From != FromSource {
+		r.asker.refresh(ctx, t, e)
 	}
-	return conn, nil
+	return e, nil
+}
+
+// miss asks the Resolver.
+func (r *Router) miss(ctx context.Context, t *table, k region.Key) (*entry, error) {
+	if err := k.Validate(); err != nil || r.opts.Resolver == nil {
+		return nil, unknown(t, k)
+	}
+	err := r.asker.ask(ctx, t.generation(), k)
+	t = r.present()
+	if e, ok := t.routes[k]; ok {
+		return e, nil
+	}
+	if err == nil || errors.Is(err, region.ErrUnknownRegion) {
+		return nil, unknown(t, k)
+	}
+	return nil, &region.Error{Region: k, Op: "lookup", Err: err}
+}
+
+// conn is the connection to the peer that serves k now, and what k may take.
+func (r *Router) conn(ctx context.Context, k region.Key) (*region.Conn, *budget, error) {
+	e, err := r.lookup(ctx, k)
+	if err != nil {
+		return nil, nil, err
+	}
+	conn, err := r.directory.Conn(e.Peer)
+	if err != nil {
+		if errors.Is(err, region.ErrUnknownPeer) && e.From != FromSource {
+			// The region is known; its peer may yet join.
+			err = fmt.Errorf("%w: %w (of a route from the %s, %s old)", region.ErrUnavailable, region.ErrUnknownPeer, e.From, e.Age().Round(time.Second))
+		}
+		return nil, nil, &region.Error{Peer: e.Peer, Region: k, Op: "connect", Err: err}
+	}
+	return conn, e.budget, nil
 }
 
 // shown is how many regions an error lists.

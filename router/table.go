@@ -8,6 +8,8 @@ import (
 	"context"
 	"iter"
 	"slices"
+	"sync/atomic"
+	"time"
 
 	"github.com/atoll-dev/atoll/region"
 )
@@ -20,8 +22,20 @@ type table struct {
 	next     chan struct{} // closed when there is a newer table
 }
 
-// entry is one route.
-type entry struct{ Route }
+// generation is that of the Directory's Snapshot.
+func (t *table) generation() uint64 {
+	if t.snapshot == nil {
+		return 0
+	}
+	return t.snapshot.Generation()
+}
+
+// entry is one route. It stays the same one as long as the Route does.
+type entry struct {
+	Route
+	budget *budget
+	due    atomic.Int64 // when it is to be asked for anew, in nanoseconds
+}
 
 // present is the newest table. It is made anew when the Directory has another Snapshot, by whoever notices first.
 func (r *Router) present() *table {
@@ -44,9 +58,18 @@ func (r *Router) sync() *table {
 
 // publish makes a new table the present one. r.mu is held.
 func (r *Router) publish(snapshot *region.Snapshot) *table {
-	t := &table{snapshot: snapshot, routes: make(map[region.Key]*entry), next: make(chan struct{})}
+	old := r.table.Load()
+	t := &table{snapshot: snapshot, routes: make(map[region.Key]*entry, len(old.routes)), next: make(chan struct{})}
 	for k, p := range snapshot.Regions() {
-		t.routes[k] = &entry{Route{Region: k, Peer: p.Name}}
+		r.enter(t, old, Route{Region: k, Peer: p.Name})
+		delete(r.learned, k)
+	}
+	for k, c := range r.learned {
+		if obsolete(c, snapshot) {
+			delete(r.learned, k)
+			continue
+		}
+		r.enter(t, old, c.route())
 	}
 	t.sorted = make([]Route, 0, len(t.routes))
 	for _, e := range t.routes {
@@ -55,9 +78,83 @@ func (r *Router) publish(snapshot *region.Snapshot) *table {
 	slices.SortFunc(t.sorted, func(a, b Route) int {
 		return cmp.Or(cmp.Compare(a.Region.Provider, b.Region.Provider), cmp.Compare(a.Region.Name, b.Region.Name))
 	})
-	old := r.table.Swap(t)
-	close(old.next)
+	changed := r.compare(old, t)
+	if !changed {
+		t.next = old.next
+	}
+	r.table.Store(t)
+	if changed {
+		close(old.next)
+	}
 	return t
+}
+
+// enter puts a route into t: old's own entry if it is the same.
+func (r *Router) enter(t, old *table, route Route) {
+	before := old.routes[route.Region]
+	if before != nil && before.Route == route {
+		t.routes[route.Region] = before
+		return
+	}
+	e := &entry{Route: route}
+	if before != nil {
+		e.budget = before.budget
+	} else {
+		e.budget = newBudget(route.Region, r.opts)
+	}
+	if !route.At.IsZero() {
+		e.due.Store(route.At.Add(r.opts.Fresh).UnixNano())
+	}
+	t.routes[route.Region] = e
+}
+
+// compare says whether t leads anywhere else than old, and notes what moved. r.mu is held.
+func (r *Router) compare(old, t *table) (changed bool) {
+	changed = len(old.routes) != len(t.routes)
+	for k, e := range t.routes {
+		before, ok := old.routes[k]
+		if ok && before.Peer == e.Peer {
+			continue
+		}
+		changed = true
+		if ok {
+			moves := append(r.moves[k], Move{At: time.Now(), From: before.Peer, To: e.Peer, By: e.From})
+			r.moves[k] = slices.Clone(moves[max(0, len(moves)-maxMoves):])
+		}
+	}
+	return changed
+}
+
+// obsolete says that what was learned does not hold beside snapshot.
+func obsolete(c CachedRoute, snapshot *region.Snapshot) bool {
+	if c.Source && snapshot.Generation() > 0 {
+		return true // the Directory listed it once and does not now
+	}
+	p, ok := snapshot.Peer(c.Peer)
+	return ok && c.UID != "" && p.UID != "" && c.UID != p.UID // the name is another cluster's now
+}
+
+// learn notes the Resolver's answer.
+func (r *Router) learn(k region.Key, peer region.PeerName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	snapshot := r.directory.Snapshot()
+	c := CachedRoute{Region: k, Peer: peer, At: time.Now(), here: true}
+	if p, ok := snapshot.Peer(peer); ok {
+		c.UID = p.UID
+	}
+	r.learned[k] = c
+	r.publish(snapshot)
+}
+
+// forget notes that the Resolver knows no such region.
+func (r *Router) forget(k region.Key) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, ok := r.learned[k]; ok {
+		delete(r.learned, k)
+		r.publish(r.directory.Snapshot())
+	}
 }
 
 // Routes returns all routes that are known now, by provider, then name. It does no I/O and asks no Resolver. The slice

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"sync/atomic"
 
@@ -18,6 +19,7 @@ type clientTransport struct {
 	router  *Router
 	key     region.Key
 	id      Identity
+	stamp   http.Header // what says who the identity is
 	history *history
 	bound   atomic.Pointer[binding] // the last one used
 }
@@ -29,37 +31,74 @@ type binding struct {
 }
 
 func newTransport(r *Router, k region.Key, id Identity) *clientTransport {
-	return &clientTransport{router: r, key: k, id: id, history: newHistory()}
+	return &clientTransport{router: r, key: k, id: id, stamp: id.stamp(), history: newHistory()}
 }
 
 func (t *clientTransport) conn() (*region.Conn, error) {
-	return t.router.conn(context.Background(), t.key)
+	conn, _, err := t.router.conn(context.Background(), t.key)
+	return conn, err
 }
 
 // RoundTrip finds the peer, removes what req says of an identity, and sends it as the Client's.
 func (t *clientTransport) RoundTrip(req *http.Request) (*http.Response, error) {
-	conn, err := t.router.conn(req.Context(), t.key)
+	conn, budget, err := t.router.conn(req.Context(), t.key)
 	if err != nil {
 		t.router.opts.Observer.routed(req.Context(), RouteEvent{Region: t.key, Err: err})
 		closeBody(req)
 		return nil, err
 	}
 	t.router.opts.Observer.routed(req.Context(), RouteEvent{Region: t.key, Peer: conn.Peer()})
+	resp, err := t.send(conn, budget, req)
+	if err != nil {
+		closeBody(req)
+		return nil, &region.Error{Peer: conn.Peer(), Region: t.key, Op: req.Method, Err: inner(err, conn.Peer())}
+	}
+	return resp, nil
+}
+
+// send sends req over conn, within the region's budget.
+func (t *clientTransport) send(conn *region.Conn, budget *budget, req *http.Request) (*http.Response, error) {
+	if err := t.id.allows(conn.Peer()); err != nil {
+		return nil, err
+	}
 	if t.history.foreign(conn, req) {
 		closeBody(req)
 		return gone(req, t.key), nil
 	}
+	give, err := budget.take(req.Context())
+	if err != nil {
+		return nil, err
+	}
+	if isStream(req) {
+		defer give() // a stream takes a place until it has begun
+		if give, err = budget.open(); err != nil {
+			return nil, err
+		}
+	}
+	resp, err := t.exchange(conn, req)
+	if err != nil {
+		give()
+		return nil, err
+	}
+	resp.Body = &countedBody{ReadCloser: resp.Body, give: give}
+	return resp, nil
+}
+
+// exchange is the request itself, as the identity.
+func (t *clientTransport) exchange(conn *region.Conn, req *http.Request) (*http.Response, error) {
 	watch := isWatch(req)
 	var follow *follower
-	out := req.Clone(req.Context())
+	ctx := req.Context()
 	if watch {
-		follow, out = t.follow(conn, req)
+		follow, ctx = t.follow(conn, req)
 	}
+	out := req.Clone(ctx)
 	StripIdentity(out.Header)
+	maps.Copy(out.Header, t.stamp)
 	resp, err := t.speak(conn).RoundTrip(out)
 	if err != nil {
 		follow.stop()
-		return nil, &region.Error{Peer: conn.Peer(), Region: t.key, Op: req.Method, Err: inner(err, conn.Peer())}
+		return nil, err
 	}
 	t.history.note(conn, req, resp)
 	if watch {
@@ -69,11 +108,12 @@ func (t *clientTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
+// speak returns the transport with the credentials that go with the identity.
 func (t *clientTransport) speak(conn *region.Conn) http.RoundTripper {
 	if b := t.bound.Load(); b != nil && b.conn == conn {
 		return b.rt
 	}
-	b := &binding{conn: conn, rt: t.id.wrap(conn.Config().Transport, conn.CallerTransport())}
+	b := &binding{conn: conn, rt: t.id.transport(conn)}
 	t.bound.Store(b)
 	return b.rt
 }
@@ -101,7 +141,7 @@ type follower struct {
 	done   chan struct{}
 }
 
-func (t *clientTransport) follow(conn *region.Conn, req *http.Request) (*follower, *http.Request) {
+func (t *clientTransport) follow(conn *region.Conn, req *http.Request) (*follower, context.Context) {
 	ctx, cancel := context.WithCancelCause(req.Context())
 	f := &follower{ctx: func() error { return context.Cause(ctx) }, cancel: cancel, done: make(chan struct{})}
 	go func() {
@@ -114,7 +154,7 @@ func (t *clientTransport) follow(conn *region.Conn, req *http.Request) (*followe
 			}
 		}
 	}()
-	return f, req.Clone(ctx)
+	return f, ctx
 }
 
 // stop ends the follower and waits for it. A nil follower is stopped already.

@@ -1,0 +1,164 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package router
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+	"k8s.io/client-go/util/flowcontrol"
+
+	"github.com/atoll-dev/atoll/region"
+)
+
+// ErrBusy says that a request was not sent because its region's Budget is used up and as many requests wait for it
+// already as may.
+var ErrBusy = errors.New("the budget of the region is used up")
+
+// Budget is what the requests of all Clients of one region may take together, so that one region's flood or outage costs
+// the others nothing. The zero value works; a negative number means no limit.
+type Budget struct {
+	QPS      float32 // requests per second in the long run; zero: 50
+	Burst    int     // requests at once, if there were few before; zero: 100
+	InFlight int     // requests under way, until their response is read; zero: 100
+	Waiting  int     // requests that wait for the above; zero: 1,000. More are refused with ErrBusy
+	Streams  int     // watches and followed logs that are open; zero: 1,000. More are refused with ErrBusy
+}
+
+func (b *Budget) complete() error {
+	if b.QPS == 0 {
+		b.QPS = 50
+	}
+	for field, zero := range map[*int]int{&b.Burst: 100, &b.InFlight: 100, &b.Waiting: 1000, &b.Streams: 1000} {
+		if *field == 0 {
+			*field = zero
+		}
+	}
+	if b.QPS > 0 && b.Burst < 0 {
+		return errors.New("router: Options.Budget.Burst is negative; for no limit, let QPS be negative")
+	}
+	return nil
+}
+
+// budget is what one region takes now.
+type budget struct {
+	key      region.Key
+	limits   Budget
+	observer *Observer
+	rate     flowcontrol.RateLimiter // nil: no limit
+	places   *semaphore.Weighted     // nil: no limit
+	inFlight atomic.Int64
+	waiting  atomic.Int64
+	streams  atomic.Int64
+}
+
+func newBudget(k region.Key, opts Options) *budget {
+	b := &budget{key: k, limits: opts.Budget, observer: opts.Observer}
+	if b.limits.QPS > 0 {
+		b.rate = flowcontrol.NewTokenBucketRateLimiter(b.limits.QPS, b.limits.Burst)
+	}
+	if b.limits.InFlight > 0 {
+		b.places = semaphore.NewWeighted(int64(b.limits.InFlight))
+	}
+	return b
+}
+
+// take waits for a place, then for the rate. give must be called once the request has ended; calling it again does
+// nothing.
+func (b *budget) take(ctx context.Context) (give func(), err error) {
+	if !b.tryTake() {
+		if err := b.wait(ctx); err != nil {
+			return nil, err
+		}
+	}
+	b.inFlight.Add(1)
+	return sync.OnceFunc(func() {
+		b.inFlight.Add(-1)
+		if b.places != nil {
+			b.places.Release(1)
+		}
+	}), nil
+}
+
+// tryTake takes what is free, without waiting; nothing if others wait.
+func (b *budget) tryTake() bool {
+	if b.waiting.Load() > 0 || b.places != nil && !b.places.TryAcquire(1) {
+		return false
+	}
+	if b.rate == nil || b.rate.TryAccept() {
+		return true
+	}
+	if b.places != nil {
+		b.places.Release(1)
+	}
+	return false
+}
+
+func (b *budget) wait(ctx context.Context) (err error) {
+	start := time.Now()
+	defer func() { b.observer.waited(ctx, WaitEvent{Region: b.key, Elapsed: time.Since(start), Err: err}) }()
+	if n := b.waiting.Add(1); b.limits.Waiting >= 0 && n > int64(b.limits.Waiting) {
+		b.waiting.Add(-1)
+		return fmt.Errorf("%w: %d requests wait, %d are under way", ErrBusy, n-1, b.inFlight.Load())
+	}
+	defer b.waiting.Add(-1)
+	if b.places != nil {
+		if err := b.places.Acquire(ctx, 1); err != nil {
+			return fmt.Errorf("waiting for the region's budget: %w", err)
+		}
+	}
+	if b.rate == nil {
+		return nil
+	}
+	if err := b.rate.Wait(ctx); err != nil {
+		if b.places != nil {
+			b.places.Release(1)
+		}
+		if ctx.Err() == nil {
+			err = fmt.Errorf("%w: %w", context.DeadlineExceeded, err) // it would end before its turn
+		}
+		return fmt.Errorf("waiting for the region's budget: %w", err)
+	}
+	return nil
+}
+
+// open counts a stream. end must be called once it has ended; calling it again does nothing.
+func (b *budget) open() (end func(), err error) {
+	if n := b.streams.Add(1); b.limits.Streams >= 0 && n > int64(b.limits.Streams) {
+		b.streams.Add(-1)
+		return nil, fmt.Errorf("%w: %d streams are open", ErrBusy, n-1)
+	}
+	return sync.OnceFunc(func() { b.streams.Add(-1) }), nil
+}
+
+// isStream says whether the response to req has no end of its own.
+func isStream(req *http.Request) bool {
+	return isWatch(req) || req.Method == http.MethodGet && req.URL.Query().Get("follow") == "true"
+}
+
+// countedBody gives back what a request took when its response is read or closed.
+type countedBody struct {
+	io.ReadCloser
+	give func()
+}
+
+func (b *countedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil {
+		b.give()
+	}
+	return n, err
+}
+
+func (b *countedBody) Close() error {
+	defer b.give()
+	return b.ReadCloser.Close()
+}

@@ -1,0 +1,130 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package router
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/region"
+)
+
+// Cache keeps routes over restarts. OpenCache makes one of a file. The Router calls Load once, and Save from one goroutine.
+type Cache interface {
+	// Load returns what was saved last, nothing if nothing ever was.
+	Load() ([]CachedRoute, error)
+	// Save replaces what was saved before. After a crash, Load returns one of the two whole.
+	Save(routes []CachedRoute) error
+}
+
+// CachedRoute is a last known good route. It holds no address and no credentials: those are the Directory's.
+type CachedRoute struct {
+	Region region.Key
+	Peer   region.PeerName
+	UID    types.UID // of the peer's cluster, if it was known: the route does not hold for another cluster of that name
+	Source bool      // the Directory listed it: it holds until the Directory has a Snapshot again
+	At     time.Time // when it was last known to be so
+
+	here bool // it was learned by this process
+}
+
+func (c CachedRoute) route() Route {
+	route := Route{Region: c.Region, Peer: c.Peer, From: FromCache, At: c.At}
+	if c.here {
+		route.From = FromResolver
+	}
+	return route
+}
+
+const (
+	saveEvery = 10 * time.Minute // though nothing changed: what is so now is known to be so until then
+	settling  = time.Second      // between two writes, for changes that come together
+)
+
+// Start keeps Options.Cache up to date until ctx ends; then it writes it once more, ends what is being asked of the
+// Resolver, and returns nil. A Router without a Cache and a Resolver need not be started. A write that fails is logged,
+// told to the Observer, and tried again. Call it once.
+func (r *Router) Start(ctx context.Context) error {
+	if r.started.Swap(true) {
+		return errors.New("router: Start was called twice")
+	}
+	defer r.asker.end()
+	if r.opts.Cache == nil {
+		<-ctx.Done()
+		return nil
+	}
+	changed := make(chan struct{}, 1)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for range r.tables(ctx) {
+			select {
+			case changed <- struct{}{}:
+			default:
+			}
+		}
+	})
+	every := time.NewTicker(saveEvery)
+	defer every.Stop()
+	for ctx.Err() == nil {
+		select {
+		case <-changed:
+		case <-every.C:
+		case <-ctx.Done():
+			continue
+		}
+		if r.save(ctx) != nil {
+			every.Reset(settling * 10)
+		} else {
+			every.Reset(saveEvery)
+		}
+		pause(ctx, settling)
+	}
+	wg.Wait()
+	_ = r.save(ctx) // who is told of it was told
+	return nil
+}
+
+func (r *Router) save(ctx context.Context) error {
+	routes := r.cached()
+	err := r.opts.Cache.Save(routes)
+	if err != nil {
+		logr.FromContextOrDiscard(ctx).Error(err, "Routes were not saved", "routes", len(routes))
+	}
+	r.opts.Observer.saved(ctx, SaveEvent{Routes: len(routes), Err: err})
+	return err
+}
+
+// cached are the present routes, for the Cache.
+func (r *Router) cached() []CachedRoute {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t, now := r.table.Load(), time.Now()
+	routes := make([]CachedRoute, 0, len(t.sorted))
+	for _, route := range t.sorted {
+		if c, ok := r.learned[route.Region]; ok {
+			routes = append(routes, c)
+			continue
+		}
+		c := CachedRoute{Region: route.Region, Peer: route.Peer, Source: true, At: now}
+		if p, ok := t.snapshot.Peer(route.Peer); ok {
+			c.UID = p.UID
+		}
+		routes = append(routes, c)
+	}
+	return routes
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

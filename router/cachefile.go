@@ -1,0 +1,178 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package router
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/region"
+)
+
+// FileCache is a Cache in one file.
+type FileCache struct {
+	path    string
+	routes  []CachedRoute
+	damaged string
+}
+
+const (
+	fileFormat  = "atoll.dev/routes"
+	fileVersion = 1
+)
+
+// routesFile is what is in the file. Sum is of the bytes of Routes.
+type routesFile struct {
+	Format  string          `json:"format"`
+	Version int             `json:"version"`
+	Sum     string          `json:"sha256"`
+	Routes  json.RawMessage `json:"routes"`
+}
+
+type fileRoute struct {
+	Region string          `json:"region"`
+	Peer   region.PeerName `json:"peer"`
+	UID    types.UID       `json:"uid,omitempty"`
+	Source bool            `json:"source,omitempty"`
+	At     time.Time       `json:"at"`
+}
+
+// OpenCache reads the file at path, which need not be there yet; its directory must be. A file that is damaged is set
+// aside, see Damaged: routes can be learned again, and a program starts without them. The file has mode 0600. It says
+// which peer a region's requests go to, among those that the Directory knows: keep it where nobody else writes. Errors:
+// the file cannot be read, or is of a later version. Two processes may share a file; the last to write it wins.
+func OpenCache(path string) (*FileCache, error) {
+	c := &FileCache{path: path}
+	if info, err := os.Stat(filepath.Dir(path)); err != nil {
+		return nil, fmt.Errorf("cache %s: %w", path, err)
+	} else if !info.IsDir() {
+		return nil, fmt.Errorf("cache %s: its parent is no directory", path)
+	}
+	data, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return c, nil
+	case err != nil:
+		return nil, fmt.Errorf("cache: %w", err)
+	}
+	if c.routes, err = decodeRoutes(data); err == nil {
+		return c, nil
+	}
+	if errors.Is(err, errLater) {
+		return nil, fmt.Errorf("cache %s: %w", path, err)
+	}
+	c.damaged = path + ".damaged"
+	if err := os.Rename(path, c.damaged); err != nil {
+		return nil, fmt.Errorf("cache %s is damaged: %w", path, err)
+	}
+	return c, nil
+}
+
+// Damaged is where a file was moved that could not be understood; empty if all was well.
+func (c *FileCache) Damaged() string { return c.damaged }
+
+// Load returns what OpenCache read, or what was saved since.
+func (c *FileCache) Load() ([]CachedRoute, error) { return c.routes, nil }
+
+// Save replaces the file: written beside it, flushed, then renamed.
+func (c *FileCache) Save(routes []CachedRoute) error {
+	data, err := encodeRoutes(routes)
+	if err != nil {
+		return fmt.Errorf("cache %s: %w", c.path, err)
+	}
+	if err := replaceFile(c.path, data); err != nil {
+		return fmt.Errorf("cache: %w", err)
+	}
+	c.routes = routes
+	return nil
+}
+
+var errLater = errors.New("it was written by a later version of this library")
+
+func encodeRoutes(routes []CachedRoute) ([]byte, error) {
+	listed := make([]fileRoute, len(routes))
+	for i, c := range routes {
+		listed[i] = fileRoute{Region: c.Region.String(), Peer: c.Peer, UID: c.UID, Source: c.Source, At: c.At.UTC()}
+	}
+	raw, err := json.Marshal(listed)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(routesFile{Format: fileFormat, Version: fileVersion, Sum: sum(raw), Routes: raw})
+}
+
+func decodeRoutes(data []byte) ([]CachedRoute, error) {
+	var file routesFile
+	if err := json.Unmarshal(data, &file); err != nil {
+		return nil, err
+	}
+	switch {
+	case file.Format != fileFormat:
+		return nil, fmt.Errorf("its format is %q, not %q", file.Format, fileFormat)
+	case file.Version > fileVersion:
+		return nil, fmt.Errorf("%w (%d)", errLater, file.Version)
+	case file.Version < 1:
+		return nil, fmt.Errorf("its version is %d", file.Version)
+	case file.Sum != sum(file.Routes):
+		return nil, errors.New("its checksum is wrong")
+	}
+	var listed []fileRoute
+	if err := json.Unmarshal(file.Routes, &listed); err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	routes := make([]CachedRoute, len(listed))
+	for i, l := range listed {
+		k, err := region.ParseKey(l.Region)
+		if err != nil {
+			return nil, err
+		}
+		if err := l.Peer.Validate(); err != nil {
+			return nil, err
+		}
+		if l.At.After(now) {
+			l.At = now // another clock: nothing is known of the future
+		}
+		routes[i] = CachedRoute{Region: k, Peer: l.Peer, UID: l.UID, Source: l.Source, At: l.At}
+	}
+	return routes, nil
+}
+
+func sum(data []byte) string {
+	h := sha256.Sum256(data)
+	return hex.EncodeToString(h[:])
+}
+
+// replaceFile puts data in the place of the file at path, all at once. The new file is nobody else's to read.
+func replaceFile(path string, data []byte) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(f.Name())
+		}
+	}()
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}

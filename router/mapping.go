@@ -1,0 +1,50 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package router
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/atoll-dev/atoll/region"
+)
+
+// systemPrefix begins the names that Kubernetes gives a meaning of its own, in each cluster another.
+const systemPrefix = "system:"
+
+// identify checks id, and says who it is in region k.
+func (r *Router) identify(k region.Key, id Identity) (Identity, error) {
+	if id.kind == impersonated && r.opts.Map != nil {
+		u, err := r.opts.Map(k, id.user)
+		if err != nil {
+			return Identity{}, fmt.Errorf("%w: user %q is nobody in the region: %w", ErrIdentity, id.user.Name, err)
+		}
+		id = Impersonate(u)
+	}
+	return id, id.check(r.opts)
+}
+
+// PrefixSystem is a Mapping for users that another cluster authenticated, such as that of a gateway: their names and
+// groups that begin with "system:", whose meaning ends with that cluster, get prefix before them, as in
+// "hub:system:serviceaccount:ci:deployer". Without it they are refused.
+func PrefixSystem(prefix string) Mapping {
+	prefixed := func(name string) string {
+		if strings.HasPrefix(name, systemPrefix) {
+			return prefix + name
+		}
+		return name
+	}
+	return func(_ region.Key, u User) (User, error) {
+		if prefix == "" || strings.HasPrefix(prefix, systemPrefix) {
+			return User{}, fmt.Errorf("the prefix %q would leave the names in %q", prefix, systemPrefix)
+		}
+		u.Name = prefixed(u.Name)
+		u.Groups = slices.Clone(u.Groups)
+		for i, group := range u.Groups {
+			u.Groups[i] = prefixed(group)
+		}
+		return u, nil
+	}
+}

@@ -1,0 +1,76 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package router
+
+import (
+	"context"
+	"time"
+
+	"github.com/atoll-dev/atoll/region"
+)
+
+// Observer receives what happens. nil, and any nil field, is fine. Hooks are called synchronously without a lock held,
+// possibly from many goroutines, and must return quickly.
+type Observer struct {
+	// Routed is called for each request of a Client once its peer is found, or is not.
+	Routed func(ctx context.Context, e RouteEvent)
+	// Resolved is called after each question to the Resolver.
+	Resolved func(ctx context.Context, e ResolveEvent)
+	// Saved is called after each attempt to write the Cache.
+	Saved func(ctx context.Context, e SaveEvent)
+	// Waited is called for each request that had to wait for its region's budget, or was refused by it.
+	Waited func(ctx context.Context, e WaitEvent)
+}
+
+// RouteEvent is one request on its way to a region.
+type RouteEvent struct {
+	Region region.Key
+	Peer   region.PeerName // empty if Err is set
+	Err    error
+}
+
+// ResolveEvent is one question to the Resolver.
+type ResolveEvent struct {
+	Region  region.Key
+	Peer    region.PeerName // empty if Err is set
+	Elapsed time.Duration
+	Err     error
+}
+
+// SaveEvent is one attempt to write the Cache.
+type SaveEvent struct {
+	Routes int
+	Err    error
+}
+
+// WaitEvent is one request that its region's budget held up.
+type WaitEvent struct {
+	Region  region.Key
+	Elapsed time.Duration
+	Err     error // ErrBusy, or that the request's context ended; nil: it went on
+}
+
+func (o *Observer) routed(ctx context.Context, e RouteEvent) {
+	if o != nil && o.Routed != nil {
+		o.Routed(ctx, e)
+	}
+}
+
+func (o *Observer) resolved(ctx context.Context, e ResolveEvent) {
+	if o != nil && o.Resolved != nil {
+		o.Resolved(ctx, e)
+	}
+}
+
+func (o *Observer) saved(ctx context.Context, e SaveEvent) {
+	if o != nil && o.Saved != nil {
+		o.Saved(ctx, e)
+	}
+}
+
+func (o *Observer) waited(ctx context.Context, e WaitEvent) {
+	if o != nil && o.Waited != nil {
+		o.Waited(ctx, e)
+	}
+}
