@@ -5,12 +5,19 @@ package router
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
 	"fmt"
 	"iter"
+	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/rest"
@@ -25,12 +32,17 @@ type server struct {
 	mu       sync.Mutex
 	requests []*http.Request
 	conn     *region.Conn
+	redirect http.Handler // answers instead, if there is one
 }
 
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.requests = append(s.requests, r)
 	s.mu.Unlock()
+	if s.redirect != nil {
+		s.redirect.ServeHTTP(w, r)
+		return
+	}
 	w.Header().Set("Content-Type", "application/json")
 	if isWatch(r) {
 		_, _ = fmt.Fprintln(w, `{"type":"ADDED","object":{"kind":"CouchDB","apiVersion":"eu-west-1.loodse/v1","metadata":{"name":"a","resourceVersion":"7"}}}`)
@@ -58,6 +70,11 @@ func (s *server) count() int {
 // newServer is a peer whose own credential is the token "library".
 func newServer(t *testing.T, name region.PeerName) *server {
 	t.Helper()
+	return newServerWith(t, name, "library")
+}
+
+func newServerWith(t *testing.T, name region.PeerName, token string) *server {
+	t.Helper()
 	s := &server{}
 	listening := httptest.NewServer(s)
 	t.Cleanup(func() {
@@ -65,7 +82,7 @@ func newServer(t *testing.T, name region.PeerName) *server {
 		listening.Close()
 		http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 	})
-	creds, err := region.FromConfig(&rest.Config{Host: listening.URL, BearerToken: "library"})
+	creds, err := region.FromConfig(&rest.Config{Host: listening.URL, BearerToken: token})
 	require.NoError(t, err)
 	s.conn, err = region.NewConn(region.Peer{Name: name, Credentials: creds}, region.ConnOptions{})
 	require.NoError(t, err)
@@ -139,8 +156,21 @@ func (d *directory) Watch(ctx context.Context) iter.Seq[*region.Snapshot] {
 }
 
 func (d *directory) Conn(name region.PeerName) (*region.Conn, error) {
-	if c, ok := d.conns[name]; ok {
+	if c := d.conns[name]; c != nil {
 		return c, nil
 	}
 	return nil, region.ErrUnknownPeer
+}
+
+// clientCertificate is one that nobody has signed.
+func clientCertificate(t *testing.T) (certificate, key []byte) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+	require.NoError(t, err)
+	pkcs, err := x509.MarshalPKCS8PrivateKey(private)
+	require.NoError(t, err)
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs})
 }

@@ -5,9 +5,12 @@ package router_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -110,4 +113,67 @@ func ExampleImpersonate() {
 func ExampleSelf() {
 	fmt.Println(router.Self())
 	// Output: self
+}
+
+func ExampleCallerAt() {
+	routes, err := router.New(peers(), router.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	client, err := routes.Client(region.Key{Provider: "loodse", Name: "eu-west-1"}, router.CallerAt("us-east", "token-of-us-east"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, err = client.Dynamic().Resource(schema.GroupVersionResource{Version: "v1", Resource: "pods"}).List(context.Background(), metav1.ListOptions{})
+	fmt.Println(errors.Is(err, router.ErrIdentity))
+	// Output: true
+}
+
+func ExamplePrefixSystem() {
+	mapping := router.PrefixSystem("hub:")
+	u, err := mapping(region.Key{}, router.User{Name: "system:serviceaccount:ci:deployer", Groups: []string{"system:serviceaccounts", "dev"}})
+	fmt.Println(u.Name, u.Groups, err)
+	// Output: hub:system:serviceaccount:ci:deployer [hub:system:serviceaccounts dev] <nil>
+}
+
+// A program that knows its peers and asks a central plane for the regions routes without that plane after a restart.
+func ExampleOpenCache() {
+	dir, err := os.MkdirTemp("", "")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	asia := region.Key{Provider: "loodse", Name: "asia-1"}
+	for _, plane := range []router.ResolverFunc{
+		func(context.Context, region.Key) (region.PeerName, error) { return "eu-west", nil },
+		func(context.Context, region.Key) (region.PeerName, error) {
+			return "", errors.New("connection refused")
+		},
+	} {
+		cache, err := router.OpenCache(filepath.Join(dir, "routes"))
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		routes, err := router.New(peers(), router.Options{Cache: cache, Resolver: plane})
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		ctx, stop := context.WithCancel(context.Background())
+		ended := make(chan error, 1)
+		go func() { ended <- routes.Start(ctx) }()
+		route, err := routes.Lookup(ctx, asia)
+		fmt.Println(route.Peer, "by the", route.From, err)
+		stop()
+		if err := <-ended; err != nil {
+			fmt.Println(err)
+		}
+	}
+	// Output:
+	// eu-west by the resolver <nil>
+	// eu-west by the cache <nil>
 }

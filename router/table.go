@@ -111,6 +111,11 @@ func (r *Router) enter(t, old *table, route Route) {
 // compare says whether t leads anywhere else than old, and notes what moved. r.mu is held.
 func (r *Router) compare(old, t *table) (changed bool) {
 	changed = len(old.routes) != len(t.routes)
+	for k := range r.moves {
+		if t.routes[k] == nil {
+			delete(r.moves, k)
+		}
+	}
 	for k, e := range t.routes {
 		before, ok := old.routes[k]
 		if ok && before.Peer == e.Peer {
@@ -118,8 +123,10 @@ func (r *Router) compare(old, t *table) (changed bool) {
 		}
 		changed = true
 		if ok {
-			moves := append(r.moves[k], Move{At: time.Now(), From: before.Peer, To: e.Peer, By: e.From})
-			r.moves[k] = slices.Clone(moves[max(0, len(moves)-maxMoves):])
+			r.moves[k] = append(r.moves[k], Move{At: time.Now(), From: before.Peer, To: e.Peer, By: e.From})
+			if more := len(r.moves[k]) - maxMoves; more > 0 {
+				r.moves[k] = slices.Delete(r.moves[k], 0, more)
+			}
 		}
 	}
 	return changed

@@ -1,0 +1,224 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package router
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/region/regiontest"
+)
+
+var (
+	us   = region.Key{Provider: "loodse", Name: "us-east-1"}
+	asia = region.Key{Provider: "loodse", Name: "asia-1"}
+)
+
+// twoPeers is a ring in which eu and asia are served by one peer and us by another.
+func twoPeers(t *testing.T) *regiontest.Ring {
+	t.Helper()
+	ring := regiontest.NewRing("a", "b")
+	require.NoError(t, ring.Serve("a", eu, asia))
+	require.NoError(t, ring.Serve("b", us))
+	return ring
+}
+
+// list lists in region k and says how long it took.
+func list(ctx context.Context, t *testing.T, r *Router, k region.Key) (time.Duration, error) {
+	t.Helper()
+	c, err := r.Client(k, Self())
+	require.NoError(t, err)
+	start := time.Now()
+	_, err = c.Dynamic().Resource(configMaps).List(ctx, metav1.ListOptions{})
+	return time.Since(start), err
+}
+
+// A flood of one region, and a peer that stands still, cost the other regions no time and no error: of other peers as of
+// the same one.
+func TestTroubleStaysInItsRegion(t *testing.T) {
+	for name, hang := range map[string]bool{"flood": false, "outage": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ring := twoPeers(t)
+				defer ring.Close()
+				var waits, refused atomic.Int64
+				r := newRouter(t, ring, Options{
+					Budget: Budget{QPS: 10, Burst: 10, InFlight: 5, Waiting: 20},
+					Observer: &Observer{Waited: func(_ context.Context, e WaitEvent) {
+						if e.Region != eu {
+							t.Errorf("region %s waited", e.Region)
+						}
+						waits.Add(1)
+						if errors.Is(e.Err, ErrBusy) {
+							refused.Add(1)
+						}
+					}},
+				})
+				others := []region.Key{us, asia}
+				if hang {
+					ring.Server("a").Inject(regiontest.Fault{Times: -1, Do: regiontest.Hang()})
+					others = []region.Key{us}
+				}
+				var wg sync.WaitGroup
+				ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+				defer cancel()
+				var done, busy, late atomic.Int64
+				for range 500 {
+					wg.Go(func() {
+						_, err := list(ctx, t, r, eu)
+						switch {
+						case err == nil:
+							done.Add(1)
+						case errors.Is(err, ErrBusy):
+							busy.Add(1)
+						case errors.Is(err, context.DeadlineExceeded):
+							late.Add(1)
+						default:
+							t.Error(err)
+						}
+					})
+				}
+				synctest.Wait()
+				for range 5 {
+					for _, k := range others {
+						took, err := list(t.Context(), t, r, k)
+						require.NoError(t, err)
+						require.Zero(t, took)
+					}
+					time.Sleep(time.Second)
+				}
+				wg.Wait()
+				require.Equal(t, refused.Load(), busy.Load())
+				if hang {
+					require.EqualValues(t, 25, late.Load(), "those that were sent, and those that waited")
+				} else {
+					require.GreaterOrEqual(t, done.Load(), int64(30))
+				}
+				require.EqualValues(t, 500, done.Load()+busy.Load()+late.Load())
+				require.Positive(t, waits.Load())
+				e := r.Explain(t.Context(), eu)
+				require.Zero(t, e.InFlight)
+				require.Zero(t, e.Waiting)
+			})
+		})
+	}
+}
+
+func TestTheRateOfARegion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ring := twoPeers(t)
+		defer ring.Close()
+		r := newRouter(t, ring, Options{Budget: Budget{QPS: 10, Burst: 1}})
+		start := time.Now()
+		for range 21 {
+			_, err := list(t.Context(), t, r, eu)
+			require.NoError(t, err)
+		}
+		require.InDelta(t, 2*time.Second, time.Since(start), float64(50*time.Millisecond))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		took, err := list(ctx, t, r, eu)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.LessOrEqual(t, took, time.Millisecond, "what cannot have its turn in time does not wait for it")
+
+		free := newRouter(t, ring, Options{Budget: Budget{QPS: -1, InFlight: -1, Waiting: -1, Streams: -1}})
+		for range 2000 {
+			took, err := list(t.Context(), t, free, eu)
+			require.NoError(t, err)
+			require.Zero(t, took)
+		}
+	})
+}
+
+func TestStreamsTakeNoPlaceAndAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ring := twoPeers(t)
+		defer ring.Close()
+		r := newRouter(t, ring, Options{Budget: Budget{InFlight: 1, Streams: 3}})
+		c, err := r.Client(eu, Self())
+		require.NoError(t, err)
+		watch := func() (*http.Response, error) {
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.Config().Host+"/api/v1/configmaps?watch=true", http.NoBody)
+			require.NoError(t, err)
+			return c.HTTPClient().Do(req)
+		}
+		first, err := watch()
+		require.NoError(t, err)
+		second, err := watch()
+		require.NoError(t, err)
+		end, err := c.BeginStream(t.Context())
+		require.NoError(t, err)
+		_, err = watch() //nolint:bodyclose // there is none
+		require.ErrorIs(t, err, ErrBusy)
+		_, err = c.BeginStream(t.Context())
+		require.ErrorIs(t, err, ErrBusy)
+		require.EqualValues(t, 3, r.Explain(t.Context(), eu).Streams)
+		_, err = list(t.Context(), t, r, eu)
+		require.NoError(t, err, "streams keep others from nothing")
+		end()
+		end()
+		require.NoError(t, first.Body.Close())
+		require.NoError(t, second.Body.Close())
+		require.Zero(t, r.Explain(t.Context(), eu).Streams)
+		third, err := watch()
+		require.NoError(t, err)
+		require.NoError(t, third.Body.Close())
+	})
+}
+
+// A response that is not read holds its place; who closes it, or reads it to its end, gives it back once.
+func TestPlacesAreGivenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ring := twoPeers(t)
+		defer ring.Close()
+		r := newRouter(t, ring, Options{Budget: Budget{InFlight: 1}})
+		c, err := r.Client(eu, Self())
+		require.NoError(t, err)
+		for range 3 {
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.Config().Host+"/api/v1/configmaps", http.NoBody)
+			require.NoError(t, err)
+			resp, err := c.HTTPClient().Do(req)
+			require.NoError(t, err)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			took, err := list(ctx, t, r, eu)
+			cancel()
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.Equal(t, time.Second, took)
+			require.NoError(t, resp.Body.Close())
+			require.NoError(t, resp.Body.Close())
+			_, err = list(t.Context(), t, r, eu)
+			require.NoError(t, err)
+		}
+		// An error gives back too, and so does a region that comes back.
+		ring.Partition("a", true)
+		for range 3 {
+			_, err = list(t.Context(), t, r, eu)
+			require.ErrorIs(t, err, region.ErrUnavailable)
+		}
+		ring.Partition("a", false)
+		_, err = list(t.Context(), t, r, eu)
+		require.NoError(t, err)
+	})
+}
+
+func TestIsStream(t *testing.T) {
+	for url, want := range map[string]bool{
+		"/api/v1/pods?watch=true": true, "/api/v1/pods?watch=1": true, "/api/v1/pods": false, "/api/v1/pods?watch=false": false,
+		"/api/v1/namespaces/n/pods/p/log?follow=true": true, "/api/v1/namespaces/n/pods/p/log": false,
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://x"+url, http.NoBody)
+		require.NoError(t, err)
+		require.Equal(t, want, isStream(req), url)
+	}
+}
