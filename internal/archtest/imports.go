@@ -40,6 +40,7 @@ var mayImport = map[string][]string{
 	"wal/kubelog":              {"internal", "region", "wal"},
 	"wal/waltest":              {"internal", "wal"},
 	"router/aggregate":         {"internal", "region", "router"},
+	"router/proxy":             {"internal", "region", "router"},
 	"splitter/placement":       {"internal", "region", "splitter"},
 	"splitter/v1alpha1":        nil,
 	"syncer/schema":            {"internal"},

@@ -1,0 +1,37 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package proxy serves many regions at one address: an http.Handler that sends each request straight to the API server of
+// its region, as the caller.
+//
+//	gateway, err := proxy.New(routes, authenticate, proxy.Options{})
+//	...
+//	server := &http.Server{Handler: gateway, TLSConfig: ...}
+//
+//	kubectl --server https://gateway.example.com/regions/eu-west-1.loodse get pods
+//
+// /regions/NAME.PROVIDER/... and /clusters/NAME.PROVIDER/... are a region; /peers/NAME/... is a peer, for operators, and is
+// not there unless Options say so.
+//
+// Guaranteed:
+//   - Nothing is sent before the caller is known. Who that is, the embedding program's Authenticator says; its error, the
+//     zero Identity and router.Self are refused. There is nothing else to fall back to.
+//   - What a request says of an identity (Authorization, Impersonate-*, X-Remote-*, cookies, tokens among WebSocket
+//     subprotocols, trailers) does not reach a peer, nor do the headers that would make somebody on the way remove what
+//     says it. The identity is put in behind all that, with or without an upgrade.
+//   - Bodies are streamed in both directions and watches are flushed at once. When the client goes, so does its request.
+//     An answer that a peer cuts short is cut short for the client.
+//   - exec, attach and port-forward, by WebSocket and SPDY, over connections of their own with the peer's TLS.
+//   - Redirects by a peer are not followed and not handed on. What it answers cannot set cookies for, or policies of, the
+//     address that other peers are behind too.
+//   - A caller learns from an error neither a peer's name nor its address, nor which other regions there are.
+//   - No log line has a header, a query or a body.
+//
+// Not guaranteed:
+//   - Authentication and TLS: they are the embedding program's. Prefer tokens and certificates to cookies.
+//   - Paths with an encoded slash or backslash: they are refused, also where a service behind a peer would take them.
+//   - That a stream ends when a token does, or when its region moves to another peer: a peer judges a stream when it begins.
+//     Streams end when the client, the peer, or the context of the server (http.Server.BaseContext) does.
+//   - That a request with a body is sent again when a peer's credentials were replaced in that moment: it is answered with
+//     the peer's 401.
+package proxy

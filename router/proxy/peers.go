@@ -1,0 +1,57 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package proxy
+
+import (
+	"context"
+	"iter"
+	"sync"
+
+	"github.com/atoll-dev/atoll/region"
+)
+
+// peerProvider is the provider of regions that stand for peers.
+const peerProvider = "peer"
+
+// Peers is d in which each peer serves one region, of its own name and the provider "peer", and no other: what a router
+// needs for [Options].Peers.
+func Peers(d region.Directory) region.Directory { return &peersDirectory{Directory: d} }
+
+type peersDirectory struct {
+	region.Directory
+	mu       sync.Mutex
+	of, made *region.Snapshot // made is asked for again as long as of is the present one
+}
+
+func (d *peersDirectory) Snapshot() *region.Snapshot { return d.asRegions(d.Directory.Snapshot()) }
+
+func (d *peersDirectory) Watch(ctx context.Context) iter.Seq[*region.Snapshot] {
+	return func(yield func(*region.Snapshot) bool) {
+		for s := range d.Directory.Watch(ctx) {
+			if !yield(d.asRegions(s)) {
+				return
+			}
+		}
+	}
+}
+
+func (d *peersDirectory) asRegions(s *region.Snapshot) *region.Snapshot {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if s == d.of {
+		return d.made
+	}
+	var peers []region.Peer
+	for p := range s.Peers() {
+		alone := *p
+		alone.Regions = []region.Key{{Provider: peerProvider, Name: string(p.Name)}}
+		peers = append(peers, alone)
+	}
+	snapshot, err := region.NewSnapshot(peers...)
+	if err != nil {
+		snapshot = &region.Snapshot{} // names that were valid and distinct in s are so here
+	}
+	d.of, d.made = s, snapshot
+	return snapshot
+}

@@ -1,0 +1,199 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package proxy
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/router"
+)
+
+func TestNew(t *testing.T) {
+	routes, err := router.New(region.Fixed(), router.Options{})
+	require.NoError(t, err)
+	for want, try := range map[string]func() (*Proxy, error){
+		"the router is nil":        func() (*Proxy, error) { return New(nil, authenticate, Options{}) },
+		"the authenticator is nil": func() (*Proxy, error) { return New(routes, nil, Options{}) },
+		"Options.Operator is not":  func() (*Proxy, error) { return New(routes, authenticate, Options{Peers: routes}) },
+		"are not negative":         func() (*Proxy, error) { return New(routes, authenticate, Options{Streams: -1}) },
+	} {
+		_, err := try()
+		require.ErrorContains(t, err, want)
+	}
+}
+
+func TestRoutes(t *testing.T) {
+	s := newScene(t, Options{})
+	for _, tt := range []struct {
+		target, token string
+		code          int
+		asked         string // "" if nobody is
+	}{
+		{euPath + "/api/v1/pods?limit=1&watch=false", "alice", 200, "/tenant/api/v1/pods?limit=1&watch=false"},
+		{euPath, "alice", 200, "/tenant/"},
+		{euPath + "/apis/rbac.authorization.k8s.io/v1/clusterroles/system%3Anode", "alice", 200, "/tenant/apis/rbac.authorization.k8s.io/v1/clusterroles/system%3Anode"},
+		{"/clusters/eu-west-1.loodse/version", "alice", 200, "/tenant/version"},
+		{"/peers/peer-a/version", "operator", 200, "/tenant/version"},
+		{"/peers/peer-c/version", "operator", 404, ""},
+		{"/peers/peer-a/version", "alice", 404, ""},
+		{"/regions/eu-west-1.other/version", "alice", 404, ""},
+		{"/regions/peer-a.peer/version", "operator", 404, ""},
+		{"/regions/eu-west-1/version", "alice", 404, ""},
+		{"/", "alice", 404, ""},
+		{"/api/v1/pods", "alice", 404, ""},
+		{euPath + "/version", "mallory", 401, ""},
+	} {
+		before := len(s.a.seen())
+		got, err := s.send("GET "+tt.target+" HTTP/1.1", "Authorization: Bearer "+tt.token)
+		require.NoError(t, err)
+		require.Equal(t, tt.code, got.code, tt.target)
+		seen := s.a.seen()[before:]
+		if tt.asked == "" {
+			require.Empty(t, seen, tt.target)
+			require.Contains(t, got.body, `"kind":"Status"`)
+			continue
+		}
+		require.Len(t, seen, 1, tt.target)
+		require.Equal(t, tt.asked, seen[0].uri)
+		require.Equal(t, tt.token, seen[0].header.Get("Impersonate-User"))
+		require.Equal(t, "Bearer library-at-peer-a", seen[0].header.Get("Authorization"))
+	}
+	require.Empty(t, s.b.seen())
+}
+
+func TestPeersAreOffByDefault(t *testing.T) {
+	s := newScene(t, Options{})
+	var err error
+	s.handler, err = New(s.routes, authenticate, Options{})
+	require.NoError(t, err)
+	require.NoError(t, s.refused(404, "GET /peers/peer-a/version HTTP/1.1", "Authorization: Bearer operator"))
+}
+
+func TestAllVerbs(t *testing.T) {
+	s := newScene(t, Options{})
+	for i, method := range methods {
+		got, err := s.sendBody("hello", method+" "+euPath+"/api/v1/namespaces HTTP/1.1", alice, "Content-Length: 5")
+		require.NoError(t, err)
+		require.Equal(t, http.StatusOK, got.code, method)
+		require.Equal(t, method, s.a.seen()[i].method)
+	}
+}
+
+func TestBodiesAreStreamed(t *testing.T) {
+	s := newScene(t, Options{})
+	body, pipe := io.Pipe()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.front.URL+euPath+"/upload", body)
+	require.NoError(t, err)
+	req.Header.Set("Authorization", "Bearer alice")
+	client := &http.Client{Transport: &http.Transport{}}
+	defer client.CloseIdleConnections()
+	answered := make(chan error)
+	go func() {
+		resp, err := client.Do(req)
+		if err == nil {
+			err = resp.Body.Close()
+		}
+		answered <- err
+	}()
+	_, err = io.WriteString(pipe, "a line\n")
+	require.NoError(t, err)
+	<-s.a.left // the peer has it, and the body goes on
+	require.NoError(t, pipe.Close())
+	require.NoError(t, <-answered)
+}
+
+func TestStreams(t *testing.T) {
+	s := newScene(t, Options{})
+	for _, protocol := range []string{"websocket", "SPDY/3.1"} {
+		for _, token := range []string{"alice", "passed-on"} {
+			got, err := s.send("POST "+euPath+execPath+"?command=ls&container=a%20b HTTP/1.1", "Authorization: Bearer "+token, upgrading,
+				"Upgrade: "+protocol, "Sec-WebSocket-Protocol: v5.channel.k8s.io", "X-Stream-Protocol-Version: v4.channel.k8s.io")
+			require.NoError(t, err)
+			require.Equal(t, http.StatusSwitchingProtocols, got.code)
+			require.Equal(t, protocol, got.header.Get("Upgrade"))
+			_, err = io.WriteString(got.conn, "echo")
+			require.NoError(t, err)
+			echo := make([]byte, 4)
+			_, err = io.ReadFull(got.rest, echo)
+			require.NoError(t, err)
+			require.Equal(t, "echo", string(echo))
+			require.NoError(t, got.conn.Close())
+			<-s.a.left // the peer's end ends too
+			last := s.a.seen()[len(s.a.seen())-1]
+			require.Equal(t, "/tenant"+execPath+"?command=ls&container=a%20b", last.uri)
+			require.Equal(t, "v5.channel.k8s.io", last.header.Get("Sec-WebSocket-Protocol"))
+			require.Equal(t, "v4.channel.k8s.io", last.header.Get("X-Stream-Protocol-Version"))
+			require.Equal(t, token == "alice", last.header.Get("Impersonate-User") == "alice")
+		}
+	}
+}
+
+func TestAuditID(t *testing.T) {
+	s := newScene(t, Options{})
+	for sent, kept := range map[string]bool{"0b6c0a2e-audit": true, "": false, strings.Repeat("a", 65): false, "a b": false} {
+		before := len(s.a.seen())
+		_, err := s.send("GET "+euPath+"/version HTTP/1.1", alice, "Audit-ID: "+sent)
+		require.NoError(t, err)
+		got := s.a.seen()[before].header.Get("Audit-Id")
+		require.Equal(t, kept, got == sent)
+		require.NotEmpty(t, got)
+		s.mu.Lock()
+		e := s.events[len(s.events)-1]
+		s.mu.Unlock()
+		require.Equal(t, got, e.AuditID)
+		require.Equal(t, eu, e.Region)
+		require.Equal(t, http.StatusOK, e.Code)
+	}
+}
+
+func TestUnreachable(t *testing.T) {
+	s := newScene(t, Options{})
+	s.a.server.CloseClientConnections()
+	s.a.server.Close()
+	for _, lines := range [][]string{{alice}, {alice, upgrading, websocket}} {
+		got, err := s.send(append([]string{"GET " + euPath + execPath + " HTTP/1.1"}, lines...)...)
+		require.NoError(t, err)
+		require.Contains(t, []int{http.StatusServiceUnavailable, http.StatusBadGateway}, got.code)
+		require.NotContains(t, got.body, "127.0.0.1")
+	}
+	got, err := s.send("GET "+usPath+"/version HTTP/1.1", alice)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, got.code, "the other region is not affected")
+}
+
+func TestClientsAreKept(t *testing.T) {
+	s := newScene(t, Options{})
+	c := s.proxy.regions
+	c.max = 2
+	id := func(name string) router.Identity { return router.Impersonate(router.User{Name: name}) }
+	first, err := c.get(t.Context(), eu, id("a"))
+	require.NoError(t, err)
+	for _, name := range []string{"b", "a", "c", "a", "d", "a", "e", "f", "g"} {
+		if name > "e" {
+			break
+		}
+		got, err := c.get(t.Context(), eu, id(name))
+		require.NoError(t, err)
+		require.Equal(t, name == "a", got == first, "%s: a client that is used stays, and is nobody else's", name)
+		require.LessOrEqual(t, len(c.young)+len(c.old), 2*c.max)
+	}
+	other, err := c.get(t.Context(), us, id("a"))
+	require.NoError(t, err)
+	require.NotSame(t, first, other)
+	for _, name := range []string{"x", "y", "z", "w"} {
+		_, err := c.get(t.Context(), eu, id(name))
+		require.NoError(t, err)
+	}
+	again, err := c.get(t.Context(), eu, id("a"))
+	require.NoError(t, err)
+	require.NotSame(t, first, again, "what is not used is forgotten")
+	_, err = c.get(t.Context(), region.Key{Provider: "loodse", Name: "none"}, id("a"))
+	require.ErrorIs(t, err, region.ErrUnknownRegion)
+}

@@ -1,0 +1,79 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/router"
+)
+
+// refusal is an answer of the proxy's own.
+type refusal struct {
+	code    int
+	message string
+}
+
+func (r refusal) Error() string { return r.message }
+
+// explain says what a caller may know of err: not which peers there are, where they are, or what else is served.
+func explain(err error) refusal {
+	if r, ok := errors.AsType[refusal](err); ok {
+		return r
+	}
+	switch {
+	case errors.Is(err, region.ErrUnknownRegion):
+		return refusal{http.StatusNotFound, "this region is not served here"}
+	case errors.Is(err, router.ErrIdentity):
+		return refusal{http.StatusForbidden, "requests cannot be made as this user or one of its groups"}
+	case errors.Is(err, context.DeadlineExceeded):
+		return refusal{http.StatusGatewayTimeout, "the region did not answer in time; if this was a write, it may have had an effect"}
+	case errors.Is(err, region.ErrUnavailable), errors.Is(err, region.ErrUnknownPeer):
+		return refusal{http.StatusServiceUnavailable, "the region is known and cannot be reached; if this was a write, it may have had an effect"}
+	default:
+		return refusal{http.StatusBadGateway, "the region gave no answer that can be handed on; if this was a write, it may have had an effect"}
+	}
+}
+
+var reasons = map[int]metav1.StatusReason{
+	http.StatusBadRequest: metav1.StatusReasonBadRequest, http.StatusUnauthorized: metav1.StatusReasonUnauthorized,
+	http.StatusForbidden: metav1.StatusReasonForbidden, http.StatusNotFound: metav1.StatusReasonNotFound,
+	http.StatusTooManyRequests: metav1.StatusReasonTooManyRequests, http.StatusServiceUnavailable: metav1.StatusReasonServiceUnavailable,
+	http.StatusGatewayTimeout: metav1.StatusReasonTimeout,
+}
+
+// refuse answers with a Status, as API servers do.
+func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request, e *Event, err error) {
+	e.Err = err
+	answer := p.guards.explain(err)
+	e.Code = answer.code
+	if r.Context().Err() != nil {
+		e.Code = 0 // nobody is there to be answered
+	}
+	status := metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
+		Code: int32(answer.code), Reason: reasons[answer.code], Message: answer.message,
+	}
+	h := w.Header()
+	if answer.code == http.StatusTooManyRequests || answer.code == http.StatusServiceUnavailable {
+		h.Set("Retry-After", "1")
+		status.Details = &metav1.StatusDetails{RetryAfterSeconds: 1}
+	}
+	body, _ := json.Marshal(status) // plain data: it cannot fail
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Audit-Id", e.AuditID)
+	w.WriteHeader(answer.code)
+	_, _ = bytes.NewReader(body).WriteTo(w)
+}

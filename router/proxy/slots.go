@@ -1,0 +1,42 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package proxy
+
+import "sync"
+
+// slots bound how much is under way at a time.
+type slots chan struct{}
+
+func newSlots(n int) slots { return make(slots, n) }
+
+// take says whether there was room.
+func (s slots) take() bool {
+	select {
+	case s <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+func (s slots) give() { <-s }
+
+// buffer is what bodies are copied through.
+type buffer [64 << 10]byte
+
+// buffers keeps them for the next body.
+type buffers struct{ pool sync.Pool }
+
+func (b *buffers) Get() []byte {
+	if kept, ok := b.pool.Get().(*buffer); ok {
+		return kept[:]
+	}
+	return new(buffer)[:]
+}
+
+func (b *buffers) Put(p []byte) {
+	if len(p) == len(buffer{}) {
+		b.pool.Put((*buffer)(p))
+	}
+}

@@ -1,0 +1,62 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package proxy
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/atoll-dev/atoll/router"
+)
+
+// upgradeOf returns the protocol that h asks for, "" if none.
+func upgradeOf(h http.Header) string {
+	for _, list := range h["Connection"] {
+		for option := range strings.SplitSeq(list, ",") {
+			if strings.EqualFold(strings.TrimSpace(option), "upgrade") {
+				return h.Get("Upgrade")
+			}
+		}
+	}
+	return ""
+}
+
+// stream returns a transport for one upgraded stream: client-go's, with the peer's TLS and the caller's identity as of this
+// moment. A connection that is upgraded is used once.
+func (p *Proxy) stream(c *router.Client) (http.RoundTripper, error) {
+	config, err := c.StreamConfig()
+	if err != nil {
+		return nil, err
+	}
+	p.guards.stream(config)
+	base, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return nil, err
+	}
+	transport, err := rest.TransportFor(config)
+	if err != nil {
+		return nil, err
+	}
+	return &streamTransport{base: base, transport: transport}, nil
+}
+
+// streamTransport sends requests to the server of a configuration.
+type streamTransport struct {
+	base      *url.URL
+	transport http.RoundTripper
+}
+
+func (t *streamTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	out := *req
+	u := *req.URL
+	u.Scheme, u.Host = t.base.Scheme, t.base.Host
+	if prefix := strings.TrimSuffix(t.base.EscapedPath(), "/"); prefix != "" {
+		u.Path, u.RawPath = strings.TrimSuffix(t.base.Path, "/")+u.Path, prefix+u.EscapedPath()
+	}
+	out.URL = &u
+	return t.transport.RoundTrip(&out)
+}

@@ -1,0 +1,60 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package proxy
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/router"
+)
+
+// target is where a request goes.
+type target struct {
+	clients *clients
+	key     key
+	path    string // what is left for the peer, encoded
+}
+
+// target reads it from the path. What is not there looks the same whatever the reason.
+func (p *Proxy) target(r *http.Request, id router.Identity) (target, error) {
+	kind, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.EscapedPath(), "/"), "/")
+	name, path, _ := strings.Cut(rest, "/")
+	t := target{clients: p.regions, path: "/" + path}
+	name, err := url.PathUnescape(name)
+	switch {
+	case err != nil:
+	case kind == "regions" || kind == "clusters":
+		t.key, err = region.ParseKey(name)
+	case kind == "peers" && p.peers != nil && p.guards.operator(p.operator(r, id)):
+		t.clients, t.key = p.peers, key{Provider: peerProvider, Name: name}
+		err = t.key.Validate()
+	default:
+		return target{}, refusal{http.StatusNotFound, "nothing is served at this path; want /regions/NAME.PROVIDER/..."}
+	}
+	if err != nil {
+		return target{}, refusal{http.StatusNotFound, "this is no region's name; want /regions/NAME.PROVIDER/..."}
+	}
+	return t, nil
+}
+
+// locate makes u the address of t at its peer. The host is the transport's to say.
+func (t target) locate(u *url.URL) {
+	u.Scheme, u.Host, u.User = "https", t.key.String()+".invalid", nil
+	u.RawPath = t.path
+	u.Path, _ = url.PathUnescape(t.path) // it was decoded before, as a part of the whole
+}
+
+// isOpenEnded says whether the answer goes on until somebody ends it.
+func isOpenEnded(r *http.Request) bool {
+	q := r.URL.Query()
+	for _, parameter := range []string{"watch", "follow"} {
+		if v := q.Get(parameter); v == "true" || v == "1" {
+			return true
+		}
+	}
+	return false
+}
