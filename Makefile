@@ -11,7 +11,7 @@ BENCH ?= .
 RUNS ?= 1000000
 TOOL := go tool -modfile=tools/go.mod
 
-.PHONY: help build test e2e judge explore mutants simulate torn bench buildcost fuzz lint generate drift compat demo
+.PHONY: help build test e2e judge explore security mutants simulate torn bench buildcost fuzz lint generate drift compat demo
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,7 +35,10 @@ PROTOCOL := ATOLL_DOCS="$(CURDIR)/docs" $(GOTEST) -count=1 -timeout 120m -v ./fa
 explore: ## all interleavings of the protocol's large models, figures to docs/exploration.md (an hour, 8 GB)
 	ATOLL_EXPLORE=deep $(PROTOCOL) -run '^TestExploreDeep$$'
 
-mutants: ## break each rule of the protocol and see what notices, to docs/mutants.md
+security: ## what somebody could try against the proxy, and what is found without each guard, to docs/security.md
+	ATOLL_DOCS="$(CURDIR)/docs" $(GOTEST) -count=1 -run '^TestMutants$$' ./router/proxy
+
+mutants: security ## break each rule of the protocol and see what notices, to docs/mutants.md
 	$(PROTOCOL) -run '^TestMutants$$'
 
 simulate: ## RUNS (1000000) random schedules of the protocol, figures to docs/exploration.md (minutes)

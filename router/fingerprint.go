@@ -15,7 +15,7 @@ import (
 // secret can be read from it, so that it may be the key of a cache.
 func (id Identity) Fingerprint() string {
 	h := sha256.New()
-	_, _ = fmt.Fprintf(h, "%d %q %q %q %q", id.kind, id.token, id.user.Name, id.user.UID, id.user.Groups)
+	_, _ = fmt.Fprintf(h, "%d %q %q %q %q %q", id.kind, id.token, id.peer, id.user.Name, id.user.UID, id.user.Groups)
 	for _, key := range slices.Sorted(maps.Keys(id.user.Extra)) {
 		_, _ = fmt.Fprintf(h, " %q %q", key, id.user.Extra[key])
 	}

@@ -17,7 +17,7 @@ func TestFingerprint(t *testing.T) {
 	require.Equal(t, Impersonate(User{Name: "a"}).Fingerprint(), Impersonate(User{Name: "a", Extra: map[string][]string{}}).Fingerprint())
 	seen := map[string]string{}
 	for name, id := range map[string]Identity{
-		"nobody": {}, "self": Self(), "caller": Caller("t"), "another caller": Caller("u"), "alice": Impersonate(alice()),
+		"nobody": {}, "self": Self(), "caller": Caller("t"), "caller at a peer": CallerAt("a", "t"), "another caller": Caller("u"), "alice": Impersonate(alice()),
 		"a name":                Impersonate(User{Name: "alice"}),
 		"a uid":                 Impersonate(User{Name: "alice", UID: "a"}),
 		"a group":               Impersonate(User{Name: "alice", Groups: []string{"a"}}),

@@ -28,7 +28,7 @@ type Options struct {
 	Operator func(*http.Request, router.Identity) bool
 
 	// Requests is how many requests may be under way that are neither watches nor followed logs nor upgraded; zero: 400.
-	// More are answered with 429.
+	// More are answered with 429. What each region may take is the router's to say; see router.Budget.
 	Requests int
 	// Streams is how many watches, followed logs and upgraded streams may be open; zero: 4000. More are answered with 429.
 	Streams int
@@ -131,6 +131,11 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, e *Event) error {
 	defer pool.give()
 	transport := client.Transport()
 	if upgrade != "" {
+		end, err := client.BeginStream(r.Context())
+		if err != nil {
+			return err
+		}
+		defer end()
 		if transport, err = p.stream(client); err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@
 package proxy
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -166,6 +167,34 @@ func TestUnreachable(t *testing.T) {
 	got, err := s.send("GET "+usPath+"/version HTTP/1.1", alice)
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, got.code, "the other region is not affected")
+}
+
+func TestTheBudgetOfARegion(t *testing.T) {
+	s := newScene(t, Options{})
+	routes, err := router.New(region.Fixed(s.a.conn, s.b.conn), router.Options{Budget: router.Budget{Streams: 1}})
+	require.NoError(t, err)
+	s.proxy.regions = newClients(routes)
+	open := func(path string) *answer {
+		got, err := s.send("GET "+path+execPath+" HTTP/1.1", alice, upgrading, websocket)
+		require.NoError(t, err)
+		return got
+	}
+	first := open(euPath)
+	require.Equal(t, http.StatusSwitchingProtocols, first.code)
+	busy := open(euPath)
+	require.Equal(t, http.StatusTooManyRequests, busy.code)
+	require.Equal(t, "1", busy.header.Get("Retry-After"))
+	other := open(usPath)
+	require.Equal(t, http.StatusSwitchingProtocols, other.code)
+	require.NoError(t, first.conn.Close())
+	require.NoError(t, eventually(t.Context(), func() error {
+		again := open(euPath)
+		if again.code != http.StatusSwitchingProtocols {
+			return fmt.Errorf("the answer is %d", again.code)
+		}
+		return again.conn.Close()
+	}))
+	require.NoError(t, other.conn.Close())
 }
 
 func TestClientsAreKept(t *testing.T) {

@@ -35,6 +35,8 @@ func explain(err error) refusal {
 		return refusal{http.StatusNotFound, "this region is not served here"}
 	case errors.Is(err, router.ErrIdentity):
 		return refusal{http.StatusForbidden, "requests cannot be made as this user or one of its groups"}
+	case errors.Is(err, router.ErrBusy):
+		return refusal{http.StatusTooManyRequests, "too many requests are under way to this region"}
 	case errors.Is(err, context.DeadlineExceeded):
 		return refusal{http.StatusGatewayTimeout, "the region did not answer in time; if this was a write, it may have had an effect"}
 	case errors.Is(err, region.ErrUnavailable), errors.Is(err, region.ErrUnknownPeer):

@@ -6,7 +6,9 @@ package proxy
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 
 	"k8s.io/client-go/rest"
@@ -43,8 +45,8 @@ func says(header, wrong string) func(*scene) error {
 		if err != nil {
 			return err
 		}
-		for name, values := range got.header {
-			for _, v := range values {
+		for _, name := range slices.Sorted(maps.Keys(got.header)) {
+			for _, v := range got.header[name] {
 				if strings.Contains(v, wrong) {
 					return fmt.Errorf("the peer sees %s: %s", name, v)
 				}
