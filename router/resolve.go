@@ -87,13 +87,12 @@ func (a *asker) ask(ctx context.Context, generation uint64, k region.Key) error 
 	}
 }
 
-// refresh has e, which is of another time, asked for anew in the background once it is no longer fresh.
+// refresh has e, which is stale, asked for anew in the background.
 func (a *asker) refresh(ctx context.Context, t *table, e *entry) {
-	now := time.Now()
-	due := e.due.Load()
-	if a.opts.Resolver == nil || now.UnixNano() < due || !e.due.CompareAndSwap(due, now.Add(a.opts.Fresh).UnixNano()) {
+	if !e.stale.CompareAndSwap(true, false) {
 		return
 	}
+	e.after(a.opts.Fresh)                         // in case that nobody answers
 	_, _ = a.begin(ctx, t.generation(), e.Region) // who does not wait hears of it from the table
 }
 

@@ -124,7 +124,7 @@ func (r *Router) lookup(ctx context.Context, k region.Key) (*entry, error) {
 	if !ok {
 		return r.miss(ctx, t, k)
 	}
-	if e.From != FromSource {
+	if e.stale.Load() {
 		r.asker.refresh(ctx, t, e)
 	}
 	return e, nil

@@ -34,7 +34,16 @@ func (t *table) generation() uint64 {
 type entry struct {
 	Route
 	budget *budget
-	due    atomic.Int64 // when it is to be asked for anew, in nanoseconds
+	stale  atomic.Bool // it is to be asked for anew
+}
+
+// after lets e be stale after d. A timer keeps the clock out of look-ups.
+func (e *entry) after(d time.Duration) {
+	if d <= 0 {
+		e.stale.Store(true)
+		return
+	}
+	time.AfterFunc(d, func() { e.stale.Store(true) })
 }
 
 // present is the newest table. It is made anew when the Directory has another Snapshot, by whoever notices first.
@@ -102,8 +111,8 @@ func (r *Router) enter(t, old *table, route Route) {
 	} else {
 		e.budget = newBudget(route.Region, r.opts)
 	}
-	if !route.At.IsZero() {
-		e.due.Store(route.At.Add(r.opts.Fresh).UnixNano())
+	if route.From != FromSource && r.opts.Resolver != nil {
+		e.after(r.opts.Fresh - route.Age())
 	}
 	t.routes[route.Region] = e
 }
