@@ -224,6 +224,34 @@ func TestAnOldAnswerIsGivenAtOnceAndAskedAnew(t *testing.T) {
 	})
 }
 
+func TestRefresh(t *testing.T) {
+	p := &plane{peer: "a"}
+	bubble(t, p, Options{}, func(t *testing.T, d *directory, r *Router) {
+		for calls, peer := range []region.PeerName{"a", "b"} {
+			p.say(peer, nil)
+			route, err := r.Refresh(t.Context(), eu)
+			require.NoError(t, err)
+			require.Equal(t, peer, route.Peer)
+			require.EqualValues(t, calls+1, p.calls.Load())
+		}
+		p.say("", errDown)
+		_, err := r.Refresh(t.Context(), eu)
+		require.ErrorIs(t, err, region.ErrUnavailable)
+		route, err := r.Lookup(t.Context(), eu)
+		require.NoError(t, err)
+		require.Equal(t, region.PeerName("b"), route.Peer)
+		time.Sleep(failurePause)
+		p.say("", region.ErrUnknownRegion)
+		_, err = r.Refresh(t.Context(), eu)
+		require.ErrorIs(t, err, region.ErrUnknownRegion)
+		d.serve(t, map[region.Key]region.PeerName{eu: "a"})
+		route, err = r.Refresh(t.Context(), eu)
+		require.NoError(t, err)
+		require.Equal(t, Route{Region: eu, Peer: "a"}, route)
+		require.EqualValues(t, 4, p.calls.Load(), "what the Directory lists is not asked")
+	})
+}
+
 func TestANonsensicalAnswer(t *testing.T) {
 	bubble(t, &plane{peer: "No Peer"}, Options{}, func(t *testing.T, _ *directory, r *Router) {
 		_, err := r.Lookup(t.Context(), eu)

@@ -118,6 +118,18 @@ func (r *Router) Lookup(ctx context.Context, k region.Key) (Route, error) {
 	return e.Route, nil
 }
 
+// Refresh asks the Resolver about k now, whatever was known, unless the Directory lists k. Its errors are Lookup's; if the
+// Resolver does not answer, what was known stays and Lookup still returns it.
+func (r *Router) Refresh(ctx context.Context, k region.Key) (Route, error) {
+	t := r.present()
+	if e, ok := t.routes[k]; ok && e.From != FromSource && r.opts.Resolver != nil {
+		if err := r.asker.ask(ctx, t.generation(), k); err != nil && !errors.Is(err, region.ErrUnknownRegion) {
+			return Route{}, &region.Error{Region: k, Op: "refresh", Err: err}
+		}
+	}
+	return r.Lookup(ctx, k)
+}
+
 func (r *Router) lookup(ctx context.Context, k region.Key) (*entry, error) {
 	t := r.present()
 	e, ok := t.routes[k]

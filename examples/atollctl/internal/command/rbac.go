@@ -5,11 +5,13 @@ package command
 
 import (
 	"context"
+	"strings"
 
 	"github.com/spf13/cobra"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/atoll-dev/atoll/internal/rights"
 )
@@ -17,6 +19,7 @@ import (
 func (s *session) rbac() *cobra.Command {
 	var install, central bool
 	var name string
+	var as impersonation
 	c := &cobra.Command{
 		Use:   "rbac",
 		Short: "Print the least ClusterRole that each peer must grant",
@@ -26,40 +29,110 @@ printed with --install; what the central plane of --log must grant is printed
 with --central. Apply it as it is in each peer, and bind it:
 
   ` + s.program + ` rbac | kubectl apply -f -
-  kubectl create clusterrolebinding atoll --clusterrole=atoll --user=USER`,
+  kubectl create clusterrolebinding atoll --clusterrole=atoll --user=USER
+
+With --as, print instead what a program needs that routes requests of those users
+to the peer; a service account is bound in its own namespace, by the Role that
+is printed too. With --as-on, the users may be impersonated for that alone, which
+needs peers with constrained impersonation (Kubernetes 1.36):
+
+  ` + s.program + ` rbac --as alice --as-group dev --as-on get,list:couchdbs.eu-west-1.loodse`,
 		Args: cobra.NoArgs,
 		RunE: s.run(func(context.Context, []string) error {
 			role := rights.Coordinate()
 			switch {
-			case install && central:
-				return badInput("print them one after the other", "--install and --central are two roles")
+			case as.given() && (install || central), install && central:
+				return badInput("print them one after the other", "--install, --central and --as are roles of their own")
+			case as.given():
+				return s.printImpersonation(name, as)
 			case install:
 				role = rights.Install()
 			case central:
 				role = rights.CoordinateCentral()
 			}
-			if name != "" {
-				role.Name = name
-			}
-			return s.printRole(role)
+			return s.printRoles(name, role, nil)
 		}),
 	}
 	c.Flags().BoolVar(&install, "install", false, "print what install-crds needs")
 	c.Flags().BoolVar(&central, "central", false, "print what --log needs in the central plane")
-	c.Flags().StringVar(&name, "name", "", "`name` of the ClusterRole (default atoll, atoll-install or atoll-central)")
+	c.Flags().StringVar(&name, "name", "", "`name` of the ClusterRole (default atoll, atoll-install, atoll-central or atoll-impersonate)")
+	c.Flags().StringArrayVar(&as.users, "as", nil, "a `user` who may be impersonated; repeat it for each")
+	c.Flags().BoolVar(&as.any, "as-any-user", false, "any user but nodes and service accounts; needs --as-on")
+	c.Flags().StringArrayVar(&as.groups, "as-group", nil, "a `group` that may be impersonated")
+	c.Flags().StringArrayVar(&as.uids, "as-uid", nil, "a user's `UID` that may be impersonated")
+	c.Flags().StringArrayVar(&as.extra, "as-extra", nil, "an extra value that may be impersonated, as `key=value`")
+	c.Flags().StringArrayVar(&as.on, "as-on", nil, "what may be done as them, as `verb,...:resource.group`; repeat it for each resource")
 	return c
 }
 
-// printRole prints YAML unless another format for programs was asked for.
-func (s *session) printRole(role *rbacv1.ClusterRole) error {
+// impersonation are the flags of that name.
+type impersonation struct {
+	users, groups, uids, extra, on []string
+	any                            bool
+}
+
+func (as impersonation) given() bool {
+	return as.any || len(as.users)+len(as.groups)+len(as.uids)+len(as.extra)+len(as.on) > 0
+}
+
+func (s *session) printImpersonation(name string, as impersonation) error {
+	i := rights.Impersonation{Users: as.users, AnyUser: as.any, Groups: as.groups, UIDs: as.uids, Extra: map[string][]string{}}
+	for _, pair := range as.extra {
+		key, value, ok := strings.Cut(pair, "=")
+		if !ok {
+			return badInput("write --as-extra KEY=VALUE", "--as-extra %q has no value", pair)
+		}
+		i.Extra[key] = append(i.Extra[key], value)
+	}
+	for _, what := range as.on {
+		verbs, resource, ok := strings.Cut(what, ":")
+		if !ok || verbs == "" || resource == "" || strings.Contains(what, "*") {
+			return badInput("write --as-on get,list:couchdbs.eu-west-1.loodse", "--as-on %q does not name verbs and a resource", what)
+		}
+		gr := schema.ParseGroupResource(resource)
+		i.On = append(i.On, rbacv1.PolicyRule{APIGroups: []string{gr.Group}, Resources: []string{gr.Resource}, Verbs: strings.Split(verbs, ",")})
+	}
+	cluster, roles, err := rights.Impersonate(i)
+	if err != nil {
+		return badInput("see "+s.program+" rbac --help", "%w", err)
+	}
+	return s.printRoles(name, cluster, roles)
+}
+
+// printRoles prints YAML unless another format for programs was asked for.
+func (s *session) printRoles(name string, cluster *rbacv1.ClusterRole, roles []*rbacv1.Role) error {
+	var l listing
+	if len(cluster.Rules) > 0 {
+		if name != "" {
+			cluster.Name = name
+		}
+		if err := l.add(cluster); err != nil {
+			return err
+		}
+	}
+	for _, role := range roles {
+		if name != "" {
+			role.Name = name
+		}
+		if err := l.add(role); err != nil {
+			return err
+		}
+	}
+	if s.output == formatTable {
+		s.output = formatYAML
+	}
+	l.single = len(l.items) == 1
+	return s.print(l)
+}
+
+// add adds a role.
+func (l *listing) add(role any) error {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(role)
 	if err != nil {
 		return err
 	}
 	obj := &unstructured.Unstructured{Object: content}
 	unstructured.RemoveNestedField(obj.Object, "metadata", "creationTimestamp")
-	if s.output == formatTable {
-		s.output = formatYAML
-	}
-	return s.print(listing{items: []item{{object: obj}}, single: true})
+	l.items = append(l.items, item{object: obj})
+	return nil
 }

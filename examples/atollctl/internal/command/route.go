@@ -5,7 +5,9 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,47 +17,110 @@ import (
 	"github.com/atoll-dev/atoll/fanout"
 	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
 	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/router"
 )
 
+// layers are what answers, in this command's words.
+var layers = map[router.Layer]string{
+	router.FromSource: "Configuration", router.FromResolver: "ServiceCluster", router.FromCache: "Cache",
+}
+
 func (s *session) route() *cobra.Command {
-	return &cobra.Command{
+	var file string
+	c := &cobra.Command{
 		Use:   "route NAME.PROVIDER",
 		Short: "Say which peer serves a region",
 		Long: `Say which peer serves a region. A region that the file of --config lists is served
 by the peer that it lists; of any other the peers are asked which of them has the
-ServiceCluster of that name in the provider's namespace.`,
+ServiceCluster of that name in the provider's namespace. With --routes, what they
+answered last is kept in a file and stands in for peers that do not answer.`,
 		Args: oneArg,
 		RunE: s.run(func(ctx context.Context, args []string) error {
-			key, err := region.ParseKey(args[0])
-			if err != nil {
-				return badInput("", "%w", err)
-			}
-			d, err := s.connect(ctx)
-			if err != nil {
-				return err
-			}
-			if peer, ok := d.Snapshot().Locate(key); ok {
-				return s.printRoute(key, peer.Name, "Configuration")
-			}
-			return s.ask(ctx, key)
+			return s.routed(ctx, args[0], file, func(r *router.Router, k region.Key) error {
+				route, err := s.refresh(ctx, r, k)
+				if err != nil {
+					return err
+				}
+				return s.printRoute(route)
+			})
 		}),
 	}
+	routesFlag(c, &file)
+	return c
 }
 
-// ask looks for the region's ServiceCluster in all peers.
-func (s *session) ask(ctx context.Context, key region.Key) error {
+func routesFlag(c *cobra.Command, file *string) {
+	c.Flags().StringVar(file, "routes", "", "`file` that keeps the last known routes")
+}
+
+// routed calls f with a Router that asks the peers about what the configuration
+// does not list, and writes the routes of file anew.
+func (s *session) routed(ctx context.Context, name, file string, f func(*router.Router, region.Key) error) error {
+	k, err := region.ParseKey(name)
+	if err != nil {
+		return badInput("", "%w", err)
+	}
+	d, err := s.connect(ctx)
+	if err != nil {
+		return err
+	}
+	opts := router.Options{Resolver: router.ResolverFunc(s.resolve), Timeout: s.timeout}
+	if file != "" {
+		cache, err := router.OpenCache(file)
+		if err != nil {
+			return badInput("name another file, or remove this one", "--routes: %w", err)
+		}
+		if damaged := cache.Damaged(); damaged != "" {
+			s.warn("%s was damaged and is %s now", file, damaged)
+		}
+		opts.Cache = cache
+	}
+	r, err := router.New(d, opts)
+	if err != nil {
+		return err
+	}
+	running, stop := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- r.Start(running) }()
+	err = f(r, k)
+	stop()
+	if endErr := <-ended; err == nil {
+		err = endErr
+	}
+	return err
+}
+
+// refresh asks the peers, and falls back to what is in the file.
+func (s *session) refresh(ctx context.Context, r *router.Router, k region.Key) (router.Route, error) {
+	route, err := r.Refresh(ctx, k)
+	if is(err, region.ErrUnknownRegion) {
+		return route, badInput("add its ServiceCluster, or list it in the file of --config", "%s: %w", k, region.ErrUnknownRegion)
+	}
+	if err == nil {
+		return route, nil
+	}
+	known, lookupErr := r.Lookup(ctx, k)
+	if lookupErr != nil {
+		return known, err
+	}
+	s.warn("this is %s old: %s", known.Age().Round(time.Second), oneLine(err))
+	return known, nil
+}
+
+// resolve looks for the region's ServiceCluster in all peers.
+func (s *session) resolve(ctx context.Context, k region.Key) (region.PeerName, error) {
 	results := read(ctx, s.peers.Directory, "find region", func(ctx context.Context, c *region.Conn) (bool, error) {
-		return serves(ctx, c, key)
+		return serves(ctx, c, k)
 	})
 	for o := range results.All() {
 		if o.Err == nil && o.Value {
-			return s.printRoute(key, o.Peer, "ServiceCluster")
+			return o.Peer, nil
 		}
 	}
 	if err := s.unread(results.Err()); err != nil {
-		return err
+		return "", err
 	}
-	return badInput("add its ServiceCluster, or list it in the file of --config", "%s: %w", key, region.ErrUnknownRegion)
+	return "", region.ErrUnknownRegion
 }
 
 // serves says whether the peer has the region's ServiceCluster, rather than a
@@ -72,21 +137,110 @@ func serves(ctx context.Context, c *region.Conn, key region.Key) (bool, error) {
 	return stage == string(fanoutv1alpha1.StageConfigured), nil
 }
 
-func (s *session) printRoute(key region.Key, peer region.PeerName, from string) error {
-	conn, err := s.peers.Conn(peer)
+func (s *session) printRoute(route router.Route) error {
+	server, err := s.server(route.Peer)
 	if err != nil {
 		return err
 	}
-	config, err := conn.StreamConfig()
-	if err != nil {
-		return fmt.Errorf("peer %s: %w", peer, err)
+	age := "-"
+	fields := map[string]any{"peer": string(route.Peer), "server": server, "from": layers[route.From]}
+	if !route.At.IsZero() {
+		age = route.Age().Round(time.Second).String()
+		fields["at"] = began(route.At)
 	}
 	return s.print(listing{
-		columns: []string{"Region", "Peer", "Server", "From"},
+		columns: []string{"Region", "Peer", "Server", "From", "Age"},
 		items: []item{{
-			cells:  []any{key.String(), string(peer), config.Host, from},
-			object: object("Route", key.String(), map[string]any{"peer": string(peer), "server": config.Host, "from": from}),
+			cells:  []any{route.Region.String(), string(route.Peer), server, layers[route.From], age},
+			object: object("Route", route.Region.String(), fields),
 		}},
 		single: true,
 	})
+}
+
+// server is the address of a peer.
+func (s *session) server(peer region.PeerName) (string, error) {
+	conn, err := s.peers.Conn(peer)
+	if err != nil {
+		return "", err
+	}
+	config, err := conn.StreamConfig()
+	if err != nil {
+		return "", fmt.Errorf("peer %s: %w", peer, err)
+	}
+	return config.Host, nil
+}
+
+func (s *session) explainRoute() *cobra.Command {
+	var file string
+	c := &cobra.Command{
+		Use:   "explain NAME.PROVIDER",
+		Short: "Say which peer serves a region, how that is known, and how the peer is",
+		Long: `Say which peer serves a region, what each source of routes has to say about it,
+how old the answer is, and whether the peer answers and is the cluster that it
+was. How an operation or a name stands says "operation explain".`,
+		Args: oneArg,
+		RunE: s.run(func(ctx context.Context, args []string) error {
+			return s.routed(ctx, args[0], file, func(r *router.Router, k region.Key) error {
+				_, err := s.refresh(ctx, r, k)
+				e := r.Explain(ctx, k)
+				if printed := s.printRouting(ctx, e); err == nil {
+					err = printed
+				}
+				return err
+			})
+		}),
+	}
+	routesFlag(c, &file)
+	return c
+}
+
+func (s *session) printRouting(ctx context.Context, e router.Explanation) error {
+	fields := map[string]any{"why": anys(e.Why)}
+	contact := ""
+	if e.Err != nil {
+		fields["error"] = oneLine(e.Err)
+	} else {
+		fields["peer"], fields["from"] = string(e.Route.Peer), layers[e.Route.From]
+		if !e.Route.At.IsZero() {
+			fields["at"] = began(e.Route.At)
+		}
+		contact = s.contact(ctx, e.Route.Peer)
+		fields["contact"] = contact
+	}
+	if s.output != formatTable {
+		return s.print(listing{items: []item{{object: object("Route", e.Region.String(), fields)}}, single: true})
+	}
+	fmt.Fprint(s.out, e)
+	if contact != "" {
+		fmt.Fprintf(s.out, "  contact: %s\n", contact)
+	}
+	return nil
+}
+
+// contact says whether the peer answers, and which cluster it is.
+func (s *session) contact(ctx context.Context, peer region.PeerName) string {
+	conn, err := s.peers.Conn(peer)
+	if err != nil {
+		return oneLine(err)
+	}
+	uid, err := conn.UID(ctx)
+	switch {
+	case err == nil:
+		return fmt.Sprintf("it answers, and is the cluster %s", uid)
+	case apierrors.IsForbidden(err):
+		return "it answers, and does not let us see which cluster it is: " + oneLine(err)
+	case errors.Is(err, region.ErrUnavailable):
+		return "it does not answer: " + oneLine(err)
+	default:
+		return oneLine(err)
+	}
+}
+
+func anys(lines []string) []any {
+	all := make([]any, len(lines))
+	for i, line := range lines {
+		all[i] = line
+	}
+	return all
 }

@@ -1,0 +1,155 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rights
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Impersonation is whom a router may make requests as in a peer.
+type Impersonation struct {
+	Users   []string            // those of service accounts as system:serviceaccount:NAMESPACE:NAME
+	AnyUser bool                // but nodes and service accounts; needs On
+	Groups  []string            // beside those that the server itself adds
+	UIDs    []string            // of users
+	Extra   map[string][]string // by key, the values
+	// On is what may be done as somebody else, which that user must be allowed too. It needs servers with constrained
+	// impersonation (Kubernetes 1.36). Empty: whatever the user may.
+	On []rbacv1.PolicyRule
+}
+
+const (
+	systemPrefix         = "system:"
+	serviceAccountPrefix = "system:serviceaccount:"
+)
+
+// Impersonate returns the least roles that suffice in a peer for a router to make requests as i says: one ClusterRole,
+// and a Role for each namespace that has service accounts of i, since in a ClusterRole a service account's name is that
+// of all namespaces. It refuses what would be the rights of Kubernetes' own components, by whatever name.
+func Impersonate(i Impersonation) (*rbacv1.ClusterRole, []*rbacv1.Role, error) {
+	users, accounts, err := i.people()
+	if err != nil {
+		return nil, nil, err
+	}
+	verb, core, on := "impersonate", "", ""
+	if len(i.On) > 0 {
+		verb, core, on = "impersonate:user-info", authenticationv1.GroupName, "impersonate-on:user-info:"
+	}
+	cluster := role("atoll-impersonate")
+	named := func(group, resource string, names []string) {
+		if len(names) > 0 {
+			r := rule(schema.GroupResource{Group: group, Resource: resource}, verb)
+			r.ResourceNames = slices.Compact(slices.Sorted(slices.Values(names)))
+			cluster.Rules = append(cluster.Rules, r)
+		}
+	}
+	if i.AnyUser {
+		cluster.Rules = append(cluster.Rules, rule(schema.GroupResource{Group: core, Resource: "users"}, verb))
+	} else {
+		named(core, "users", users)
+	}
+	named(core, "groups", i.Groups)
+	named(authenticationv1.GroupName, "uids", i.UIDs)
+	for _, key := range slices.Sorted(maps.Keys(i.Extra)) {
+		named(authenticationv1.GroupName, "userextras/"+key, i.Extra[key])
+	}
+	if len(users) > 0 || i.AnyUser {
+		cluster.Rules = append(cluster.Rules, doing(i.On, on)...)
+	}
+	var roles []*rbacv1.Role
+	if len(accounts) > 0 && len(i.On) > 0 {
+		verb, core = "impersonate:serviceaccount", authenticationv1.GroupName
+		cluster.Rules = append(cluster.Rules, doing(i.On, "impersonate-on:serviceaccount:")...)
+	}
+	for _, namespace := range slices.Sorted(maps.Keys(accounts)) {
+		r := rule(schema.GroupResource{Group: core, Resource: "serviceaccounts"}, verb)
+		r.ResourceNames = slices.Compact(slices.Sorted(slices.Values(accounts[namespace])))
+		roles = append(roles, &rbacv1.Role{
+			TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "Role"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: cluster.Name},
+			Rules:      []rbacv1.PolicyRule{r},
+		})
+	}
+	return cluster, roles, nil
+}
+
+// people are the users, and the service accounts by namespace.
+func (i Impersonation) people() (users []string, accounts map[string][]string, err error) {
+	switch {
+	case len(i.Users) == 0 && !i.AnyUser:
+		return nil, nil, errors.New("no user is named who may be impersonated")
+	case i.AnyUser && len(i.On) == 0:
+		return nil, nil, errors.New("any user would be the controller manager too: name the users, or say on what they may be impersonated, which servers keep from nodes and service accounts")
+	}
+	accounts = map[string][]string{}
+	for _, user := range i.Users {
+		if account, ok := strings.CutPrefix(user, serviceAccountPrefix); ok {
+			namespace, name, ok := strings.Cut(account, ":")
+			if !ok || namespace == "" || name == "" || strings.Contains(name, ":") {
+				return nil, nil, fmt.Errorf("user %q is no service account: write %sNAMESPACE:NAME", user, serviceAccountPrefix)
+			}
+			accounts[namespace] = append(accounts[namespace], name)
+			continue
+		}
+		users = append(users, user)
+	}
+	if len(accounts) > 0 && len(i.On) > 0 && (len(i.Groups) > 0 || len(i.UIDs) > 0 || len(i.Extra) > 0) {
+		// As servers see it, such a service account is another kind of user. Both can be had with two roles.
+		return nil, nil, errors.New("where impersonation is constrained, a service account is impersonated without groups, UID and extra: print it apart")
+	}
+	for what, names := range map[string][]string{"user": users, "group": i.Groups, "UID": i.UIDs} {
+		for _, name := range names {
+			if err := ordinary(what, name); err != nil {
+				return nil, nil, err
+			}
+		}
+	}
+	for key, values := range i.Extra {
+		if key == "" || key != strings.ToLower(key) {
+			return nil, nil, fmt.Errorf("extra key %q: servers read keys in lower case", key)
+		}
+		if len(values) == 0 {
+			return nil, nil, fmt.Errorf("extra key %q has no value: without one, all would be allowed", key)
+		}
+		if slices.Contains(values, "") {
+			return nil, nil, fmt.Errorf("extra key %q has an empty value", key)
+		}
+	}
+	return users, accounts, nil
+}
+
+func ordinary(what, name string) error {
+	switch {
+	case name == "":
+		return fmt.Errorf("a %s is empty: without a name, all would be allowed", what)
+	case name == "*":
+		return fmt.Errorf("%s %q: name each", what, name)
+	case what != "UID" && strings.HasPrefix(name, systemPrefix):
+		return fmt.Errorf("%s %q is one of Kubernetes' own: whoever may impersonate it has its rights", what, name)
+	}
+	return nil
+}
+
+// doing are the rules with their verbs as those of impersonators.
+func doing(rules []rbacv1.PolicyRule, prefix string) []rbacv1.PolicyRule {
+	var prefixed []rbacv1.PolicyRule
+	for _, r := range rules {
+		r := *r.DeepCopy()
+		for i, verb := range r.Verbs {
+			r.Verbs[i] = prefix + verb
+		}
+		slices.Sort(r.Verbs)
+		prefixed = append(prefixed, r)
+	}
+	return prefixed
+}
