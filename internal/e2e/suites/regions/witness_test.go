@@ -1,0 +1,109 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package regions_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/atoll-dev/atoll/internal/e2e/planetest"
+)
+
+// witness looks at all planes for regions that are Bound in two of them at once.
+type witness struct {
+	clients map[string]dynamic.Interface // by plane
+	before  map[string]map[types.NamespacedName]string
+	rounds  int
+	twice   []string
+}
+
+// watched runs a witness until the test ends, and fails the test if it saw a region
+// that is Bound twice.
+func (w *world) watched(t *testing.T) {
+	t.Helper()
+	seer := &witness{clients: map[string]dynamic.Interface{}}
+	for _, p := range w.planes {
+		seer.clients[p.Name()] = planetest.Dynamic(t, p.Config())
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	var running sync.WaitGroup
+	running.Go(func() {
+		every := time.NewTicker(250 * time.Millisecond)
+		defer every.Stop()
+		for ctx.Err() == nil {
+			seer.look(ctx)
+			select {
+			case <-every.C:
+			case <-ctx.Done():
+			}
+		}
+	})
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+		for _, found := range seer.twice {
+			t.Error(found)
+		}
+		t.Logf("the witness looked %d times", seer.rounds)
+	})
+}
+
+// look reads all planes once. What is the same in two rounds was so when the first
+// had ended, in all planes at once.
+func (s *witness) look(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	var mu sync.Mutex
+	now := map[string]map[types.NamespacedName]string{}
+	var reading sync.WaitGroup
+	for name, client := range s.clients {
+		reading.Go(func() {
+			bound, err := boundIn(ctx, client)
+			if err != nil {
+				return // a plane that does not answer serves nothing
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			now[name] = bound
+		})
+	}
+	reading.Wait()
+	holders := map[types.NamespacedName][]string{}
+	for name, bound := range now {
+		for key, version := range bound {
+			if s.before[name][key] == version {
+				holders[key] = append(holders[key], name)
+			}
+		}
+	}
+	for key, names := range holders {
+		if len(names) > 1 {
+			s.twice = append(s.twice, fmt.Sprintf("region %s is Bound in %v at once", key, names))
+		}
+	}
+	s.before = now
+	s.rounds++
+}
+
+// boundIn are the RegionClaims that are Bound in a plane, with their resourceVersions.
+func boundIn(ctx context.Context, client dynamic.Interface) (map[types.NamespacedName]string, error) {
+	list, err := client.Resource(regionClaims).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	bound := map[types.NamespacedName]string{}
+	for _, obj := range list.Items {
+		if phaseOf(&obj) == "Bound" {
+			bound[types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()}] = obj.GetResourceVersion()
+		}
+	}
+	return bound, nil
+}
