@@ -14,7 +14,7 @@ import (
 	"github.com/atoll-dev/atoll/internal/e2e/build"
 )
 
-// ErrStopped is what a plane answers to Kill, Pause, Resume and Restart after Stop.
+// ErrStopped is what a plane answers to Kill, Pause, Resume, Restart, Save and Restore after Stop.
 var ErrStopped = errors.New("the plane was stopped")
 
 // Stop ends all processes at once, waits until they are gone, gives the port
@@ -55,15 +55,8 @@ func (p *Plane) Kill(ctx context.Context) error {
 // is not ready by then, nothing of it runs.
 func (p *Plane) Restart(ctx context.Context) error {
 	return p.inTurn(ctx, "restart", func() error {
-		for _, process := range slices.Backward(p.processes) {
-			process.terminate(ctx)
-		}
-		p.processes = nil
-		if err := p.startProcesses(ctx); err != nil {
-			p.killProcesses()
-			return err
-		}
-		return nil
+		p.end(ctx)
+		return p.begin(ctx)
 	})
 }
 

@@ -1,0 +1,189 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package regions_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/atoll-dev/atoll/internal/e2e/plane"
+	"github.com/atoll-dev/atoll/internal/e2e/planetest"
+)
+
+// fault begins or ends something.
+type fault func(context.Context) error
+
+// peerAway makes us-east silent. It is told, nothing is deleted, what us-east has
+// stays its own, and the others are served.
+func peerAway(t *testing.T, w *world, begin, end fault) {
+	planetest.Apply(t, w.usEast, regionClaim("loodse", "kept"))
+	w.awaitClaim(t, w.usEast, "kept", "Bound")
+	w.of(w.central).await(t, "us-east lists its region", peers, "", "us-east", servesRegion("kept"))
+	before := w.of(w.usEast).uids(t, accounts, regionClaims, namespaces)
+
+	require.NoError(t, begin(t.Context()))
+	t.Cleanup(func() { _ = end(context.WithoutCancel(t.Context())) }) // if the test fails in between
+	away := w.of(w.central).await(t, "it is told that us-east is away", peers, "", "us-east",
+		isObserved, has("NotReady", "phase"), hasCondition("Reachable", "False", "Unreachable"))
+	require.NoError(t, servesRegion("kept")(away), "an unreachable peer keeps its regions")
+	w.of(w.central).await(t, "loodse is not known to be everywhere", accounts, "", "loodse",
+		hasCondition("Ready", "Unknown", ""), has([]any{"us-east"}, "peers", "unknown"), has(nil, "peers", "missing"))
+
+	// The others go on, and get what is free, but not what us-east has.
+	for _, name := range []string{"kept", "other"} {
+		planetest.Apply(t, w.euWest, regionClaim("loodse", name))
+	}
+	w.awaitClaim(t, w.euWest, "other", "Bound")
+	w.awaitClaim(t, w.euWest, "kept", "Conflict")
+	w.awaitPeers(t, "local", "eu-west", "ap-south")
+
+	require.NoError(t, end(t.Context()))
+	w.awaitPeers(t, "us-east")
+	w.awaitAccount(t, "loodse")
+	require.Equal(t, before, w.of(w.usEast).uids(t, accounts, regionClaims, namespaces), "something was deleted")
+	w.awaitClaim(t, w.usEast, "kept", "Bound")
+	w.awaitClaim(t, w.euWest, "kept", "Conflict")
+	w.forget(t, "kept", "other")
+}
+
+// forget deletes these claims in all planes.
+func (w *world) forget(t *testing.T, names ...string) {
+	t.Helper()
+	for _, p := range w.planes {
+		for _, name := range names {
+			w.of(p).remove(t, regionClaims, "loodse", name)
+		}
+	}
+}
+
+// servesRegion expects a Peer to list a region of loodse.
+func servesRegion(name string) expectation {
+	return func(obj *unstructured.Unstructured) error {
+		regions, _, err := unstructured.NestedSlice(obj.Object, "status", "regions")
+		for _, each := range regions {
+			if r, _ := each.(map[string]any); r["name"] == name && r["provider"] == "loodse" {
+				return nil
+			}
+		}
+		return fmt.Errorf("%s is not one of the regions: %w", name, err)
+	}
+}
+
+// centralAway makes the central plane silent. What is Bound stays so, what is new is
+// not decided before it is back, and no Account is lost.
+func centralAway(t *testing.T, w *world, begin, end fault) {
+	planetest.Apply(t, w.euWest, regionClaim("loodse", "kept"))
+	w.awaitClaim(t, w.euWest, "kept", "Bound")
+	before := map[*plane.Plane]map[string]string{}
+	for _, p := range w.planes {
+		before[p] = w.of(p).uids(t, accounts, peers, namespaces)
+	}
+
+	require.NoError(t, begin(t.Context()))
+	t.Cleanup(func() { _ = end(context.WithoutCancel(t.Context())) })
+	for _, p := range []*plane.Plane{w.usEast, w.apSouth} {
+		planetest.Apply(t, p, regionClaim("loodse", "kept"))
+		planetest.Apply(t, p, regionClaim("loodse", "new"))
+	}
+	for _, p := range []*plane.Plane{w.usEast, w.apSouth} {
+		w.of(p).await(t, "it is told that nothing is decided", regionClaims, "loodse", "new", func(obj *unstructured.Unstructured) error {
+			if phase := phaseOf(obj); phase != "" && phase != "Pending" {
+				return fmt.Errorf("it is %q", phase)
+			}
+			return nil
+		})
+	}
+	w.awaitClaim(t, w.euWest, "kept", "Bound")
+
+	require.NoError(t, end(t.Context()))
+	w.awaitPeers(t, "local", "eu-west", "us-east", "ap-south")
+	w.awaitAccount(t, "loodse")
+	require.Contains(t, []string{"us-east", "ap-south"}, w.settled(t, "new", []*plane.Plane{w.usEast, w.apSouth}))
+	require.Equal(t, "eu-west", w.settled(t, "kept", []*plane.Plane{w.euWest, w.usEast, w.apSouth}))
+	for _, p := range w.planes {
+		require.Equal(t, before[p], w.of(p).uids(t, accounts, peers, namespaces), "%s: something was deleted", p.Name())
+	}
+	w.forget(t, "kept", "new")
+}
+
+// badKubeconfig puts one into the Secret of eu-west that must not be used. It is
+// told, and the one before stays in use, until there is a good one.
+func badKubeconfig(t *testing.T, w *world, bad []byte, reason string) {
+	uid := w.of(w.central).get(t, peers, "", "eu-west").Object["status"].(map[string]any)["clusterUID"]
+	w.store(t, "eu-west", bad)
+	w.of(w.central).await(t, "it is told what is wrong", peers, "", "eu-west", isObserved,
+		hasCondition("KubeconfigValid", "False", reason), hasCondition("Reachable", "True", ""), has(uid, "clusterUID"))
+	planetest.Apply(t, w.euWest, regionClaim("loodse", "served"))
+	w.awaitClaim(t, w.euWest, "served", "Bound")
+
+	w.store(t, "eu-west", kubeconfig(t, w.euWest))
+	w.of(w.central).await(t, "the good one is used", peers, "", "eu-west", isObserved, has("Ready", "phase"),
+		hasCondition("KubeconfigValid", "True", "Accepted"), has(uid, "clusterUID"))
+	w.forget(t, "served")
+}
+
+// becomesMaster lets ap-south become a master, and cease to be one.
+func becomesMaster(t *testing.T, w *world) {
+	planetest.Apply(t, w.apSouth, "{apiVersion: operator.kubecarrier.io/v1alpha1, kind: KubeCarrier, metadata: {name: kubecarrier}, spec: {master: true}}")
+	w.of(w.central).await(t, "it is refused", peers, "", "ap-south", isObserved, has("NotReady", "phase"),
+		hasCondition("Ready", "False", "IsMaster"), hasRegions(nil))
+	w.awaitPeers(t, "local", "eu-west", "us-east")
+	before := w.of(w.apSouth).uids(t, accounts, namespaces)
+	w.of(w.apSouth).remove(t, kubeCarriers, "", "kubecarrier")
+	w.awaitPeers(t, "ap-south")
+	w.awaitAccount(t, "loodse")
+	require.Equal(t, before, w.of(w.apSouth).uids(t, accounts, namespaces), "something was deleted")
+}
+
+// registeredTwice registers clusters that are peers already, and the central plane.
+func registeredTwice(t *testing.T, w *world) {
+	w.register(t, "twin", w.euWest)
+	w.register(t, "self", w.central)
+	w.of(w.central).await(t, "the twin is refused", peers, "", "twin", isObserved,
+		has("NotReady", "phase"), hasCondition("Ready", "False", "SameCluster"), hasRegions(nil))
+	w.of(w.central).await(t, "the master is refused", peers, "", "self", isObserved,
+		has("NotReady", "phase"), hasCondition("Ready", "False", "IsMaster"), hasRegions(nil))
+	w.awaitPeers(t, "local", "eu-west", "us-east", "ap-south")
+	w.of(w.central).remove(t, peers, "", "twin")
+	w.of(w.central).remove(t, peers, "", "self")
+	w.awaitAccount(t, "loodse")
+}
+
+// restored sets us-east back to an older state. A claim that it has given up since
+// is not served by it again, one that it got since is free, and Accounts come back.
+func restored(t *testing.T, w *world) {
+	planetest.Apply(t, w.usEast, regionClaim("loodse", "given-up"))
+	w.awaitClaim(t, w.usEast, "given-up", "Bound")
+	require.NoError(t, w.usEast.Save(t.Context()))
+	w.awaitPeers(t, "us-east")
+
+	w.of(w.usEast).remove(t, regionClaims, "loodse", "given-up")
+	planetest.Apply(t, w.euWest, regionClaim("loodse", "given-up"))
+	w.awaitClaim(t, w.euWest, "given-up", "Bound")
+	planetest.Apply(t, w.usEast, regionClaim("loodse", "lost"))
+	w.awaitClaim(t, w.usEast, "lost", "Bound")
+	planetest.Apply(t, w.euWest, regionClaim("loodse", "lost"))
+	w.awaitClaim(t, w.euWest, "lost", "Conflict")
+	planetest.Apply(t, w.central, provider("late"))
+	w.awaitAccount(t, "late")
+
+	require.NoError(t, w.usEast.Restore(t.Context()))
+	_, err := w.of(w.usEast).Resource(regionClaims).Namespace("loodse").Get(t.Context(), "lost", metav1.GetOptions{})
+	require.True(t, apierrors.IsNotFound(err), "us-east was not set back: %v", err)
+	w.awaitPeers(t, "us-east")
+	w.awaitClaim(t, w.usEast, "given-up", "Conflict")
+	w.awaitClaim(t, w.euWest, "given-up", "Bound")
+	w.awaitClaim(t, w.euWest, "lost", "Bound")
+	w.of(w.usEast).await(t, "the Account is back", accounts, "", "late")
+	for _, name := range []string{"late", "loodse"} {
+		w.awaitAccount(t, name)
+	}
+	w.forget(t, "given-up", "lost")
+}

@@ -1,0 +1,146 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package regions_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/atoll-dev/atoll/internal/e2e/plane"
+	"github.com/atoll-dev/atoll/internal/e2e/planetest"
+	"github.com/atoll-dev/atoll/region"
+)
+
+// TestFaults breaks one thing after the other. Each test begins with a world in
+// which all is well, and ends when it is so again.
+//
+// During all of them no region is ever Bound in two planes at once.
+func TestFaults(t *testing.T) {
+	w := newWorld(t)
+	rotated := make(rotations, 1)
+	p, _ := w.start(t, "faults", "a", &region.Observer{Rotated: rotated.note})
+	w.populate(t, p)
+	w.watched(t)
+	for _, test := range []struct {
+		name string
+		run  func(*testing.T, *world)
+	}{
+		{"claims race from all planes", claimsRace},
+		{"peer paused", func(t *testing.T, w *world) { peerAway(t, w, w.usEast.Pause, w.usEast.Resume) }},
+		{"kubeconfigs change under load", func(t *testing.T, w *world) { rotate(t, w, p, rotated) }},
+		{"kubeconfig of another cluster", func(t *testing.T, w *world) {
+			badKubeconfig(t, w, kubeconfig(t, w.apSouth), "OtherCluster")
+		}},
+		{"kubeconfig is garbage", func(t *testing.T, w *world) { badKubeconfig(t, w, []byte("garbage: ["), "KubeconfigInvalid") }},
+		{"central plane paused", func(t *testing.T, w *world) { centralAway(t, w, w.central.Pause, w.central.Resume) }},
+		{"central plane killed", func(t *testing.T, w *world) { centralAway(t, w, w.central.Kill, w.central.Restart) }},
+		{"peer killed", func(t *testing.T, w *world) { peerAway(t, w, w.usEast.Kill, w.usEast.Restart) }},
+		{"peer becomes a master", becomesMaster},
+		{"a cluster is registered twice", registeredTwice},
+		{"two programs at once", twoPrograms},
+		{"a replica is killed", replicaKilled},
+		{"peer restored", restored},
+	} {
+		if !t.Run(test.name, func(t *testing.T) { test.run(t, w) }) {
+			break // what is broken stays broken
+		}
+	}
+}
+
+// claimsRace claims regions in all planes at the same time. Each is given to one, and
+// all agree to which; as it gives up, another gets it, until nobody claims it.
+func claimsRace(t *testing.T, w *world) { w.race(t, "race", 6) }
+
+// race expects each of n regions that are claimed in all planes at once to be Bound
+// once in each of them, one after the other.
+func (w *world) race(t *testing.T, prefix string, n int) {
+	t.Helper()
+	var claiming sync.WaitGroup
+	errs := make([]error, len(w.planes))
+	for i, p := range w.planes {
+		claiming.Go(func() {
+			for region := range n {
+				// Each begins with another region, so that each is first somewhere.
+				name := fmt.Sprintf("%s-%d", prefix, (region+i)%n)
+				if err := p.Apply(t.Context(), []byte(regionClaim("loodse", name))); err != nil {
+					errs[i] = err
+				}
+			}
+		})
+	}
+	claiming.Wait()
+	for _, err := range errs {
+		require.NoError(t, err)
+	}
+	claimants := w.planes
+	for len(claimants) > 0 {
+		held := map[string][]int{} // by plane
+		for region := range n {
+			holder := w.settled(t, fmt.Sprintf("%s-%d", prefix, region), claimants)
+			held[holder] = append(held[holder], region)
+		}
+		t.Logf("of %d planes: %v", len(claimants), held)
+		// The plane that has most gives all of its claims up, held and lost ones.
+		most := slices.MaxFunc(slices.Collect(maps.Keys(held)), func(a, b string) int { return len(held[a]) - len(held[b]) })
+		for region := range n {
+			require.NoError(t, w.clients[most].Resource(regionClaims).Namespace("loodse").Delete(t.Context(), fmt.Sprintf("%s-%d", prefix, region), metav1.DeleteOptions{}))
+		}
+		claimants = slices.DeleteFunc(slices.Clone(claimants), func(p *plane.Plane) bool { return p.Name() == most })
+	}
+}
+
+// settled waits until the claims of a region in these planes are Bound once and in
+// Conflict otherwise, and all name the holder; it returns the plane that has it.
+func (w *world) settled(t *testing.T, name string, claimants []*plane.Plane) string {
+	t.Helper()
+	var holders []string
+	var bound string
+	for _, p := range claimants {
+		obj := w.of(p).await(t, name+" is decided in "+p.Name(), regionClaims, "loodse", name, isObserved, func(obj *unstructured.Unstructured) error {
+			holder, _, _ := unstructured.NestedString(obj.Object, "status", "holder", "peer")
+			phase := phaseOf(obj)
+			if phase != "Bound" && phase != "Conflict" || (phase == "Bound") != (holder == peerOf(p)) {
+				return fmt.Errorf("it is %q, held by %q", phase, holder)
+			}
+			if !slices.ContainsFunc(claimants, func(p *plane.Plane) bool { return peerOf(p) == holder }) {
+				return fmt.Errorf("it is held by %q, which gave it up", holder)
+			}
+			return nil
+		})
+		holder, _, _ := unstructured.NestedString(obj.Object, "status", "holder", "peer")
+		holders = append(holders, holder)
+		if phaseOf(obj) == "Bound" {
+			bound = p.Name()
+		}
+	}
+	require.Len(t, slices.Compact(holders), 1, "%s has several holders", name)
+	require.NotEmpty(t, bound, "%s is Bound nowhere", name)
+	return bound
+}
+
+// peerOf is the name of the Peer that stands for a plane.
+func peerOf(p *plane.Plane) string {
+	if p.Name() == "central" {
+		return "local"
+	}
+	return p.Name()
+}
+
+// twoPrograms runs a second program that knows nothing of the first.
+func twoPrograms(t *testing.T, w *world) {
+	_, stop := w.start(t, "another", "another", nil)
+	w.race(t, "two", 4)
+	planetest.Apply(t, w.central, provider("two"))
+	w.awaitAccount(t, "two")
+	w.awaitPeers(t, "local", "eu-west", "us-east", "ap-south")
+	w.of(w.central).remove(t, accounts, "", "two")
+	stop()
+}
