@@ -90,7 +90,7 @@ func (p *program) run(ctx context.Context) error {
 		return err
 	}
 	coordinator, err := fanout.New(ring, log, fanout.Options{
-		Identity: p.members.Identity(), Kinds: account.Kinds(), SweepEvery: time.Second,
+		Identity: p.members.Identity(), Kinds: kinds(), SweepEvery: time.Second,
 	})
 	if err != nil {
 		return err
@@ -110,6 +110,16 @@ func (p *program) run(ctx context.Context) error {
 	p.loops.Store(&loops{ring: ring, coordinator: coordinator})
 	defer p.loops.Store(nil)
 	return together(ctx, ring.Start, peers.Start, claims.Start, coordinator.Start, accounts.Start, upkeep.Start, catalog.Start)
+}
+
+// kinds are those of the module. ServiceClusters that people apply are adopted, since
+// the proposal knows no other way to make them.
+func kinds() []fanout.Kind {
+	kinds := account.Kinds()
+	for i := range kinds {
+		kinds[i].AdoptApplied = kinds[i].GroupKind() == fanout.ServiceClusters().GroupKind()
+	}
+	return kinds
 }
 
 // together runs all until ctx ends or one of them does, which ends the others.
