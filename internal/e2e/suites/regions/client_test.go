@@ -5,6 +5,7 @@ package regions_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"testing"
@@ -50,14 +51,16 @@ func (c *client) get(t *testing.T, resource schema.GroupVersionResource, namespa
 func (c *client) await(t *testing.T, what string, resource schema.GroupVersionResource, namespace, name string, wanted ...expectation) *unstructured.Unstructured {
 	t.Helper()
 	var found *unstructured.Unstructured
+	var lacks error // when it was last read
 	planetest.Eventually(t, soon, what, func(ctx context.Context) error {
 		obj, err := c.Resource(resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
-			return err
+			return errors.Join(err, lacks)
 		}
 		for _, is := range wanted {
 			if err := is(obj); err != nil {
-				return fmt.Errorf("%w; its status is %v", err, obj.Object["status"])
+				lacks = fmt.Errorf("%w; its status is %v", err, obj.Object["status"])
+				return lacks
 			}
 		}
 		found = obj
