@@ -135,6 +135,11 @@ func (p *keeper) work(ctx context.Context, name string) (again time.Duration, er
 		if p.complete(account) {
 			return 0, nil
 		}
+		// The copies may be of different moments: after a restore of the peer one of them
+		// may show an Account that is not there, and another that it has no namespace.
+		if account, err = current(ctx, p.conn, account); err != nil || account == nil {
+			return 0, err
+		}
 		err = activate(ctx, p.conn, account, p.opts.Rights)
 	}
 	p.opts.Observer.repaired(ctx, RepairEvent{Peer: p.conn.Peer(), Account: name, Err: err})

@@ -6,6 +6,7 @@ package account
 import (
 	"context"
 	"iter"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -15,10 +16,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/atoll-dev/atoll/account/v1alpha1"
 	"github.com/atoll-dev/atoll/fanout"
 	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
+	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
@@ -142,6 +145,56 @@ func TestControllerWithdrawsInQuarantine(t *testing.T) {
 	require.True(t, granted(t, connTo(t, ring, "us-east"), "acme"))
 	become(fanoutv1alpha1.PeerActive)
 	eventually(t, func() bool { return granted(t, eu, "acme") })
+}
+
+// A peer is restored from before the Account, whose copy is still of after it: no
+// namespace is made, which would have to go again, and might be another's by then.
+func TestControllerMakesNothingForAnAccountThatIsGone(t *testing.T) {
+	t.Parallel()
+	ring, c := newRing(t)
+	server := ring.Server("eu-west")
+	saved := server.Save()
+	_, err := c.Add(t.Context(), newAccount("acme", []any{"Tenant"}, alice), fanout.AddOptions{})
+	require.NoError(t, err)
+	k, err := NewController(ring, ControllerOptions{})
+	require.NoError(t, err)
+	p := k.newKeeper(connTo(t, ring, "eu-west"))
+	for _, o := range p.copies() {
+		run(t, o.Start)
+	}
+	acme := types.NamespacedName{Name: "acme"}
+	eventually(t, func() bool {
+		account, there := p.accounts.Get(acme)
+		return there && stageOf(account) == fanoutv1alpha1.StageActive &&
+			!slices.ContainsFunc(p.copies(), func(o *loop.Objects) bool { return o.Err() != nil })
+	})
+
+	server.Inject(regiontest.Fault{Verb: "list", Resource: resource.GroupResource(), Times: -1, Do: regiontest.Hang()})
+	server.Reset()
+	require.NoError(t, server.Load(saved))
+	eventually(t, func() bool { _, there := p.namespaces.Get(acme); return !there })
+	_, err = p.work(t.Context(), "acme")
+	require.NoError(t, err)
+	require.Zero(t, writesTo(server))
+}
+
+// The namespace that was made for an Account which is gone is the next one's.
+func TestUndoLeavesTheNextAccountItsNamespace(t *testing.T) {
+	t.Parallel()
+	ring, c := newRing(t)
+	_, err := c.Add(t.Context(), newAccount("acme", []any{"Tenant"}, alice), fanout.AddOptions{})
+	require.NoError(t, err)
+	eu := connTo(t, ring, "eu-west")
+	made := namespace{name: "acme", uid: get(t, eu, namespacesResource, "", "acme").GetUID(), made: true}
+	require.NoError(t, made.undo(t.Context(), eu))
+	require.NotNil(t, get(t, eu, namespacesResource, "", "acme"))
+
+	_, err = c.Remove(t.Context(), Kind().GroupKind(), types.NamespacedName{Name: "acme"}, fanout.RemoveOptions{})
+	require.NoError(t, err)
+	orphan, err := ensureNamespace(t.Context(), eu, "acme")
+	require.NoError(t, err)
+	require.NoError(t, orphan.undo(t.Context(), eu))
+	eventually(t, func() bool { return get(t, eu, namespacesResource, "", "acme") == nil })
 }
 
 // some owns the keys with a prefix.

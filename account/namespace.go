@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
+	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
 	"github.com/atoll-dev/atoll/region"
 )
 
@@ -80,10 +81,15 @@ func (n namespace) err(c *region.Conn) error {
 	return failed(c, "activate Account", fmt.Errorf("namespace %s is being deleted and counts as held until it is gone", n.name))
 }
 
-// undo takes away a namespace that was made for an Account which is no more.
+// undo takes away a namespace that was made for an Account which is no more, unless
+// another Account of its name is Active by now, which has found this namespace.
 func (n namespace) undo(ctx context.Context, c *region.Conn) error {
 	if !n.made {
 		return nil
+	}
+	next, err := current(ctx, c, manifest(n.name))
+	if err != nil || next != nil && stageOf(next) == fanoutv1alpha1.StageActive {
+		return err
 	}
 	return remove(ctx, c, n.name, n.uid)
 }
