@@ -5,6 +5,7 @@ package loop_test
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"sync"
@@ -169,6 +170,40 @@ func TestObjectsAreReadAgainAfterARestore(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		require.NoError(t, o.Err())
 		require.Equal(t, []string{"a", "x0", "x1", "x2", "x3", "x4", "x5", "x6", "x7"}, names(o))
+		stop()
+	})
+}
+
+// One whose UID and resourceVersion were seen before, with other content, is told; one that is as it was is not.
+func TestObjectsTellOfWhatARestoreChanged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, d, c := newBoxes(t, regiontest.Options{})
+		create(t, c, "same", "other")
+		paint := func(color string) *unstructured.Unstructured {
+			patch := fmt.Appendf(nil, `{"metadata":{"labels":{"color":%q}}}`, color)
+			painted, err := c.Patch(t.Context(), "other", types.MergePatchType, patch, metav1.PatchOptions{})
+			require.NoError(t, err)
+			return painted
+		}
+		saved := s.Save()
+		red := paint("red")
+		var told log
+		o := loop.NewObjects(d, boxes, loop.ObjectsOptions{Changed: told.changed})
+		stop := start(t, o)
+		<-o.Synced()
+		synctest.Wait()
+		require.Equal(t, []string{"other", "same"}, told.take())
+
+		s.Partition(true)
+		time.Sleep(time.Millisecond)
+		require.NoError(t, s.Load(saved))
+		s.Partition(false)
+		blue := paint("blue")
+		require.Equal(t, red.GetResourceVersion(), blue.GetResourceVersion())
+		require.Equal(t, red.GetUID(), blue.GetUID())
+		time.Sleep(5 * time.Second)
+		require.NoError(t, o.Err())
+		require.Equal(t, []string{"other"}, told.take())
 		stop()
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"sync"
 
@@ -102,7 +103,8 @@ func (s *store) Replace(list []any, _ string) error {
 		close(s.synced)
 	}
 	for key, obj := range next {
-		if was := before[key]; was == nil || was.GetUID() != obj.GetUID() || was.GetResourceVersion() != obj.GetResourceVersion() {
+		// A resourceVersion proves nothing: a server that was restored from a backup gives them out again.
+		if was := before[key]; was == nil || !reflect.DeepEqual(was.Object, obj.Object) {
 			s.tell(key)
 		}
 	}
