@@ -9,8 +9,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/atoll-dev/atoll/internal/e2e/plane"
@@ -20,9 +18,9 @@ import (
 // fault begins or ends something.
 type fault func(context.Context) error
 
-// peerAway makes us-east silent. It is told, nothing is deleted, what us-east has
-// stays its own, and the others are served.
-func peerAway(t *testing.T, w *world, begin, end fault) {
+// peerAway makes us-east silent, or refuse everything. It is told why, nothing is
+// deleted, what us-east has stays its own, and the others are served.
+func peerAway(t *testing.T, w *world, reason string, begin, end fault) {
 	planetest.Apply(t, w.usEast, regionClaim("loodse", "kept"))
 	w.awaitClaim(t, w.usEast, "kept", "Bound")
 	w.of(w.central).await(t, "us-east lists its region", peers, "", "us-east", servesRegion("kept"))
@@ -31,7 +29,7 @@ func peerAway(t *testing.T, w *world, begin, end fault) {
 	require.NoError(t, begin(t.Context()))
 	t.Cleanup(func() { _ = end(context.WithoutCancel(t.Context())) }) // if the test fails in between
 	away := w.of(w.central).await(t, "it is told that us-east is away", peers, "", "us-east",
-		isObserved, has("NotReady", "phase"), hasCondition("Reachable", "False", "Unreachable"))
+		isObserved, has("NotReady", "phase"), hasCondition("Reachable", "False", reason))
 	require.NoError(t, servesRegion("kept")(away), "an unreachable peer keeps its regions")
 	w.of(w.central).await(t, "loodse is not known to be everywhere", accounts, "", "loodse",
 		hasCondition("Ready", "Unknown", ""), has([]any{"us-east"}, "peers", "unknown"), has(nil, "peers", "missing"))
@@ -46,7 +44,8 @@ func peerAway(t *testing.T, w *world, begin, end fault) {
 
 	require.NoError(t, end(t.Context()))
 	w.awaitPeers(t, "us-east")
-	w.awaitAccount(t, "loodse")
+	w.of(w.central).await(t, "loodse is everywhere", accounts, "", "loodse", isObserved, has("Ready", "phase"),
+		hasCondition("PresentInAllPeers", "True", ""), has(nil, "peers", "unknown"))
 	require.Equal(t, before, w.of(w.usEast).uids(t, accounts, regionClaims, namespaces), "something was deleted")
 	w.awaitClaim(t, w.usEast, "kept", "Bound")
 	w.awaitClaim(t, w.euWest, "kept", "Conflict")
@@ -129,17 +128,28 @@ func badKubeconfig(t *testing.T, w *world, bad []byte, reason string) {
 	w.forget(t, "served")
 }
 
-// becomesMaster lets ap-south become a master, and cease to be one.
+// becomesMaster lets ap-south become a master, with a program of its own, that
+// registers the central plane in turn, and cease to be one. Neither of the two masters
+// serves what the other one has.
 func becomesMaster(t *testing.T, w *world) {
+	other := &world{planes: w.planes, central: w.apSouth, clients: w.clients}
+	planetest.Apply(t, w.apSouth, "{apiVersion: v1, kind: Namespace, metadata: {name: "+installation+"}}")
+	grantCentral(t, w.apSouth)
+	before := w.of(w.apSouth).uids(t, accounts)
+	_, stop := other.start(t, "other", "other", nil)
+	other.register(t, "central", w.central)
 	planetest.Apply(t, w.apSouth, "{apiVersion: operator.kubecarrier.io/v1alpha1, kind: KubeCarrier, metadata: {name: kubecarrier}, spec: {master: true}}")
-	w.of(w.central).await(t, "it is refused", peers, "", "ap-south", isObserved, has("NotReady", "phase"),
-		hasCondition("Ready", "False", "IsMaster"), hasRegions(nil))
+	refused := []expectation{isObserved, has("NotReady", "phase"), hasCondition("Ready", "False", "IsMaster"), hasRegions(nil)}
+	w.of(w.central).await(t, "it is refused", peers, "", "ap-south", refused...)
+	w.of(w.apSouth).await(t, "it refuses the other master", peers, "", "central", refused...)
+	w.of(w.apSouth).await(t, "it has a local peer", peers, "", "local", isObserved, has("Ready", "phase"))
 	w.awaitPeers(t, "local", "eu-west", "us-east")
-	before := w.of(w.apSouth).uids(t, accounts, namespaces)
+
 	w.of(w.apSouth).remove(t, kubeCarriers, "", "kubecarrier")
+	stop()
 	w.awaitPeers(t, "ap-south")
 	w.awaitAccount(t, "loodse")
-	require.Equal(t, before, w.of(w.apSouth).uids(t, accounts, namespaces), "something was deleted")
+	require.Equal(t, before, w.of(w.apSouth).uids(t, accounts), "an Account was deleted, or replaced")
 }
 
 // registeredTwice registers clusters that are peers already, and the central plane.
@@ -154,39 +164,4 @@ func registeredTwice(t *testing.T, w *world) {
 	w.of(w.central).remove(t, peers, "", "twin")
 	w.of(w.central).remove(t, peers, "", "self")
 	w.awaitAccount(t, "loodse")
-}
-
-// TestRestored sets us-east back to an older state. A claim that it has given up
-// since is not served by it for long, one that it got since is free, and Accounts
-// come back. No witness looks: what is served until an arbiter reads it is old.
-func TestRestored(t *testing.T) {
-	w := newWorld(t)
-	p, _ := w.start(t, "restored", "a", nil)
-	w.populate(t, p)
-	planetest.Apply(t, w.usEast, regionClaim("loodse", "given-up"))
-	w.awaitClaim(t, w.usEast, "given-up", "Bound")
-	require.NoError(t, w.usEast.Save(t.Context()))
-	w.awaitPeers(t, "us-east")
-
-	w.of(w.usEast).remove(t, regionClaims, "loodse", "given-up")
-	planetest.Apply(t, w.euWest, regionClaim("loodse", "given-up"))
-	w.awaitClaim(t, w.euWest, "given-up", "Bound")
-	planetest.Apply(t, w.usEast, regionClaim("loodse", "lost"))
-	w.awaitClaim(t, w.usEast, "lost", "Bound")
-	planetest.Apply(t, w.euWest, regionClaim("loodse", "lost"))
-	w.awaitClaim(t, w.euWest, "lost", "Conflict")
-	planetest.Apply(t, w.central, provider("late"))
-	w.awaitAccount(t, "late")
-
-	require.NoError(t, w.usEast.Restore(t.Context()))
-	_, err := w.of(w.usEast).Resource(regionClaims).Namespace("loodse").Get(t.Context(), "lost", metav1.GetOptions{})
-	require.True(t, apierrors.IsNotFound(err), "us-east was not set back: %v", err)
-	w.awaitPeers(t, "us-east")
-	w.awaitClaim(t, w.usEast, "given-up", "Conflict")
-	w.awaitClaim(t, w.euWest, "given-up", "Bound")
-	w.awaitClaim(t, w.euWest, "lost", "Bound")
-	w.of(w.usEast).await(t, "the Account is back", accounts, "", "late")
-	for _, name := range []string{"late", "loodse"} {
-		w.awaitAccount(t, name)
-	}
 }

@@ -4,6 +4,7 @@
 package regions_test
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -25,7 +26,7 @@ import (
 // During all of them no region is ever Bound in two planes at once.
 func TestFaults(t *testing.T) {
 	w := newWorld(t)
-	rotated := make(rotations, 1)
+	rotated := newRotations("eu-west", "us-east")
 	p, _ := w.start(t, "faults", "a", &region.Observer{Rotated: rotated.note})
 	w.populate(t, p)
 	w.watched(t)
@@ -34,7 +35,7 @@ func TestFaults(t *testing.T) {
 		run  func(*testing.T, *world)
 	}{
 		{"claims race from all planes", claimsRace},
-		{"peer paused", func(t *testing.T, w *world) { peerAway(t, w, w.usEast.Pause, w.usEast.Resume) }},
+		{"peer paused", func(t *testing.T, w *world) { peerAway(t, w, "Unreachable", w.usEast.Pause, w.usEast.Resume) }},
 		{"kubeconfigs change under load", func(t *testing.T, w *world) { rotate(t, w, p, rotated) }},
 		{"kubeconfig of another cluster", func(t *testing.T, w *world) {
 			badKubeconfig(t, w, kubeconfig(t, w.apSouth), "OtherCluster")
@@ -42,8 +43,14 @@ func TestFaults(t *testing.T) {
 		{"kubeconfig is garbage", func(t *testing.T, w *world) { badKubeconfig(t, w, []byte("garbage: ["), "KubeconfigInvalid") }},
 		{"central plane paused", func(t *testing.T, w *world) { centralAway(t, w, w.central.Pause, w.central.Resume) }},
 		{"central plane killed", func(t *testing.T, w *world) { centralAway(t, w, w.central.Kill, w.central.Restart) }},
-		{"peer killed", func(t *testing.T, w *world) { peerAway(t, w, w.usEast.Kill, w.usEast.Restart) }},
-		{"peer becomes a master", becomesMaster},
+		{"peer killed", func(t *testing.T, w *world) { peerAway(t, w, "Unreachable", w.usEast.Kill, w.usEast.Restart) }},
+		{"credentials revoked", func(t *testing.T, w *world) {
+			good := secret("us-east", kubeconfig(t, w.usEast))
+			peerAway(t, w, "CredentialsRejected",
+				func(context.Context) error { revoke(t, w, rotated); return nil },
+				func(ctx context.Context) error { return w.central.Apply(ctx, []byte(good)) })
+		}},
+		{"two masters", becomesMaster},
 		{"a cluster is registered twice", registeredTwice},
 		{"two programs at once", twoPrograms},
 		{"a replica is killed", replicaKilled},

@@ -5,6 +5,7 @@ package regions_test
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,41 +13,85 @@ import (
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/atoll-dev/atoll/internal/e2e/ctltest"
+	"github.com/atoll-dev/atoll/internal/e2e/planetest"
 	"github.com/atoll-dev/atoll/region"
 )
 
-// rotations tells how the ring of this process fared with new credentials of eu-west.
-type rotations chan region.RotateEvent
+// rotations tells how the ring of this process fared with new credentials, by peer.
+type rotations map[region.PeerName]chan region.RotateEvent
+
+func newRotations(peers ...region.PeerName) rotations {
+	r := rotations{}
+	for _, peer := range peers {
+		r[peer] = make(chan region.RotateEvent, 1)
+	}
+	return r
+}
 
 // note keeps the newest event for who waits for it.
 func (r rotations) note(_ context.Context, e region.RotateEvent) {
-	if e.Peer != "eu-west" {
+	events, ok := r[e.Peer]
+	if !ok {
 		return
 	}
 	select {
-	case <-r:
+	case <-events:
 	default:
 	}
-	r <- e
+	events <- e
 }
 
-// rotate changes the kubeconfig of eu-west a hundred times, while clients that were
-// made before the first change go on. None of their requests fails.
+// change stores a kubeconfig of a peer and returns when the ring uses it. It fails if
+// stop says so before.
+func (r rotations) change(t *testing.T, w *world, peer region.PeerName, kubeconfig []byte, stop <-chan error) {
+	t.Helper()
+	select {
+	case <-r[peer]: // of an earlier change
+	default:
+	}
+	w.store(t, string(peer), kubeconfig)
+	select {
+	case e := <-r[peer]:
+		require.NoError(t, e.Err)
+	case err := <-stop:
+		t.Fatal(err)
+	case <-time.After(soon):
+		t.Fatal("a changed Secret was not taken up")
+	}
+}
+
+// rotate changes the kubeconfig of eu-west many times, while clients that were
+// made before the first change go on. None of their requests fails. ATOLL_ROTATIONS says
+// how often.
 func rotate(t *testing.T, w *world, p *program, rotated rotations) {
+	n := ctltest.Count(t, "ATOLL_ROTATIONS", 100)
 	conn, err := p.loops.Load().ring.Conn("eu-west")
 	require.NoError(t, err)
-	namespace := conn.Dynamic().Resource(namespaces)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
+	planetest.Apply(t, w.euWest, "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: load, namespace: loodse}, rules: []}")
 	var requests atomic.Int64
 	failures := make(chan error, 4)
 	var load sync.WaitGroup
-	for range cap(failures) {
+	for i := range cap(failures) {
+		request := func(ctx context.Context) error {
+			_, err := conn.Dynamic().Resource(namespaces).Get(ctx, "loodse", metav1.GetOptions{})
+			return err
+		}
+		if i == 0 { // one writes
+			request = func(ctx context.Context) error {
+				label := fmt.Appendf(nil, `{"metadata":{"labels":{"example.org/rotation":"%d"}}}`, requests.Load())
+				_, err := conn.Dynamic().Resource(roles).Namespace("loodse").Patch(ctx, "load", types.MergePatchType, label, metav1.PatchOptions{})
+				return err
+			}
+		}
 		load.Go(func() {
 			for ctx.Err() == nil {
 				// Not ctx: its end is not a failure.
-				if _, err := namespace.Get(t.Context(), "loodse", metav1.GetOptions{}); err != nil {
+				if err := request(t.Context()); err != nil {
 					failures <- err
 					return
 				}
@@ -55,22 +100,10 @@ func rotate(t *testing.T, w *world, p *program, rotated rotations) {
 		})
 	}
 	var slowest time.Duration
-	for range 100 {
+	for range n {
 		next := kubeconfig(t, w.euWest)
-		select {
-		case <-rotated: // of an earlier change
-		default:
-		}
 		start := time.Now()
-		w.store(t, "eu-west", next)
-		select {
-		case e := <-rotated:
-			require.NoError(t, e.Err)
-		case err := <-failures:
-			t.Fatalf("after %d requests: %v", requests.Load(), err)
-		case <-time.After(soon):
-			t.Fatal("a changed Secret was not taken up")
-		}
+		rotated.change(t, w, "eu-west", next, failures)
 		slowest = max(slowest, time.Since(start))
 	}
 	cancel()
@@ -80,6 +113,19 @@ func rotate(t *testing.T, w *world, p *program, rotated rotations) {
 		t.Fatalf("after %d requests: %v", requests.Load(), err)
 	default:
 	}
-	t.Logf("%d requests during 100 rotations; the slowest took %s", requests.Load(), slowest)
+	t.Logf("%d requests during %d rotations, none failed; the slowest took %s from the Secret to its use", requests.Load(), n, slowest)
 	w.awaitPeers(t, "eu-west")
+}
+
+// revoke gives us-east's Peer the token of a service account, which is deleted once the
+// token is in use: from then on the peer answers, and refuses it.
+func revoke(t *testing.T, w *world, rotated rotations) {
+	const namespace, name = "default", "revoked"
+	token, err := w.usEast.ServiceAccountKubeconfig(t.Context(), namespace, name)
+	require.NoError(t, err)
+	planetest.Apply(t, w.usEast, "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: revoked}, "+
+		"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}, "+
+		"subjects: [{kind: ServiceAccount, namespace: "+namespace+", name: "+name+"}]}")
+	rotated.change(t, w, "us-east", token, nil)
+	w.of(w.usEast).remove(t, serviceAccounts, namespace, name)
 }

@@ -64,15 +64,21 @@ func newWorld(t *testing.T) *world {
 		planetest.Apply(t, p, grants(t, "", rights.Peers(), rights.Coordinate(), rights.Accounts(), rights.Claims()))
 	}
 	planetest.Apply(t, w.central, "{apiVersion: v1, kind: Namespace, metadata: {name: "+installation+"}}")
-	planetest.Apply(t, w.central, grants(t, "", rights.PeersCentral(), rights.CoordinateCentral(), rights.AccountsCentral(), rights.Publish()))
+	grantCentral(t, w.central)
+	return w
+}
+
+// grantCentral lets the program use a plane as its central one.
+func grantCentral(t *testing.T, p *plane.Plane) {
+	t.Helper()
+	planetest.Apply(t, p, grants(t, "", rights.PeersCentral(), rights.CoordinateCentral(), rights.AccountsCentral(), rights.Publish()))
 	shards := &rbacv1.ClusterRole{Rules: []rbacv1.PolicyRule{{
 		APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"create", "delete", "get", "list", "patch", "watch"},
 	}}}
 	shards.Name = "atoll-shards"
 	kubeconfigs := &rbacv1.ClusterRole{Rules: rights.Kubeconfigs(installation).Rules}
 	kubeconfigs.Name = "atoll-kubeconfigs"
-	planetest.Apply(t, w.central, grants(t, installation, rights.ClaimsCentral(), shards, kubeconfigs))
-	return w
+	planetest.Apply(t, p, grants(t, installation, rights.ClaimsCentral(), shards, kubeconfigs))
 }
 
 // grants are manifests that let the program's user do what the roles say: in one
@@ -103,11 +109,16 @@ func kubeconfig(t *testing.T, p *plane.Plane) []byte {
 	return kubeconfig
 }
 
+// secret is the manifest of the Secret that holds the kubeconfig of a Peer.
+func secret(peer string, kubeconfig []byte) string {
+	return fmt.Sprintf("{apiVersion: v1, kind: Secret, metadata: {name: %s-kubeconfig, namespace: %s}, stringData: {kubeconfig: %q}}",
+		peer, installation, kubeconfig)
+}
+
 // store puts a kubeconfig into the Secret of a Peer.
 func (w *world) store(t *testing.T, peer string, kubeconfig []byte) {
 	t.Helper()
-	planetest.Apply(t, w.central, fmt.Sprintf(
-		"{apiVersion: v1, kind: Secret, metadata: {name: %s-kubeconfig, namespace: %s}, stringData: {kubeconfig: %q}}", peer, installation, kubeconfig))
+	planetest.Apply(t, w.central, secret(peer, kubeconfig))
 }
 
 // register makes a Peer of a plane.
