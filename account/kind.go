@@ -21,11 +21,15 @@ import (
 // its namespace.
 const FieldManager = "atoll-account"
 
-var resource = schema.GroupVersionResource{Group: "catalog.kubecarrier.io", Version: "v1alpha1", Resource: "accounts"}
+var (
+	resource       = schema.GroupVersionResource{Group: "catalog.kubecarrier.io", Version: "v1alpha1", Resource: "accounts"}
+	claimsResource = schema.GroupVersionResource{Group: "kubecarrier.io", Version: "v1alpha1", Resource: "regionclaims"}
+)
 
 // Kind returns Account, of catalog.kubecarrier.io/v1alpha1, as a fan-out kind:
-// it exists everywhere, and it is not removed while a ServiceCluster lives in its
-// namespace in any peer. Its Activated makes the Account's namespace in a peer,
+// it exists everywhere, and it is not removed while a ServiceCluster or a
+// RegionClaim lives in its namespace in any peer, whose types every peer must
+// serve. Its Activated makes the Account's namespace in a peer,
 // with the Roles and RoleBindings of its subjects by DefaultRights, and writes the
 // Account's status there, where its Ready reads it; its Released takes them away.
 // Both may be called any number of times. The Account's name must be a namespace
@@ -40,7 +44,7 @@ func KindWith(rights Rights) fanout.Kind {
 		Resource: resource,
 		Kind:     "Account",
 		Mode:     fanout.Everywhere,
-		Holds:    []schema.GroupVersionResource{fanout.ServiceClusters().Resource},
+		Holds:    []schema.GroupVersionResource{fanout.ServiceClusters().Resource, claimsResource},
 		Activated: func(ctx context.Context, c *region.Conn, obj *unstructured.Unstructured) error {
 			return activate(ctx, c, obj, rights)
 		},

@@ -34,9 +34,10 @@ var peerNames = []region.PeerName{"ap-south", "eu-west", "us-east"}
 // crds are the types that an API server of these tests serves.
 func crds(t testing.TB) []*apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
-	all := make([]*apiextensionsv1.CustomResourceDefinition, 0, 4)
+	all := make([]*apiextensionsv1.CustomResourceDefinition, 0, 5)
 	for _, name := range []string{
-		"serviceclusters.kubecarrier.io", "accounts.catalog.kubecarrier.io", "regions.catalog.kubecarrier.io", "peersets.fanout.atoll.dev",
+		"serviceclusters.kubecarrier.io", "regionclaims.kubecarrier.io", "accounts.catalog.kubecarrier.io", "regions.catalog.kubecarrier.io",
+		"peersets.fanout.atoll.dev",
 	} {
 		crd, err := config.CRD(name)
 		require.NoError(t, err)

@@ -30,7 +30,7 @@ func servers(t testing.TB, members ...region.PeerName) *regiontest.Ring {
 	r := regiontest.NewRing(four...)
 	t.Cleanup(r.Close)
 	var crds []*apiextensionsv1.CustomResourceDefinition
-	for _, name := range []string{"serviceclusters.kubecarrier.io", "accounts.catalog.kubecarrier.io", "peersets.fanout.atoll.dev"} {
+	for _, name := range []string{"serviceclusters.kubecarrier.io", "regionclaims.kubecarrier.io", "accounts.catalog.kubecarrier.io", "peersets.fanout.atoll.dev"} {
 		crd, err := config.CRD(name)
 		require.NoError(t, err)
 		crds = append(crds, crd)

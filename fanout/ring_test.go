@@ -40,7 +40,7 @@ func newRing(t testing.TB) *regiontest.Ring {
 	r := regiontest.NewRing(peers...)
 	t.Cleanup(r.Close)
 	var crds []*apiextensionsv1.CustomResourceDefinition
-	for _, name := range []string{"serviceclusters.kubecarrier.io", "accounts.catalog.kubecarrier.io", "peersets.fanout.atoll.dev"} {
+	for _, name := range []string{"serviceclusters.kubecarrier.io", "regionclaims.kubecarrier.io", "accounts.catalog.kubecarrier.io", "peersets.fanout.atoll.dev"} {
 		crd, err := config.CRD(name)
 		require.NoError(t, err)
 		crds = append(crds, crd)

@@ -40,7 +40,8 @@ func (c *clerk) carryOut(ctx context.Context, command command) (reply, error) {
 	case erase:
 		return c.recorded(c.records.erase(ctx))
 	}
-	p := c.peer(command.peer)
+	// One that holds a region may have no object left in the scene.
+	p := c.arbiter.peer(command.peer)
 	if p == nil {
 		return reply{outcome: failed}, nil
 	}
@@ -57,14 +58,6 @@ func (c *clerk) carryOut(ctx context.Context, command command) (reply, error) {
 		return reply{outcome: o}, &region.Error{Peer: p.name, Region: c.scene.key, Op: op, Err: err}
 	}
 	return reply{outcome: o}, nil
-}
-
-// peer finds an engaged peer: one that holds a region may have no object left in the
-// scene.
-func (c *clerk) peer(name region.PeerName) *peer {
-	c.arbiter.mu.Lock()
-	defer c.arbiter.mu.Unlock()
-	return c.arbiter.peers[name]
 }
 
 // recorded tells a decision that somebody else wrote from one that cannot be written.

@@ -56,6 +56,21 @@
 //     status is one.
 //   - Directories of different replicas must not differ for longer than
 //     [Options].Departure, or a peer that one of them does not know yet loses its regions.
-//   - Without a plane, claims that were applied in several peers before any was adopted all
-//     stay Pending, naming one another, until all but one are deleted.
+//
+// # Without a plane
+//
+// A claim that was applied in one peer alone is adopted by a coordinator, whose guards
+// keep the name in the others. Claims that were applied in several peers before that
+// cannot be adopted: each keeps its name from the other's guard. An Arbiter settles them
+// by the same rule, the elder first, once every peer of the Directory answers; then the
+// status Bound is itself the decision, sticky and durable, and the others are in Conflict
+// with it. It is written by compare-and-swap after Conflict was written to every rival as
+// it was read, so that two Arbiters never bind two. When the Bound one is deleted, the
+// others are Pending again and begin anew; whoever is left alone is adopted, and stays
+// Bound if it was.
+//
+//   - As long as one peer does not answer, nothing of this is decided: it may have the
+//     region. What is Bound stays so.
+//   - A peer that is not in an Arbiter's Directory is not asked. Directories of different
+//     replicas must not differ while claims are applied.
 package claim

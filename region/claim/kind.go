@@ -24,8 +24,8 @@ import (
 // its name. Its Activated writes the status of a claim that was committed; that of
 // the guards, and the gates of ServiceClusters, are written by an Arbiter without a
 // plane. Claims that people apply are adopted by the coordinator's Start, in
-// whichever peer stands alone with one; of several that were applied in different
-// peers before that, all but one have to be deleted by hand.
+// whichever peer stands alone with one; among several that were applied in different
+// peers before that, an Arbiter decides.
 func Kind() fanout.Kind {
 	return fanout.Kind{
 		Resource:     claims,

@@ -132,26 +132,6 @@ func TestWithoutAPlaneTheGateFollowsTheProtocol(t *testing.T) {
 	})
 }
 
-func TestWithoutAPlaneClaimsAppliedInTwoPeersWait(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		c := w.coordinator()
-		w.start(nil, Options{})
-		w.claim("eu")
-		w.claim("us")
-		passes(3 * time.Second)
-		for _, p := range []region.PeerName{"eu", "us"} {
-			require.Equal(t, "Pending", w.said(p))
-			require.Contains(t, w.status(p).Conditions[0].Message, "applied in the peers eu, us: delete all but one")
-		}
-		w.unclaim("eu")
-		_, err := c.Adopt(t.Context(), "us", Kind().GroupKind(), types.NamespacedName{Namespace: provider, Name: name})
-		require.NoError(t, err)
-		passes(3 * time.Second)
-		require.Equal(t, "Bound us", w.said("us"))
-		require.Equal(t, "Conflict us", w.said("eu"))
-	})
-}
-
 // TestAGuardWhosePeerDoesNotAnswerIsPending until somebody knows.
 func TestAGuardWhosePeerDoesNotAnswerIsPending(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {

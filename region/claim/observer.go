@@ -7,6 +7,8 @@ import (
 	"context"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/region/v1alpha1"
 )
@@ -35,7 +37,11 @@ type DecideEvent struct {
 type ReportEvent struct {
 	Region region.Key
 	Peer   region.PeerName // in which the claim stands
+	UID    types.UID       // of the claim
+	Before v1alpha1.RegionClaimPhase
 	Phase  v1alpha1.RegionClaimPhase
+	// Reason and Message are those of the condition Bound.
+	Reason, Message string
 }
 
 // GateEvent is a ServiceCluster that was told about its region.

@@ -53,7 +53,7 @@ func settledByProtocol(standings []standing, contactOf func(region.PeerName) con
 	}
 	switch {
 	case len(applied) > 1:
-		r.undecided = fmt.Sprintf("RegionClaims of this name were applied in the peers %s: delete all but one", strings.Join(applied, ", "))
+		r.undecided = fmt.Sprintf("it is not decided yet which of the RegionClaims that were applied in the peers %s is Bound", strings.Join(applied, ", "))
 	case len(applied) == 1 && !r.unreachable:
 		r.undecided = "it is not decided yet: no coordinator has adopted the claim"
 	}

@@ -116,7 +116,7 @@ func (a *Arbiter) tell(ctx context.Context, s *scene, at *place, r ruling) (v1al
 	}
 	wrote, err := apply(ctx, at.peer, claims.Resource, at.claim, &status)
 	if wrote && err == nil {
-		a.opts.Observer.reported(ctx, ReportEvent{Region: s.key, Peer: at.peer.name, Phase: status.Phase})
+		a.opts.Observer.reported(ctx, reportEvent(s.key, at.peer.name, at.claim, status))
 	}
 	return status.Phase, err
 }

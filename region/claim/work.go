@@ -37,9 +37,13 @@ func (a *Arbiter) work(ctx context.Context, name string) (time.Duration, error) 
 	made := a.makeClaims(ctx, s)
 	dropped := a.dropClaims(ctx, s)
 	var r ruling
+	var written bool
 	switch {
 	case a.decisions == nil:
 		r = settledByProtocol(s.standings(), func(p region.PeerName) contact { return s.contacts[p] })
+		if r.decision.none() {
+			r, written, err = a.contest(ctx, s, r, now)
+		}
 		a.note(k, r.decision.none() && len(s.places) > 0)
 	case !known && now.Sub(a.began) < a.opts.Patience:
 		return a.opts.Patience - now.Sub(a.began), errors.Join(made, dropped)
@@ -48,6 +52,9 @@ func (a *Arbiter) work(ctx context.Context, name string) (time.Duration, error) 
 		a.note(k, true)
 	default:
 		r, err = a.settle(ctx, s, now)
+	}
+	if written {
+		return s.again, errors.Join(made, dropped, err) // the copies do not show it yet, and call when they do
 	}
 	told := a.tellAll(ctx, s, r)
 	return s.again, errors.Join(made, dropped, err, told)

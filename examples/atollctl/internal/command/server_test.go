@@ -23,7 +23,9 @@ import (
 )
 
 // needed are the CRDs that the commands use.
-var needed = []string{"accounts.catalog.kubecarrier.io", "serviceclusters.kubecarrier.io", "peersets.fanout.atoll.dev"}
+var needed = []string{
+	"accounts.catalog.kubecarrier.io", "serviceclusters.kubecarrier.io", "regionclaims.kubecarrier.io", "peersets.fanout.atoll.dev",
+}
 
 // server is one peer: an API server in memory that grants what "atollctl rbac"
 // prints, and no more.

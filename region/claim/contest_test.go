@@ -1,0 +1,248 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package claim
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/atoll-dev/atoll/fanout"
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/region/regiontest"
+)
+
+// sweep runs a coordinator until the test ends.
+func (w *world) sweep(c *fanout.Coordinator) (stop func()) {
+	ctx, cancel := context.WithCancel(w.t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = c.Start(ctx) })
+	stop = sync.OnceFunc(func() {
+		cancel()
+		wg.Wait()
+	})
+	w.t.Cleanup(stop)
+	return stop
+}
+
+// TestWithoutAPlaneClaimsAppliedInTwoPeersAreSettled as with one: the elder is Bound,
+// the other is told who holds the region, and has it as soon as that one is deleted.
+func TestWithoutAPlaneClaimsAppliedInTwoPeersAreSettled(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c := w.coordinator()
+		w.start(nil, Options{})
+		w.claim("us")
+		w.cluster("us")
+		time.Sleep(time.Second)
+		w.claim("eu")
+		passes(10 * time.Second)
+		require.Equal(t, "Bound us", w.said("us"))
+		require.Equal(t, "Conflict us", w.said("eu"))
+		require.Equal(t, "Pending Bound", w.gated("us"), "the ServiceCluster itself is nobody's yet")
+		us, eu := w.status("us"), w.status("eu")
+		require.Equal(t, us.Holder, eu.Holder, "both say since when")
+		require.Contains(t, eu.Conditions[0].Message, "peer us has held region us-east-1.loodse since ")
+
+		defer w.sweep(c)()
+		before := writes(w.ring.Server("us")) + writes(w.ring.Server("eu"))
+		passes(time.Hour)
+		require.Equal(t, before, writes(w.ring.Server("us"))+writes(w.ring.Server("eu")), "a coordinator leaves them alone")
+		require.Empty(t, stageOf(w.stored("us", claims)))
+
+		w.unclaim("eu")
+		passes(5 * time.Minute)
+		require.EqualValues(t, "Configured", stageOf(w.stored("us", claims)), "who is alone is adopted")
+		require.Equal(t, "Bound us", w.said("us"))
+		require.Equal(t, "Conflict us", w.said("eu"), "the guard")
+	})
+}
+
+// TestWithoutAPlaneTheLoserFollows when the winner's claim is deleted.
+func TestWithoutAPlaneTheLoserFollows(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c := w.coordinator()
+		w.start(nil, Options{})
+		w.claim("us")
+		time.Sleep(time.Second)
+		w.claim("eu")
+		passes(10 * time.Second)
+		require.Equal(t, "Conflict us", w.said("eu"))
+
+		w.ring.Partition("us", true)
+		passes(time.Hour)
+		require.Equal(t, "Conflict us", w.said("eu"), "who does not answer keeps what it has")
+		w.ring.Partition("us", false)
+		passes(time.Minute)
+
+		w.unclaim("us")
+		passes(10 * time.Second)
+		require.Equal(t, "Pending", w.said("eu"), "nobody has adopted it")
+		before := writes(w.ring.Server("us")) + writes(w.ring.Server("eu"))
+		passes(time.Hour)
+		require.Equal(t, before, writes(w.ring.Server("us"))+writes(w.ring.Server("eu")))
+		defer w.sweep(c)()
+		passes(5 * time.Minute)
+		require.Equal(t, "Bound eu", w.said("eu"))
+	})
+}
+
+// TestWithoutAPlaneNobodyWinsWhileAPeerIsSilent: it may have the region.
+func TestWithoutAPlaneNobodyWinsWhileAPeerIsSilent(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "ap", "eu", "us")
+		w.start(nil, Options{})
+		w.ring.Partition("ap", true)
+		w.claim("eu")
+		w.claim("us")
+		passes(time.Hour)
+		require.Equal(t, "Pending", w.said("eu"))
+		require.Equal(t, "Pending", w.said("us"))
+		require.Contains(t, w.status("eu").Conditions[0].Message, "not decided yet")
+		w.ring.Partition("ap", false)
+		passes(2 * time.Minute)
+		require.ElementsMatch(t, []string{"Bound", "Conflict"}, []string{
+			strings.Fields(w.said("eu"))[0], strings.Fields(w.said("us"))[0],
+		})
+	})
+}
+
+// TestABidAsksTheServersAndNotItsCopies: who was applied a moment ago counts.
+func TestABidAsksTheServersAndNotItsCopies(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "ap", "eu", "us")
+		first := w.claim("us")
+		time.Sleep(time.Second)
+		w.claim("eu")
+		w.claim("ap")
+		a, err := New(nil, w.ring, Options{})
+		require.NoError(t, err)
+		s := &scene{key: usEast1, contacts: map[region.PeerName]contact{}}
+		for _, p := range []region.PeerName{"ap", "eu", "us"} {
+			a.peers[p] = &peer{name: p, conn: w.conn(p)}
+			s.contacts[p] = fresh
+		}
+		bidFor := func(p region.PeerName) bool {
+			obj := w.stored(p, claims)
+			won, err := (&bid{arbiter: a, scene: s, since: noon, winner: candidate{
+				peer: p, uid: obj.GetUID(), created: obj.GetCreationTimestamp().UTC(),
+			}}).make(t.Context())
+			require.NoError(t, err)
+			return won
+		}
+		require.False(t, bidFor("eu"), "an elder one shows")
+		require.Equal(t, "silence", w.said("eu"))
+
+		require.True(t, bidFor("us"))
+		require.Equal(t, "Bound us", w.said("us"))
+		require.Equal(t, "Conflict us", w.said("eu"))
+		require.False(t, bidFor("eu"), "it is in Conflict, and becomes Pending first")
+		require.Equal(t, "Pending", w.said("eu"))
+		require.False(t, bidFor("eu"), "the other is Bound")
+		require.Equal(t, "Bound us", w.said("us"))
+
+		// What was read is bound, and nothing else.
+		w.unclaim("us")
+		won, err := (&bid{arbiter: a, scene: s, since: noon, winner: candidate{peer: "us", uid: first.GetUID()}}).make(t.Context())
+		require.NoError(t, err)
+		require.False(t, won)
+	})
+}
+
+// TestWithoutAPlaneThroughAccidents: two arbiters and a coordinator, and claims that
+// people apply and delete in any peer. No two peers ever store a claim that is Bound.
+func TestWithoutAPlaneThroughAccidents(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(4) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				random := rand.New(rand.NewPCG(seed, 2))
+				peers := []region.PeerName{"a", "b", "c"}
+				w := newWorld(t, peers...)
+				c := w.coordinator()
+				applied := func(p region.PeerName) bool {
+					obj := w.stored(p, claims)
+					return obj != nil && (stageOf(obj) == "" || stageOf(obj) == "Configured")
+				}
+				var log []string
+				check := func() {
+					t.Helper()
+					var bound []string
+					for _, p := range peers {
+						if obj := w.stored(p, claims); obj != nil && !boundSince(obj, p).IsZero() {
+							bound = append(bound, string(p))
+						}
+					}
+					require.LessOrEqual(t, len(bound), 1, "%v are Bound after %s", bound, strings.Join(log, ", "))
+				}
+				stops := []func(){w.start(nil, Options{}), w.start(nil, Options{}), w.sweep(c)}
+				cut := map[region.PeerName]bool{}
+				for range 20 {
+					p := peers[random.IntN(len(peers))]
+					what := "nothing"
+					switch n := random.IntN(10); {
+					case n < 5 && !cut[p] && w.stored(p, claims) == nil:
+						what = "claimed in " + string(p)
+						w.claim(p)
+					case n < 7 && !cut[p] && applied(p):
+						what = "released in " + string(p)
+						w.unclaim(p)
+					case n < 9:
+						cut[p] = !cut[p]
+						what = fmt.Sprintf("%s cut off %v", p, cut[p])
+						w.ring.Partition(p, cut[p])
+					default:
+						i := random.IntN(2)
+						what = fmt.Sprintf("arbiter %d begins anew", i)
+						stops[i]()
+						stops[i] = w.start(nil, Options{})
+					}
+					log = append(log, what)
+					for range 3 { // requests overtake one another
+						w.ring.Server(peers[random.IntN(len(peers))]).Inject(regiontest.Fault{
+							Verb: []string{"get", "patch"}[random.IntN(2)],
+							Do:   regiontest.Delay(time.Duration(random.IntN(int(3 * time.Second)))),
+						})
+					}
+					for range random.IntN(30) {
+						time.Sleep(time.Duration(random.IntN(int(time.Second))))
+						check()
+					}
+				}
+				claimed := false
+				for _, p := range peers {
+					w.ring.Server(p).Reset()
+					w.ring.Partition(p, false)
+				}
+				passes(15 * time.Minute)
+				check()
+				holder := ""
+				for _, p := range peers {
+					claimed = claimed || applied(p)
+					if obj := w.stored(p, claims); obj != nil && !boundSince(obj, p).IsZero() {
+						holder = string(p)
+					}
+				}
+				require.Equal(t, claimed, holder != "", strings.Join(log, ", "))
+				for _, p := range peers {
+					if said := w.said(p); said != "none" && claimed {
+						require.Contains(t, said, " "+holder, strings.Join(log, ", "))
+					}
+				}
+				for _, stop := range stops {
+					stop()
+				}
+			})
+		})
+	}
+}
