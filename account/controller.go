@@ -124,6 +124,7 @@ func (p *keeper) work(ctx context.Context, name string) (again time.Duration, er
 	if !ok || stageOf(account) != fanoutv1alpha1.StageActive || account.GetDeletionTimestamp() != nil {
 		return 0, nil
 	}
+	drifted := false
 	if p.quarantined() {
 		// What was revoked while the peer was away must not be in force here until
 		// the audit of its return has said what stays.
@@ -135,6 +136,7 @@ func (p *keeper) work(ctx context.Context, name string) (again time.Duration, er
 		if p.complete(account) {
 			return 0, nil
 		}
+		drifted = ready(account)
 		// The copies may be of different moments: after a restore of the peer one of them
 		// may show an Account that is not there, and another that it has no namespace.
 		if account, err = current(ctx, p.conn, account); err != nil || account == nil {
@@ -142,7 +144,9 @@ func (p *keeper) work(ctx context.Context, name string) (again time.Duration, er
 		}
 		err = activate(ctx, p.conn, account, p.opts.Rights)
 	}
-	p.opts.Observer.repaired(ctx, RepairEvent{Peer: p.conn.Peer(), Account: name, Err: err})
+	p.opts.Observer.repaired(ctx, RepairEvent{
+		Peer: p.conn.Peer(), Account: name, UID: account.GetUID(), Drifted: drifted, Err: err,
+	})
 	return 0, err
 }
 

@@ -53,7 +53,7 @@ func TestControllerRepairsDrift(t *testing.T) {
 	require.True(t, granted(t, eu, "acme"))
 	var repairs atomic.Int64
 	control(t, ring, ControllerOptions{Observer: &Observer{Repaired: func(_ context.Context, e RepairEvent) {
-		if e.Err == nil {
+		if e.Err == nil && e.Drifted && e.UID == accountIn(t, eu, "acme").UID {
 			repairs.Add(1)
 		}
 	}}})

@@ -55,8 +55,8 @@
 //   - A peer that joins has everything before it counts.
 //   - What was not made for the wish is neither changed nor removed. An equal object
 //     is taken over; one that differs is a conflict, whose condition says in which
-//     fields. A copy whose wish is not there is left alone ([Observer].Orphaned):
-//     a central plane may have been restored from a backup.
+//     fields. A copy whose wish is not there is left alone, and its home has the
+//     condition Orphaned: a central plane may have been restored from a backup.
 //
 // Several kinds take several Replicators. Status is written only where it changes.
 //
@@ -101,8 +101,8 @@
 //
 // A Replicator acts on what it has seen by list and watch: for the moments of an
 // edit of the home, that edit is in force. A home that is restored from before the
-// removal of its Account is, to the protocol, an Account again; it shows as
-// orphaned, and a person decides. A central plane that becomes a peer when its
+// removal of its Account is, to the protocol, an Account again; its condition Orphaned
+// says so, and a person decides. A central plane that becomes a peer when its
 // objects are in other peers already meets its own copies there as another's. Peers that are configured and have joined no ring
 // hold nothing and do not count, and adds are refused until they have joined or are
 // configured no more.

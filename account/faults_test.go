@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/atoll-dev/atoll/account/v1alpha1"
@@ -131,12 +132,19 @@ func TestCentralPlaneRestored(t *testing.T) {
 	for _, peer := range peerNames {
 		require.Equal(t, tenant, w.held(peer, "acme"), "no Account is lost")
 	}
+	orphaned := func() bool {
+		return condition(accountIn(t, w.conn(home), "acme").Status, "Orphaned").Status == metav1.ConditionTrue
+	}
+	eventually(t, orphaned, "its status says so where it is at home")
+	require.Equal(t, v1alpha1.AccountReady, accountIn(t, w.conn(home), "acme").Status.Phase, "and it can be used as before")
+	quiet(t, w.servers()...)
 
 	// Applied again with the same content, it is taken over.
 	again := w.create(newAccount("acme", []any{"Tenant"}))
 	require.NotEqual(t, uid, again.GetUID())
 	w.awaitReady("acme")
 	require.Equal(t, string(again.GetUID()), get(t, w.conn("us-east"), resource, "", "acme").GetAnnotations()[OriginAnnotation])
+	eventually(t, func() bool { return !orphaned() }, "it is nobody's orphan any more")
 }
 
 // A newcomer counts only once it has everything.
@@ -234,4 +242,49 @@ func TestAddIsTakenBack(t *testing.T) {
 	for _, peer := range peerNames {
 		require.Nil(t, accountIn(t, w.conn(peer), "acme"))
 	}
+}
+
+// What happens to an Account is told once: it converges, has an exception, and goes.
+func TestObserverOfReady(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var told []string
+	var uid types.UID
+	w := newWorld(t, Options{Observer: &Observer{
+		Ready: func(_ context.Context, e ReadyEvent) {
+			mu.Lock()
+			defer mu.Unlock()
+			uid = e.Object.UID
+			if e.Status == metav1.ConditionTrue || e.Before == metav1.ConditionTrue && e.Reason != "Removing" {
+				told = append(told, fmt.Sprintf("%s: %s %s", keyText(e.Object.NamespacedName), e.Status, e.Reason))
+			}
+		},
+		Removed: func(_ context.Context, e RemoveEvent) {
+			mu.Lock()
+			defer mu.Unlock()
+			told = append(told, fmt.Sprintf("%s: removed %v", keyText(e.Object.NamespacedName), e.Object.UID == uid))
+		},
+	}})
+	require.Equal(t, w.create(newAccount("acme", []any{"Tenant"})).GetUID(), func() types.UID {
+		w.awaitReady("acme")
+		quiet(t, w.servers()...)
+		mu.Lock()
+		defer mu.Unlock()
+		return uid
+	}())
+	lost := w.away("acme")
+	w.ring.Partition(lost, true)
+	w.await("acme", func(s v1alpha1.AccountStatus) bool { return s.Phase == v1alpha1.AccountUnready }, "the silence is noticed")
+	w.ring.Partition(lost, false)
+	w.awaitReady("acme")
+	w.delete("acme")
+	w.awaitGone("acme")
+	eventually(t, func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(told) == 4
+	})
+	require.Equal(t, []string{
+		"acme: True Complete", "acme: Unknown PeersUnknown", "acme: True Complete", "acme: removed true",
+	}, told)
 }

@@ -20,7 +20,7 @@ import (
 func (t *task) runInPlace(ctx context.Context) error {
 	// The protocol has a finalizer of its own. Ours stands there if the peer was not
 	// known to be the central plane for a while.
-	if err := t.release(ctx); err != nil {
+	if _, err := t.release(ctx); err != nil {
 		return err
 	}
 	state, err := t.kind.State(t.wish)

@@ -6,6 +6,7 @@ package account
 import (
 	"context"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -21,6 +22,12 @@ type Observer struct {
 	Repaired func(ctx context.Context, e RepairEvent)
 	// Replicated is called after each operation that a Replicator asked for.
 	Replicated func(ctx context.Context, e ReplicateEvent)
+	// Ready is called after the status of a central object was written with a condition
+	// Ready that has another status or reason.
+	Ready func(ctx context.Context, e ReadyEvent)
+	// Removed is called after every peer has confirmed that nothing of a central object
+	// is left.
+	Removed func(ctx context.Context, e RemoveEvent)
 	// Changed is called when a Replicator finds an object present otherwise than
 	// before.
 	Changed func(ctx context.Context, p Presence)
@@ -33,7 +40,30 @@ type Observer struct {
 type RepairEvent struct {
 	Peer    region.PeerName
 	Account string
+	UID     types.UID // of the Account in the peer
+	// Drifted says that all was there before: somebody has changed it. Otherwise it is
+	// made for the first time, or was never complete.
+	Drifted bool
 	Err     error
+}
+
+// Object names an object in one API server.
+type Object struct {
+	APIVersion, Kind string
+	types.NamespacedName
+	UID types.UID
+}
+
+// ReadyEvent is a change of the condition Ready of a central object.
+type ReadyEvent struct {
+	Object          Object
+	Before, Status  metav1.ConditionStatus // Before is empty if there was none
+	Reason, Message string
+}
+
+// RemoveEvent is a central object that is gone from all peers.
+type RemoveEvent struct {
+	Object Object
 }
 
 // ReplicateEvent is one operation on all peers.
@@ -50,6 +80,7 @@ type OrphanEvent struct {
 	Key    types.NamespacedName
 	Peer   region.PeerName
 	Origin types.UID // of the central object that it was made for
+	Object Object    // the copy, in Peer
 }
 
 func (o *Observer) repaired(ctx context.Context, e RepairEvent) {
@@ -61,6 +92,18 @@ func (o *Observer) repaired(ctx context.Context, e RepairEvent) {
 func (o *Observer) replicated(ctx context.Context, e ReplicateEvent) {
 	if o != nil && o.Replicated != nil {
 		o.Replicated(ctx, e)
+	}
+}
+
+func (o *Observer) ready(ctx context.Context, e ReadyEvent) {
+	if o != nil && o.Ready != nil {
+		o.Ready(ctx, e)
+	}
+}
+
+func (o *Observer) removed(ctx context.Context, e RemoveEvent) {
+	if o != nil && o.Removed != nil {
+		o.Removed(ctx, e)
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 // Presence is how an object of a central plane stands in the peers.
 type Presence struct {
 	Key types.NamespacedName
+	UID types.UID // of the central object
 	// Total is how many peers are full members of the ring, and Present how many of
 	// them hold the latest revision in force.
 	Total, Present int

@@ -25,32 +25,38 @@ func (t *task) hold(ctx context.Context) error {
 	if slices.Contains(t.wish.GetFinalizers(), Finalizer) {
 		return nil
 	}
-	return t.finalize(ctx, append(slices.Clone(t.wish.GetFinalizers()), Finalizer))
+	_, err := t.finalize(ctx, append(slices.Clone(t.wish.GetFinalizers()), Finalizer))
+	return err
 }
 
-// release lets the central object go: nothing of it is left in any peer.
-func (t *task) release(ctx context.Context) error {
+// release lets the central object go: nothing of it is left in any peer. done is false
+// if that had happened before.
+func (t *task) release(ctx context.Context) (done bool, err error) {
 	left := slices.DeleteFunc(slices.Clone(t.wish.GetFinalizers()), func(f string) bool { return f == Finalizer })
 	if len(left) == len(t.wish.GetFinalizers()) {
-		return nil
+		return false, nil
 	}
 	return t.finalize(ctx, left)
 }
 
-// finalize replaces the finalizers of the central object as it was read.
-func (t *task) finalize(ctx context.Context, finalizers []string) error {
+// finalize replaces the finalizers of the central object as it was read. done is false
+// if that is not there any more.
+func (t *task) finalize(ctx context.Context, finalizers []string) (done bool, err error) {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": t.wish.GetUID(), "resourceVersion": t.wish.GetResourceVersion(), "finalizers": finalizers,
 	}})
 	if err != nil {
-		return err
+		return false, err
 	}
 	_, err = clientFor(t.plane, t.kind, t.key.Namespace).Patch(ctx, t.key.Name, types.MergePatchType, patch,
 		metav1.PatchOptions{FieldManager: ReplicatorFieldManager})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("write finalizers of %s %s in the central plane: %w", t.kind.Kind, keyText(t.key), err)
+	switch {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("write finalizers of %s %s in the central plane: %w", t.kind.Kind, keyText(t.key), err)
 	}
-	return nil
+	return true, nil
 }
 
 // remove takes a central object that is being deleted away from all peers. gone says

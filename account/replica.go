@@ -34,6 +34,7 @@ type replica struct {
 	Terminating bool                 `json:"terminating,omitempty"`
 	Ready       bool                 `json:"ready,omitempty"`
 	NotReady    string               `json:"notReady,omitempty"` // why, if it says so
+	Orphaned    bool                 `json:"orphaned,omitempty"` // its status says so
 	Bad         string               `json:"bad,omitempty"`      // why its claim cannot be read
 }
 
@@ -49,6 +50,7 @@ func replicaOf(kind fanout.Kind, obj *unstructured.Unstructured) replica {
 		UID:         obj.GetUID(),
 		Origin:      types.UID(obj.GetAnnotations()[OriginAnnotation]),
 		Terminating: obj.GetDeletionTimestamp() != nil,
+		Orphaned:    isOrphaned(obj),
 	}
 	state, err := kind.State(obj)
 	if err == nil && state != nil && state.Claim != nil {

@@ -46,9 +46,8 @@ func (r *Replicator) work(ctx context.Context, text string) (again time.Duration
 	}
 	wish, ok := r.wishes.Get(key)
 	if !ok {
-		r.forget(key)
-		r.orphans(ctx, key)
-		return 0, nil
+		r.gone(ctx, key)
+		return 0, r.orphans(ctx, key)
 	}
 	itself, known := r.itself()
 	if !known {
@@ -61,13 +60,15 @@ func (r *Replicator) work(ctx context.Context, text string) (again time.Duration
 	return t.run(ctx)
 }
 
-// orphans tells of copies that were made for an object which is not in the central
-// plane. They are left alone: that plane may have been restored from a backup.
-func (r *Replicator) orphans(ctx context.Context, key types.NamespacedName) {
-	for _, s := range r.look(key) {
-		if s.copy != nil && s.copy.Origin != "" && s.copy.Home && s.copy.Stage == fanoutv1alpha1.StageActive {
-			r.opts.Observer.orphaned(ctx, OrphanEvent{Kind: r.kind.GroupKind(), Key: key, Peer: s.peer, Origin: s.copy.Origin})
-		}
+// gone forgets an object that is not in the central plane any more. One that is itself
+// a peer's lets it go when no peer has it any longer.
+func (r *Replicator) gone(ctx context.Context, key types.NamespacedName) {
+	p, known := r.Presence(key)
+	r.forget(key)
+	if known && p.Removing {
+		r.opts.Observer.removed(ctx, RemoveEvent{Object: Object{
+			APIVersion: r.kind.Resource.GroupVersion().String(), Kind: r.kind.Kind, NamespacedName: key, UID: p.UID,
+		}})
 	}
 }
 
@@ -80,6 +81,9 @@ func (t *task) run(ctx context.Context) (again time.Duration, err error) {
 	if wait := t.unsettled(t.key); wait > 0 && !removing && !t.shows() {
 		return wait, nil
 	}
+	if err := t.claimed(ctx); err != nil {
+		return 0, err
+	}
 	switch {
 	case t.itself != "":
 		if err = t.announce(ctx); err != nil {
@@ -90,7 +94,11 @@ func (t *task) run(ctx context.Context) (again time.Duration, err error) {
 		var gone bool
 		if gone, err = t.remove(ctx); gone && err == nil {
 			t.forget(t.key)
-			return 0, t.release(ctx)
+			done, err := t.release(ctx)
+			if done {
+				t.opts.Observer.removed(ctx, RemoveEvent{Object: t.object(t.wish)})
+			}
+			return 0, err
 		}
 	default:
 		err = t.keep(ctx)
@@ -108,6 +116,7 @@ func (t *task) run(ctx context.Context) (again time.Duration, err error) {
 		return again, err // not the Replicator's business yet
 	}
 	p := presence(t.key, t.sights, t.want)
+	p.UID = t.wish.GetUID()
 	p.Reason, p.Message = t.reason, t.message
 	if err != nil && p.Message == "" {
 		p.Message = brief(err.Error())

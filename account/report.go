@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/atoll-dev/atoll/account/v1alpha1"
+	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/region"
 )
 
@@ -42,7 +43,34 @@ func (r *Replicator) report(ctx context.Context, wish *unstructured.Unstructured
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("write status of %s %s in the central plane: %w", r.kind.Kind, keyText(p.Key), err)
 	}
+	if err == nil {
+		r.tellReady(ctx, wish, content)
+	}
 	return nil
+}
+
+// tellReady tells the Observer if Ready is another one now.
+func (r *Replicator) tellReady(ctx context.Context, wish *unstructured.Unstructured, content map[string]any) {
+	ready := string(v1alpha1.AccountConditionReady)
+	now := meta.FindStatusCondition(statusIn(&unstructured.Unstructured{Object: map[string]any{"status": content}}).Conditions, ready)
+	if now == nil {
+		return
+	}
+	e := ReadyEvent{Object: r.object(wish), Status: now.Status, Reason: now.Reason, Message: now.Message}
+	if before := meta.FindStatusCondition(statusIn(wish).Conditions, ready); before != nil {
+		if before.Status == now.Status && before.Reason == now.Reason {
+			return
+		}
+		e.Before = before.Status
+	}
+	r.opts.Observer.ready(ctx, e)
+}
+
+// object names an object of the kind that is replicated.
+func (r *Replicator) object(obj *unstructured.Unstructured) Object {
+	return Object{
+		APIVersion: r.kind.Resource.GroupVersion().String(), Kind: r.kind.Kind, NamespacedName: loop.KeyOf(obj), UID: obj.GetUID(),
+	}
 }
 
 // has says whether a status, as it was read, says all that content does, and names

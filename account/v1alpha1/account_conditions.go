@@ -58,6 +58,14 @@ const (
 	// Unknown: it did not answer (NoAnswer), or is no member of the ring yet
 	// (NoMember) and does not count.
 	AccountConditionPresentIn AccountConditionType = "PresentIn."
+
+	// AccountConditionOrphaned says, in a peer, that the Account was made there for
+	// one of the central plane which is not there: that plane, or the peer, was
+	// restored from a backup. A person decides: remove it, or apply it in the central
+	// plane again. It is there only while that is so.
+	//
+	//	True     NoCentralObject
+	AccountConditionOrphaned AccountConditionType = "Orphaned"
 )
 
 const (
@@ -91,6 +99,9 @@ const (
 	// AccountReasonConflict: an Account of that name, with other content, is not
 	// this one's.
 	AccountReasonConflict AccountConditionReason = "Conflict"
+	// AccountReasonNoCentralObject: the Account of the central plane for which it was
+	// made is not there.
+	AccountReasonNoCentralObject AccountConditionReason = "NoCentralObject"
 	// AccountReasonMissing: the peer has no copy.
 	AccountReasonMissing AccountConditionReason = "Missing"
 	// AccountReasonBehind: the peer's copy is of an earlier revision or not in

@@ -26,6 +26,7 @@ var mayImport = map[string][]string{
 	"fanout":   {"internal", "region", "wal"},
 	"account":  {"internal", "fanout", "region"},
 	"config":   {"internal", "region"},
+	"events":   {"internal", "account", "region", "region/central", "region/claim"},
 	"internal": nil,
 	"examples": {everything},
 

@@ -7,6 +7,7 @@ import (
 	"context"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/atoll-dev/atoll/region"
 )
@@ -23,6 +24,7 @@ type Observer struct {
 // ReadyEvent is a change of the condition Ready of a Peer.
 type ReadyEvent struct {
 	Peer            region.PeerName
+	UID             types.UID // of the Peer object
 	Before, Status  metav1.ConditionStatus
 	Reason, Message string
 }

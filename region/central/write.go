@@ -88,7 +88,7 @@ func eventOf(before *masterv1alpha1.Peer, status masterv1alpha1.PeerStatus) *Rea
 	if is == nil || was != nil && was.Status == is.Status && was.Reason == is.Reason {
 		return nil
 	}
-	e := &ReadyEvent{Peer: region.PeerName(before.Name), Status: is.Status, Reason: is.Reason, Message: is.Message}
+	e := &ReadyEvent{Peer: region.PeerName(before.Name), UID: before.UID, Status: is.Status, Reason: is.Reason, Message: is.Message}
 	if was == nil {
 		e.Before = metav1.ConditionUnknown
 	} else {

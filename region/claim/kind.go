@@ -26,7 +26,10 @@ import (
 // plane. Claims that people apply are adopted by the coordinator's Start, in
 // whichever peer stands alone with one; among several that were applied in different
 // peers before that, an Arbiter decides.
-func Kind() fanout.Kind {
+func Kind() fanout.Kind { return KindWith(nil) }
+
+// KindWith is Kind with an Observer, whose Reported is told of what Activated writes.
+func KindWith(o *Observer) fanout.Kind {
 	return fanout.Kind{
 		Resource:     claims,
 		Kind:         "RegionClaim",
@@ -34,20 +37,22 @@ func Kind() fanout.Kind {
 		Mode:         fanout.Once,
 		Within:       fanout.ServiceClusters().Within,
 		AdoptApplied: true,
-		Activated:    activate,
-		Ready:        ready,
+		Activated: func(ctx context.Context, c *region.Conn, obj *unstructured.Unstructured) error {
+			return activate(ctx, c, obj, o)
+		},
+		Ready: ready,
 	}
 }
 
 // activate reports in c's peer that the committed claim obj is Bound.
-func activate(ctx context.Context, c *region.Conn, obj *unstructured.Unstructured) error {
+func activate(ctx context.Context, c *region.Conn, obj *unstructured.Unstructured, o *Observer) error {
 	client := c.Dynamic().Resource(claims).Namespace(obj.GetNamespace())
 	claim, err := client.Get(ctx, obj.GetName(), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && (claim.GetUID() != obj.GetUID() || leaving(claim)) {
 		return nil
 	}
 	if err == nil {
-		err = tell(ctx, client, claim, ruling{decision: heldBy(standing{peer: c.Peer(), claim: claim})})
+		err = tell(ctx, c.Peer(), client, claim, ruling{decision: heldBy(standing{peer: c.Peer(), claim: claim})}, o)
 	}
 	if err != nil && !apierrors.IsNotFound(err) {
 		return &region.Error{Peer: c.Peer(), Op: "report RegionClaim " + loop.KeyOf(obj).String(), Err: err}
@@ -62,7 +67,7 @@ func ready(obj *unstructured.Unstructured) bool {
 }
 
 // tell writes the status of claim, as it was read, unless it has it.
-func tell(ctx context.Context, client dynamic.ResourceInterface, claim *unstructured.Unstructured, r ruling) error {
+func tell(ctx context.Context, peer region.PeerName, client dynamic.ResourceInterface, claim *unstructured.Unstructured, r ruling, o *Observer) error {
 	s, ok := reportOn(claim, r, time.Now())
 	if !ok {
 		return nil
@@ -71,6 +76,9 @@ func tell(ctx context.Context, client dynamic.ResourceInterface, claim *unstruct
 	if err != nil {
 		return err
 	}
-	_, err = loop.Apply(ctx, client, claim, desired, FieldManager, "status")
+	wrote, err := loop.Apply(ctx, client, claim, desired, FieldManager, "status")
+	if wrote && err == nil {
+		o.reported(ctx, reportEvent(region.Key{Provider: claim.GetNamespace(), Name: claim.GetName()}, peer, claim, s))
+	}
 	return err
 }

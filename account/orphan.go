@@ -1,0 +1,103 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package account
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/account/v1alpha1"
+	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
+	"github.com/atoll-dev/atoll/region"
+)
+
+// orphans tells of copies that were made for an object which is not in the central
+// plane. They are left alone: that plane may have been restored from a backup.
+func (r *Replicator) orphans(ctx context.Context, key types.NamespacedName) error {
+	var errs []error
+	for _, s := range r.look(key) {
+		if s.copy == nil || s.copy.Origin == "" || !s.copy.Home || s.copy.Stage != fanoutv1alpha1.StageActive {
+			continue
+		}
+		r.opts.Observer.orphaned(ctx, OrphanEvent{
+			Kind: r.kind.GroupKind(), Key: key, Peer: s.peer, Origin: s.copy.Origin,
+			Object: Object{
+				APIVersion: r.kind.Resource.GroupVersion().String(), Kind: r.kind.Kind, NamespacedName: key, UID: s.copy.UID,
+			},
+		})
+		if s.err == nil && !s.copy.Orphaned {
+			errs = append(errs, r.mark(ctx, key, s, true))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// claimed takes back what orphans said of copies whose object is there again.
+func (t *task) claimed(ctx context.Context) error {
+	var errs []error
+	for _, s := range t.sights {
+		if s.copy != nil && s.copy.Orphaned && s.err == nil {
+			errs = append(errs, t.mark(ctx, t.key, s, false))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// mark writes the condition Orphaned into the status of the copy that was seen, or takes
+// it away. Only Accounts are known to have conditions.
+func (r *Replicator) mark(ctx context.Context, key types.NamespacedName, s sight, orphaned bool) error {
+	if r.kind.Resource != resource {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
+	defer cancel()
+	failed := func(err error) error {
+		return &region.Error{Peer: s.peer, Op: fmt.Sprintf("report that %s %s is orphaned", r.kind.Kind, keyText(key)), Err: err}
+	}
+	conn, err := r.directory.Conn(s.peer)
+	if err != nil {
+		return failed(err)
+	}
+	client := clientFor(conn, r.kind, key.Namespace)
+	obj, err := client.Get(ctx, key.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return failed(err)
+	case obj.GetUID() != s.copy.UID, isOrphaned(obj) == orphaned:
+		return nil // the copy shows it soon
+	}
+	status := map[string]any{}
+	if orphaned {
+		status["conditions"] = list([]metav1.Condition{{
+			Type: string(v1alpha1.AccountConditionOrphaned), Status: metav1.ConditionTrue, Reason: string(v1alpha1.AccountReasonNoCentralObject),
+			Message:            "it was made for an Account of the central plane that is not there: remove it, or apply it there again",
+			ObservedGeneration: obj.GetGeneration(), LastTransitionTime: metav1.NewTime(time.Now()),
+		}})
+	}
+	apply := &unstructured.Unstructured{Object: map[string]any{"status": status}}
+	apply.SetGroupVersionKind(r.kind.Resource.GroupVersion().WithKind(r.kind.Kind))
+	apply.SetNamespace(key.Namespace)
+	apply.SetName(key.Name)
+	apply.SetResourceVersion(obj.GetResourceVersion()) // the UID alone is not looked at in writes of a status
+	_, err = client.ApplyStatus(ctx, key.Name, apply, metav1.ApplyOptions{FieldManager: ReplicatorFieldManager, Force: true})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return failed(err)
+	}
+	return nil
+}
+
+// isOrphaned says whether the status of a copy says that its object is not there.
+func isOrphaned(obj *unstructured.Unstructured) bool {
+	return meta.IsStatusConditionTrue(statusIn(obj).Conditions, string(v1alpha1.AccountConditionOrphaned))
+}

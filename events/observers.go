@@ -1,0 +1,191 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package events
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/atoll-dev/atoll/account"
+	accountv1alpha1 "github.com/atoll-dev/atoll/account/v1alpha1"
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/region/central"
+	"github.com/atoll-dev/atoll/region/claim"
+	masterv1alpha1 "github.com/atoll-dev/atoll/region/master/v1alpha1"
+	regionv1alpha1 "github.com/atoll-dev/atoll/region/v1alpha1"
+)
+
+// Peers returns an Observer for central.Peers whose Peer objects are in plane. next, which
+// may be nil, is told everything too.
+func (r *Recorder) Peers(plane region.API, next *central.Observer) *central.Observer {
+	if r == nil {
+		return next
+	}
+	if next == nil {
+		next = &central.Observer{}
+	}
+	o := *next
+	o.Ready = func(ctx context.Context, e central.ReadyEvent) {
+		if event, ok := ofPeer(e); ok {
+			r.Record(plane, event)
+		}
+		if next.Ready != nil {
+			next.Ready(ctx, e)
+		}
+	}
+	return &o
+}
+
+func ofPeer(e central.ReadyEvent) (Event, bool) {
+	event := Event{
+		About:   Object{APIVersion: masterv1alpha1.GroupVersion.String(), Kind: "Peer", Name: string(e.Peer), UID: e.UID},
+		Type:    Warning,
+		Reason:  e.Reason,
+		Message: cmp.Or(e.Message, "the peer is not ready"),
+	}
+	switch {
+	case e.Status == metav1.ConditionTrue:
+		event.Type, event.Reason, event.Message = Normal, "PeerReady", "the peer is accepted and answers"
+	case e.Status == metav1.ConditionUnknown && e.Before != metav1.ConditionTrue:
+		return Event{}, false // it has just begun
+	}
+	return event, true
+}
+
+// Claims returns an Observer for claim.Arbiter, and for claim.KindWith, whose RegionClaims
+// are in peers. next, which may be nil, is told everything too.
+func (r *Recorder) Claims(peers region.Directory, next *claim.Observer) *claim.Observer {
+	if r == nil {
+		return next
+	}
+	if next == nil {
+		next = &claim.Observer{}
+	}
+	o := *next
+	o.Reported = func(ctx context.Context, e claim.ReportEvent) {
+		if event, ok := ofClaim(e); ok {
+			r.recordIn(peers, e.Peer, event)
+		}
+		if next.Reported != nil {
+			next.Reported(ctx, e)
+		}
+	}
+	return &o
+}
+
+func ofClaim(e claim.ReportEvent) (Event, bool) {
+	event := Event{
+		About: Object{
+			APIVersion: regionv1alpha1.GroupVersion.String(), Kind: "RegionClaim",
+			Namespace: e.Region.Provider, Name: e.Region.Name, UID: e.UID,
+		},
+		Message: e.Message,
+	}
+	switch {
+	case e.Phase == e.Before:
+		return Event{}, false
+	case e.Phase == regionv1alpha1.RegionClaimBound:
+		event.Type, event.Reason = Normal, "Bound"
+	case e.Before == regionv1alpha1.RegionClaimBound:
+		event.Type, event.Reason = Warning, "Lost"
+	case e.Phase == regionv1alpha1.RegionClaimConflict:
+		event.Type, event.Reason = Warning, "Conflict"
+	default:
+		return Event{}, false
+	}
+	return event, true
+}
+
+// Accounts returns an Observer for account.Replicator and account.Controller: plane has the
+// central objects, peers the copies. next, which may be nil, is told everything too.
+func (r *Recorder) Accounts(plane region.API, peers region.Directory, next *account.Observer) *account.Observer {
+	if r == nil {
+		return next
+	}
+	if next == nil {
+		next = &account.Observer{}
+	}
+	o := *next
+	o.Ready = func(ctx context.Context, e account.ReadyEvent) {
+		if event, ok := ofAccount(e); ok {
+			r.Record(plane, event)
+		}
+		if next.Ready != nil {
+			next.Ready(ctx, e)
+		}
+	}
+	o.Removed = func(ctx context.Context, e account.RemoveEvent) {
+		r.Record(plane, Event{
+			About: about(e.Object), Type: Normal, Reason: "Removed", Message: "every peer has confirmed that nothing of it is left",
+		})
+		if next.Removed != nil {
+			next.Removed(ctx, e)
+		}
+	}
+	o.Repaired = func(ctx context.Context, e account.RepairEvent) {
+		if event, ok := ofRepair(e); ok {
+			r.recordIn(peers, e.Peer, event)
+		}
+		if next.Repaired != nil {
+			next.Repaired(ctx, e)
+		}
+	}
+	o.Orphaned = func(ctx context.Context, e account.OrphanEvent) {
+		r.recordIn(peers, e.Peer, Event{
+			About: about(e.Object), Type: Warning, Reason: "Orphaned",
+			Message: "it was made for an object of the central plane that is not there: remove it, or apply it there again",
+		})
+		if next.Orphaned != nil {
+			next.Orphaned(ctx, e)
+		}
+	}
+	return &o
+}
+
+func about(o account.Object) Object {
+	return Object{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, UID: o.UID}
+}
+
+func ofAccount(e account.ReadyEvent) (Event, bool) {
+	event := Event{About: about(e.Object), Type: Warning, Reason: e.Reason, Message: e.Message}
+	switch {
+	case e.Status == metav1.ConditionTrue:
+		event.Type, event.Reason = Normal, "Converged"
+	case e.Reason == string(accountv1alpha1.AccountReasonRemoving):
+		return Event{}, false // a person wants it so
+	case e.Before == metav1.ConditionTrue,
+		e.Reason == string(accountv1alpha1.AccountReasonConflict), e.Reason == string(accountv1alpha1.AccountReasonPeersUnknown):
+	default:
+		return Event{}, false // it is on its way
+	}
+	return event, true
+}
+
+func ofRepair(e account.RepairEvent) (Event, bool) {
+	event := Event{
+		About: Object{
+			APIVersion: accountv1alpha1.GroupVersion.String(), Kind: "Account", Name: e.Account, UID: e.UID,
+		},
+		Type: Normal, Reason: "Repaired", Message: "its namespace, Roles or RoleBindings were changed by hand and are as they were",
+	}
+	if e.Err != nil {
+		event.Type, event.Reason = Warning, "RepairFailed"
+		event.Message = fmt.Sprintf("its namespace, Roles or RoleBindings are not as they should be: %v", e.Err)
+		return event, true
+	}
+	return event, e.Drifted
+}
+
+// recordIn records an Event of an object in a peer, unless that cannot be reached.
+func (r *Recorder) recordIn(peers region.Directory, peer region.PeerName, e Event) {
+	conn, err := peers.Conn(peer)
+	if err != nil {
+		r.dropped.Add(1)
+		return
+	}
+	r.Record(conn, e)
+}

@@ -1,0 +1,201 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package events
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/internal/loop"
+	"github.com/atoll-dev/atoll/region"
+)
+
+// Options adjust a Recorder. The zero value works.
+type Options struct {
+	// Controller is what the Events say they come from. Zero means "atoll".
+	Controller string
+	// Instance tells replicas apart, such as the name of a Pod. It may be empty.
+	Instance string
+	// Burst is how many different Events may be written at once; after that, ten a
+	// second. Zero means 200.
+	Burst int
+}
+
+// Recorder writes Events. Make one with New. The nil Recorder writes nothing, and its
+// methods may be called. Safe for concurrent use.
+type Recorder struct {
+	opts    Options
+	queue   *loop.Queue
+	running atomic.Bool
+	dropped atomic.Uint64
+
+	mu     sync.Mutex
+	series map[string]*series
+	begun  int64     // so many series, which keeps the names of two apart
+	left   float64   // of the burst
+	filled time.Time // when left was last brought up to date
+}
+
+// Type says whether an Event is about something that is as it should be.
+type Type string
+
+// The types that Kubernetes knows.
+const (
+	Normal  Type = "Normal"
+	Warning Type = "Warning"
+)
+
+// Object is what an Event is about.
+type Object struct {
+	APIVersion, Kind, Namespace, Name string
+	UID                               types.UID
+}
+
+// Event is what happened to an object.
+type Event struct {
+	About Object
+	Type  Type
+	// Reason is a word in UpperCamelCase. Events of one object with the same type and
+	// reason are one series.
+	Reason string
+	// Message is for people.
+	Message string
+}
+
+// series are the repetitions of one Event.
+type series struct {
+	api   region.API
+	event Event
+	name  string // of the object that is written
+	first time.Time
+	last  time.Time
+	count int64
+
+	written int64     // of count
+	at      time.Time // of the last write
+}
+
+const (
+	// window is how long after its last repetition a series is over.
+	window = 10 * time.Minute
+	// interval is between two writes of one series.
+	interval = time.Minute
+	// perSecond is how many new series there may be in the long run.
+	perSecond = 10
+)
+
+// New makes a Recorder. It does no I/O; see Start.
+func New(opts Options) *Recorder {
+	opts.Controller = cmp.Or(opts.Controller, "atoll")
+	if opts.Burst <= 0 {
+		opts.Burst = 200
+	}
+	return &Recorder{
+		opts: opts, queue: loop.NewQueue(loop.QueueOptions{}),
+		series: map[string]*series{}, left: float64(opts.Burst),
+	}
+}
+
+// Start writes what is recorded until ctx ends, waits for all it started, then returns
+// nil. What is recorded while it does not run is dropped. Call it once.
+func (r *Recorder) Start(ctx context.Context) error {
+	if r == nil {
+		<-ctx.Done()
+		return nil
+	}
+	if r.running.Swap(true) {
+		return errors.New("events: Start was called twice")
+	}
+	return r.queue.Start(ctx, r.work)
+}
+
+// Dropped is how many Events were not written because there were too many, or their
+// API servers did not take them.
+func (r *Recorder) Dropped() uint64 {
+	if r == nil {
+		return 0
+	}
+	return r.dropped.Load()
+}
+
+// Record has e written to api, where the object is. It does not block.
+func (r *Recorder) Record(api region.API, e Event) {
+	if r == nil || api == nil || !r.running.Load() {
+		return
+	}
+	now := time.Now()
+	key := strings.Join([]string{string(e.About.UID), e.About.Kind, e.About.Namespace, e.About.Name, string(e.Type), e.Reason}, "|")
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.series[key]
+	if s == nil || now.Sub(s.last) > window {
+		if !r.take(now) {
+			r.dropped.Add(1)
+			return
+		}
+		r.begun++
+		s = &series{first: now, name: nameOf(e, now.UnixNano()+r.begun)}
+		r.series[key] = s
+	}
+	s.api, s.event, s.last = api, e, now
+	s.count++
+	r.queue.Add(key)
+}
+
+// take says whether there may be one more series now.
+func (r *Recorder) take(now time.Time) bool {
+	if !r.filled.IsZero() {
+		r.left = min(r.left+now.Sub(r.filled).Seconds()*perSecond, float64(r.opts.Burst))
+	}
+	r.filled = now
+	if r.left < 1 {
+		return false
+	}
+	r.left--
+	return true
+}
+
+// work writes a series if it is time to, and forgets it when it is over.
+func (r *Recorder) work(ctx context.Context, key string) (again time.Duration, _ error) {
+	now := time.Now()
+	r.mu.Lock()
+	s := r.series[key]
+	if s == nil {
+		r.mu.Unlock()
+		return 0, nil
+	}
+	seen := *s
+	if seen.count == seen.written && now.Sub(seen.last) > window {
+		delete(r.series, key)
+	}
+	r.mu.Unlock()
+	switch {
+	case seen.count == seen.written:
+		return window, nil
+	case seen.written > 0 && now.Sub(seen.at) < interval:
+		return interval - now.Sub(seen.at), nil
+	}
+	err := r.write(ctx, &seen)
+	if err != nil {
+		r.dropped.Add(1)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.series[key] != s:
+	case err != nil && seen.written == 0:
+		delete(r.series, key) // the next one begins anew
+		return 0, nil
+	default:
+		s.written, s.at = seen.count, now
+	}
+	return window, nil
+}

@@ -1,0 +1,113 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package events
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/region"
+)
+
+var resource = schema.GroupVersionResource{Version: "v1", Resource: "events"}
+
+const (
+	// timeout bounds each request.
+	timeout = 5 * time.Second
+	// longest is how much of a message Kubernetes takes, in bytes.
+	longest = 1024
+	// longestName leaves room for what makes the name of an Event its own.
+	longestName = 200
+)
+
+// nameOf is the name of the object that e becomes.
+func nameOf(e Event, unique int64) string {
+	name := e.About.Name
+	if len(name) > longestName {
+		name = strings.TrimRight(name[:longestName], ".-")
+	}
+	return fmt.Sprintf("%s.%x", name, unique)
+}
+
+func (e Event) namespace() string {
+	if e.About.Namespace == "" {
+		return metav1.NamespaceDefault
+	}
+	return e.About.Namespace
+}
+
+// write makes the Event of a series, or counts on in the one that is there.
+func (r *Recorder) write(ctx context.Context, s *series) error {
+	if conn, ok := s.api.(*region.Conn); ok && conn.Health().State == region.Unhealthy {
+		return region.ErrUnavailable
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	client := s.api.Dynamic().Resource(resource).Namespace(s.event.namespace())
+	if s.written > 0 {
+		patch, err := json.Marshal(map[string]any{
+			"count": s.count, "lastTimestamp": stamp(s.last), "message": bounded(s.event.Message),
+		})
+		if err != nil {
+			return err
+		}
+		_, err = client.Patch(ctx, s.name, types.MergePatchType, patch, metav1.PatchOptions{})
+		if !apierrors.IsNotFound(err) {
+			return r.failed(ctx, s, err)
+		}
+		// It has expired.
+	}
+	_, err := client.Create(ctx, r.manifest(s), metav1.CreateOptions{})
+	return r.failed(ctx, s, err)
+}
+
+func (r *Recorder) failed(ctx context.Context, s *series, err error) error {
+	if err != nil {
+		logr.FromContextOrDiscard(ctx).V(1).Info("Event is dropped",
+			"kind", s.event.About.Kind, "name", s.event.About.Name, "reason", s.event.Reason, "error", err.Error())
+	}
+	return err
+}
+
+func (r *Recorder) manifest(s *series) *unstructured.Unstructured {
+	about := s.event.About
+	involved := map[string]any{"apiVersion": about.APIVersion, "kind": about.Kind, "name": about.Name, "uid": string(about.UID)}
+	if about.Namespace != "" {
+		involved["namespace"] = about.Namespace
+	}
+	obj := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Event",
+		"metadata":       map[string]any{"name": s.name, "namespace": s.event.namespace()},
+		"involvedObject": involved,
+		"type":           string(s.event.Type),
+		"reason":         s.event.Reason,
+		"message":        bounded(s.event.Message),
+		"count":          s.count,
+		"firstTimestamp": stamp(s.first),
+		"lastTimestamp":  stamp(s.last),
+		"source":         map[string]any{"component": r.opts.Controller, "host": r.opts.Instance},
+	}}
+	return obj
+}
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// bounded is what Kubernetes takes of a message.
+func bounded(message string) string {
+	const dots = "..."
+	if len(message) <= longest {
+		return message
+	}
+	return strings.ToValidUTF8(message[:longest-len(dots)], "") + dots
+}
