@@ -135,7 +135,7 @@ func (l *listing) ask(ctx context.Context, optionsFor func(*source) metav1.ListO
 			outcomes[i] = Outcome{Region: s.region, State: stateOf(err), Err: err, Elapsed: time.Since(began)}
 			if err != nil {
 				if l.api.opts.Policy.kind == kindFailFast && !outcomes[i].State.answered() {
-					cancel(fmt.Errorf("canceled: region %s failed first", s.region))
+					cancel(fmt.Errorf("%w: region %s failed first", errCanceled, s.region))
 				}
 				return
 			}

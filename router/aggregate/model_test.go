@@ -7,7 +7,9 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -25,18 +27,24 @@ import (
 	"github.com/atoll-dev/atoll/router/aggregate"
 )
 
-const (
-	schedules = 50 // per kind
-	actions   = 40
-)
+// schedules is how many the model test runs of each kind, unless ATOLL_SCHEDULES says otherwise.
+const schedules = 60
+
+const actions = 40 // of a schedule
 
 // TestModel follows lists and watches through schedules of writes and misfortunes. However they come, each event fits what
 // the consumer holds, and in the end it holds the union of what the regions hold.
 func TestModel(t *testing.T) {
 	first := time.Now().UnixNano()
+	n := schedules
+	if given := os.Getenv("ATOLL_SCHEDULES"); given != "" {
+		var err error
+		n, err = strconv.Atoi(given)
+		require.NoError(t, err)
+	}
 	t.Logf("seeds from %d", first)
 	for _, gentle := range []bool{true, false} {
-		for i := range schedules {
+		for i := range n {
 			seed := uint64(first) + uint64(i)
 			if !runSchedule(t, seed, gentle) {
 				t.Fatalf("seed %d, gentle %t", seed, gentle)

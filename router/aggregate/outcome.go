@@ -40,6 +40,8 @@ const (
 	Timeout State = "Timeout"
 	// Unreachable says that the region could not be reached.
 	Unreachable State = "Unreachable"
+	// Canceled says that the region was not waited for, since another had failed.
+	Canceled State = "Canceled"
 	// Failed says that the region answered with an error of its own.
 	Failed State = "Failed"
 )
@@ -50,6 +52,8 @@ func (s State) answered() bool { return s == OK || s == Empty || s == NotServed 
 func (s State) refused() bool {
 	return s == NotServed || s == Unauthorized || s == Forbidden || s == Refused
 }
+
+var errCanceled = errors.New("not waited for")
 
 // stateOf classifies what a region's client returned.
 func stateOf(err error) State {
@@ -75,6 +79,8 @@ func stateOf(err error) State {
 	switch {
 	case err == nil:
 		return OK
+	case errors.Is(err, errCanceled):
+		return Canceled
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
 		return Timeout
 	default:

@@ -94,7 +94,7 @@ func decodeVersion(s *sealer, token string) (version, error) {
 	}
 	sorted := slices.IsSortedFunc(v.at, func(a, b position) int {
 		if a.id == b.id {
-			return 1 // the same twice
+			return -1 // the same twice
 		}
 		return bytes.Compare(a.id[:], b.id[:])
 	})
