@@ -166,7 +166,7 @@ func ExampleRegions() {
 		fmt.Println(err)
 		return
 	}
-	set, err := aggregate.Regions(routes, router.Caller("a token"), func(k region.Key) bool { return k != euWest })
+	set, err := aggregate.Regions(routes, router.Caller("token-of-alice"), func(k region.Key) bool { return k != euWest })
 	if err != nil {
 		fmt.Println(err)
 		return
