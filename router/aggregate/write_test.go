@@ -103,7 +103,7 @@ func TestWritesGoToTheObjectsOwnRegion(t *testing.T) {
 	o, err = c.Get(ctx, "orders", metav1.GetOptions{})
 	require.NoError(t, err)
 	ops := []byte(`[{"op":"test","path":"/metadata/resourceVersion","value":"` + o.GetResourceVersion() + `"},{"op":"remove","path":"/metadata/annotations/router.atoll.dev~1region"},{"op":"replace","path":"/spec/size","value":4}]`)
-	o, err = c.Patch(ctx, "orders@"+k.String(), types.JSONPatchType, ops, metav1.PatchOptions{})
+	_, err = c.Patch(ctx, "orders@"+k.String(), types.JSONPatchType, ops, metav1.PatchOptions{})
 	require.NoError(t, err)
 
 	applied := couchDB("orders")
