@@ -19,7 +19,7 @@ func (w *world) judge(p *proc) {
 	// begin what an adopter has ended: its maker alone has the last word.
 	last := !p.adopter || r.Ending != Ended || w.cfg.retained
 	if last {
-		w.history.ends(op, r)
+		w.history.ends(op, w.saw(op, r))
 	}
 	applied := slices.Contains(w.committed, op.ID)
 	switch r.Ending {

@@ -14,7 +14,7 @@ func (w *world) everywhere(operation string, n int64) bool {
 		return true
 	}
 	for i, c := range w.store.cells {
-		if x := c.obj; !w.outsider(i) && x != nil && x.Claimed && x.Stage == Active && x.Revision.Number < n {
+		if x := c.obj; !w.outsider(i) && x != nil && x.Claim.Operation == operation && x.Stage == Active && x.Revision.Number < n {
 			return false
 		}
 	}

@@ -3,7 +3,10 @@
 
 package protocol
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // history is what the callers of operations saw, each at its time, and what
 // look-ups in single peers found. Nothing in it comes from inside the protocol.
@@ -144,4 +147,15 @@ func (w *world) look(i int) {
 // that its membership gives it, and that nobody took a guard from by hand.
 func (w *world) sights(i int) bool {
 	return w.store.cells[i].set != nil && !w.outsider(i) && (w.cfg.mode == Once || w.deletes == w.cfg.deletes)
+}
+
+// saw is what the caller of op was told, as far as it is a proof: whoever does not
+// know all peers finds nothing where a person took the replicas away by hand.
+func (w *world) saw(op Operation, r Result) Result {
+	for i := range w.store.cells {
+		if r.Reason == Missing && w.deletes != w.cfg.deletes && !slices.Contains(op.Peers, peerName(i)) {
+			r.Reason = ""
+		}
+	}
+	return r
 }
