@@ -35,8 +35,8 @@ PROTOCOL := ATOLL_DOCS="$(CURDIR)/docs" $(GOTEST) -count=1 -timeout 120m -v ./fa
 explore: ## all interleavings of the protocol's large models, figures to docs/exploration.md (an hour, 8 GB)
 	ATOLL_EXPLORE=deep $(PROTOCOL) -run '^TestExploreDeep$$'
 
-security: ## what somebody could try against the proxy, and what is found without each guard, to docs/security.md
-	ATOLL_DOCS="$(CURDIR)/docs" $(GOTEST) -count=1 -run '^TestMutants$$' ./router/proxy
+security: ## what somebody could try against router and proxy, and what is found without each guard, to docs/security.md
+	ATOLL_DOCS="$(CURDIR)/docs" $(GOTEST) -count=1 -p 1 -run '^TestMutants$$' ./router ./router/proxy
 
 mutants: security ## break each rule of the protocol and see what notices, to docs/mutants.md
 	$(PROTOCOL) -run '^TestMutants$$'

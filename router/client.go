@@ -88,14 +88,14 @@ func (c *Client) StreamConfig() (*rest.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.transport.id.allows(conn.Peer()); err != nil {
+	if err := c.transport.router.guards.place(c.transport.id, conn.Peer()); err != nil {
 		return nil, &region.Error{Peer: conn.Peer(), Region: c.transport.key, Op: "stream", Err: err}
 	}
 	config, err := conn.StreamConfig()
 	if err != nil {
 		return nil, &region.Error{Peer: conn.Peer(), Region: c.transport.key, Op: "stream", Err: err}
 	}
-	return c.transport.id.stream(config), nil
+	return c.transport.router.guards.stream(c.transport.id, config), nil
 }
 
 // BeginStream counts an upgraded stream, which a program opens with StreamConfig, against the region's Budget.Streams. end

@@ -8,6 +8,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
@@ -173,4 +174,27 @@ func clientCertificate(t *testing.T) (certificate, key []byte) {
 	pkcs, err := x509.MarshalPKCS8PrivateKey(private)
 	require.NoError(t, err)
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs})
+}
+
+// newTLSServer is a peer to which we have a token, and a client certificate that it asks for.
+func newTLSServer(t *testing.T, name region.PeerName) *server {
+	t.Helper()
+	s := &server{}
+	listening := httptest.NewUnstartedServer(s)
+	listening.TLS = &tls.Config{ClientAuth: tls.RequestClientCert, MinVersion: tls.VersionTLS13}
+	listening.StartTLS()
+	certificate, key := clientCertificate(t)
+	creds, err := region.FromConfig(&rest.Config{Host: listening.URL, BearerToken: "library", TLSClientConfig: rest.TLSClientConfig{
+		CAData:   pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: listening.Certificate().Raw}),
+		CertData: certificate, KeyData: key,
+	}})
+	require.NoError(t, err)
+	s.conn, err = region.NewConn(region.Peer{Name: name, Credentials: creds}, region.ConnOptions{})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		s.conn.Close()
+		listening.CloseClientConnections()
+		listening.Close()
+	})
+	return s
 }

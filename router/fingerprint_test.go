@@ -13,7 +13,8 @@ func TestFingerprint(t *testing.T) {
 	alice := func() User {
 		return User{Name: "alice", UID: "1", Groups: []string{"a", "b"}, Extra: map[string][]string{"x": {"1"}, "y": {"2", "3"}}}
 	}
-	require.Equal(t, Impersonate(alice()).Fingerprint(), Impersonate(alice()).Fingerprint())
+	first, second := Impersonate(alice()), Impersonate(alice())
+	require.Equal(t, first.Fingerprint(), second.Fingerprint())
 	require.Equal(t, Impersonate(User{Name: "a"}).Fingerprint(), Impersonate(User{Name: "a", Extra: map[string][]string{}}).Fingerprint())
 	seen := map[string]string{}
 	for name, id := range map[string]Identity{

@@ -23,7 +23,7 @@ func (r *Router) identify(k region.Key, id Identity) (Identity, error) {
 		}
 		id = Impersonate(u)
 	}
-	return id, id.check(r.opts)
+	return id, r.guards.admit(r.opts, id)
 }
 
 // PrefixSystem is a Mapping for users that another cluster authenticated, such as that of a gateway: their names and

@@ -20,6 +20,7 @@ import (
 type Router struct {
 	directory region.Directory
 	opts      Options
+	guards    guards
 	asker     *asker
 	table     atomic.Pointer[table]
 	started   atomic.Bool
@@ -89,7 +90,7 @@ func New(d region.Directory, opts Options) (*Router, error) {
 	if err := opts.complete(); err != nil {
 		return nil, err
 	}
-	r := &Router{directory: d, opts: opts, learned: make(map[region.Key]CachedRoute), moves: make(map[region.Key][]Move)}
+	r := &Router{directory: d, opts: opts, guards: intact(), learned: make(map[region.Key]CachedRoute), moves: make(map[region.Key][]Move)}
 	r.asker = newAsker(opts, r.learn, r.forget)
 	if opts.Cache != nil {
 		cached, err := opts.Cache.Load()

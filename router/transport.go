@@ -58,7 +58,7 @@ func (t *clientTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // send sends req over conn, within the region's budget.
 func (t *clientTransport) send(conn *region.Conn, budget *budget, req *http.Request) (*http.Response, error) {
-	if err := t.id.allows(conn.Peer()); err != nil {
+	if err := t.router.guards.place(t.id, conn.Peer()); err != nil {
 		return nil, err
 	}
 	if t.history.foreign(conn, req) {
@@ -93,7 +93,7 @@ func (t *clientTransport) exchange(conn *region.Conn, req *http.Request) (*http.
 		follow, ctx = t.follow(conn, req)
 	}
 	out := req.Clone(ctx)
-	StripIdentity(out.Header)
+	t.router.guards.inbound(out.Header)
 	maps.Copy(out.Header, t.stamp)
 	resp, err := t.speak(conn).RoundTrip(out)
 	if err != nil {
@@ -113,7 +113,7 @@ func (t *clientTransport) speak(conn *region.Conn) http.RoundTripper {
 	if b := t.bound.Load(); b != nil && b.conn == conn {
 		return b.rt
 	}
-	b := &binding{conn: conn, rt: t.id.transport(conn)}
+	b := &binding{conn: conn, rt: t.router.guards.transport(t.id, conn)}
 	t.bound.Store(b)
 	return b.rt
 }

@@ -1,0 +1,147 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package router
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/atoll-dev/atoll/region"
+)
+
+// guards keep a request from being made as somebody else, and a credential from going where it must not. Each does one
+// thing in one place, so that the tests can take away one after the other and see that it is missed.
+type guards struct {
+	// Whom an identity must not be.
+	nobody, token, unnamed, user, groups, values, keys func(Options, Identity) error
+
+	inbound   func(http.Header)                                    // what a request must not say
+	transport func(Identity, *region.Conn) http.RoundTripper       // whose credentials it is sent with
+	stream    func(Identity, *rest.Config) *rest.Config            // and a stream is opened with
+	place     func(id Identity, peer region.PeerName) (held error) // where an identity must not be shown
+}
+
+// intact are all guards.
+func intact() guards {
+	return guards{
+		nobody: somebody, token: wholeToken, unnamed: named, user: allowedUser, groups: allowedGroups, values: headerSafe, keys: lowerKeys,
+		inbound: StripIdentity, transport: ownCredentials, stream: ownStream, place: rightPeer,
+	}
+}
+
+// admit fails closed: what is not known to be right is refused.
+func (g *guards) admit(opts Options, id Identity) error {
+	checks := []func(Options, Identity) error{g.nobody}
+	switch id.kind {
+	case caller:
+		checks = append(checks, g.token)
+	case impersonated:
+		checks = append(checks, g.unnamed, g.user, g.groups, g.values, g.keys)
+	}
+	for _, check := range checks {
+		if err := check(opts, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func somebody(_ Options, id Identity) error {
+	switch id.kind {
+	case self, caller, impersonated:
+		return nil
+	default:
+		return fmt.Errorf("%w: none is given; use router.Caller, router.Impersonate or router.Self", ErrIdentity)
+	}
+}
+
+func wholeToken(_ Options, id Identity) error {
+	if id.token == "" || strings.ContainsFunc(id.token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return fmt.Errorf("%w: the caller's token is empty or holds a character that no bearer token has", ErrIdentity)
+	}
+	return nil
+}
+
+func named(_ Options, id Identity) error {
+	if id.user.Name == "" {
+		return fmt.Errorf("%w: the name of the user to impersonate is empty, which a server would take for ourselves", ErrIdentity)
+	}
+	return nil
+}
+
+func allowedUser(opts Options, id Identity) error {
+	if !opts.Users(id.user.Name) {
+		return fmt.Errorf("%w: user %q may not be impersonated; see router.Options.Users", ErrIdentity, id.user.Name)
+	}
+	return nil
+}
+
+func allowedGroups(opts Options, id Identity) error {
+	for _, group := range id.user.Groups {
+		if group == "" || !opts.Groups(group) {
+			return fmt.Errorf("%w: group %q of user %q may not be impersonated; see router.Options.Groups", ErrIdentity, group, id.user.Name)
+		}
+	}
+	return nil
+}
+
+// headerSafe refuses what is another value once it was a header: " system:masters" would pass a filter of groups.
+func headerSafe(_ Options, id Identity) error {
+	values := slices.Concat([]string{id.user.Name, id.user.UID}, id.user.Groups)
+	for _, extra := range id.user.Extra {
+		values = append(values, extra...)
+	}
+	for _, v := range values {
+		if strings.ContainsFunc(v, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+			return fmt.Errorf("%w: user %q: %q holds a control character", ErrIdentity, id.user.Name, v)
+		}
+		if strings.TrimSpace(v) != v {
+			return fmt.Errorf("%w: user %q: %q begins or ends with white space", ErrIdentity, id.user.Name, v)
+		}
+	}
+	return nil
+}
+
+// lowerKeys refuses keys of extra values that a server reads as others: in lower case two could become one.
+func lowerKeys(_ Options, id Identity) error {
+	for key := range id.user.Extra {
+		if key == "" || key != strings.ToLower(key) {
+			return fmt.Errorf("%w: user %q has extra values under the key %q; keys are not empty and in lower case", ErrIdentity, id.user.Name, key)
+		}
+	}
+	return nil
+}
+
+// ownCredentials keeps a caller's token from our own credentials: an API server would prefer our client certificate to it.
+func ownCredentials(id Identity, conn *region.Conn) http.RoundTripper {
+	if id.kind == caller {
+		return conn.CallerTransport()
+	}
+	return conn.Config().Transport
+}
+
+// ownStream makes a plain configuration with our credentials speak as id, for a caller without them.
+func ownStream(id Identity, c *rest.Config) *rest.Config {
+	switch id.kind {
+	case caller:
+		c = rest.AnonymousClientConfig(c)
+		c.BearerToken = id.token
+	case impersonated:
+		c.Impersonate = rest.ImpersonationConfig{UserName: id.user.Name, UID: id.user.UID, Groups: slices.Clone(id.user.Groups), Extra: maps.Clone(id.user.Extra)}
+	}
+	return c
+}
+
+// rightPeer keeps a token that is one peer's from the others.
+func rightPeer(id Identity, peer region.PeerName) error {
+	if id.peer != "" && id.peer != peer {
+		return fmt.Errorf("%w: the caller's token is for peer %s only", ErrIdentity, id.peer)
+	}
+	return nil
+}
