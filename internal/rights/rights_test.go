@@ -17,7 +17,7 @@ import (
 // tests of atollctl, whose servers grant what is printed here.
 func TestRolesAreNarrow(t *testing.T) {
 	t.Parallel()
-	for _, role := range []*rbacv1.ClusterRole{Coordinate(), CoordinateCentral(), Install(), Accounts(), AccountsCentral(), Publish(), Claims(), ClaimsCentral(), Peers(), PeersCentral()} {
+	for _, role := range []*rbacv1.ClusterRole{Coordinate(), CoordinateCentral(), Install(), Accounts(), AccountsCentral(), Publish(), Claims(), ClaimsCentral(), Peers(), PeersCentral(), Events()} {
 		require.Equal(t, "ClusterRole", role.Kind)
 		require.NotEmpty(t, role.Rules)
 		for _, rule := range role.Rules {
@@ -53,4 +53,43 @@ func TestCoordinatorsHoldWhatTheyGrant(t *testing.T) {
 			require.NotContains(t, rule.Verbs, "watch")
 		}
 	}
+}
+
+// What a loop needs is one role or several, by the same names wherever they are printed.
+func TestLoops(t *testing.T) {
+	t.Parallel()
+	type names struct{ peer, central []string }
+	want := map[string]names{
+		"accounts": {[]string{"atoll-accounts"}, []string{"atoll-accounts-central"}},
+		"catalog":  {[]string{"atoll-catalog"}, []string{"atoll-catalog"}},
+		"claims":   {[]string{"atoll-claims"}, []string{"system/atoll-claims-central"}},
+		"events":   {[]string{"atoll-events"}, []string{"atoll-events"}},
+		"fanout":   {[]string{"atoll"}, []string{"atoll-central"}},
+		"peers":    {[]string{"atoll-peers"}, []string{"atoll-peers-central", "system/atoll-kubeconfigs"}},
+		"shards":   {nil, []string{"system/atoll-shards"}},
+	}
+	require.Len(t, LoopNames(), len(want))
+	for _, name := range LoopNames() {
+		for _, central := range []bool{false, true} {
+			cluster, namespaced, ok := Loop(name, Place{Central: central, Namespace: "system"})
+			require.True(t, ok)
+			var got []string
+			for _, r := range cluster {
+				require.Equal(t, "ClusterRole", r.Kind)
+				got = append(got, r.Name)
+			}
+			for _, r := range namespaced {
+				require.Equal(t, "Role", r.Kind)
+				require.NotEmpty(t, r.Rules)
+				got = append(got, r.Namespace+"/"+r.Name)
+			}
+			if central {
+				require.Equal(t, want[name].central, got, name)
+			} else {
+				require.Equal(t, want[name].peer, got, name)
+			}
+		}
+	}
+	_, _, ok := Loop("nothing", Place{})
+	require.False(t, ok)
 }

@@ -5,6 +5,7 @@ package command
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -18,7 +19,8 @@ import (
 
 func (s *session) rbac() *cobra.Command {
 	var install, central bool
-	var name string
+	var loops []string
+	var name, namespace string
 	var as impersonation
 	c := &cobra.Command{
 		Use:   "rbac",
@@ -30,6 +32,13 @@ with --central. Apply it as it is in each peer, and bind it:
 
   ` + s.program + ` rbac | kubectl apply -f -
   kubectl create clusterrolebinding atoll --clusterrole=atoll --user=USER
+
+With --loops, print what a program needs that runs those loops, such as the
+controller manager: the roles of a peer, or with --central those of the central
+plane, where some are bound in --loops-namespace. A plane that is a peer too (the
+Peer "local") grants both. The loops are ` + strings.Join(rights.LoopNames(), ", ") + `, or all:
+
+  ` + s.program + ` rbac --loops all --central --loops-namespace kubecarrier-system
 
 With --as, print instead what a program needs that routes requests of those users
 to the peer; a service account is bound in its own namespace, by the Role that
@@ -43,6 +52,10 @@ needs peers with constrained impersonation (Kubernetes 1.36):
 			switch {
 			case as.given() && (install || central), install && central:
 				return badInput("print them one after the other", "--install, --central and --as are roles of their own")
+			case len(loops) > 0 && (as.given() || install):
+				return badInput("print them one after the other", "--loops, --install and --as are roles of their own")
+			case len(loops) > 0:
+				return s.printLoops(name, loops, rights.Place{Central: central, Namespace: namespace})
 			case as.given():
 				return s.printImpersonation(name, as)
 			case install:
@@ -50,11 +63,13 @@ needs peers with constrained impersonation (Kubernetes 1.36):
 			case central:
 				role = rights.CoordinateCentral()
 			}
-			return s.printRoles(name, role, nil)
+			return s.printRoles(name, []*rbacv1.ClusterRole{role}, nil)
 		}),
 	}
 	c.Flags().BoolVar(&install, "install", false, "print what install-crds needs")
-	c.Flags().BoolVar(&central, "central", false, "print what --log needs in the central plane")
+	c.Flags().BoolVar(&central, "central", false, "print what --log, or --loops, needs in the central plane")
+	c.Flags().StringSliceVar(&loops, "loops", nil, "print what a program needs that runs these `loops`")
+	c.Flags().StringVar(&namespace, "loops-namespace", "kubecarrier-system", "`namespace` of Leases and kubeconfigs in the central plane")
 	c.Flags().StringVar(&name, "name", "", "`name` of the ClusterRole (default atoll, atoll-install, atoll-central or atoll-impersonate)")
 	c.Flags().StringArrayVar(&as.users, "as", nil, "a `user` who may be impersonated; repeat it for each")
 	c.Flags().BoolVar(&as.any, "as-any-user", false, "any user but nodes and service accounts; needs --as-on")
@@ -96,17 +111,39 @@ func (s *session) printImpersonation(name string, as impersonation) error {
 	if err != nil {
 		return badInput("see "+s.program+" rbac --help", "%w", err)
 	}
+	return s.printRoles(name, []*rbacv1.ClusterRole{cluster}, roles)
+}
+
+func (s *session) printLoops(name string, loops []string, at rights.Place) error {
+	if slices.Contains(loops, "all") {
+		loops = rights.LoopNames()
+	}
+	var cluster []*rbacv1.ClusterRole
+	var roles []*rbacv1.Role
+	for _, loop := range slices.Compact(slices.Sorted(slices.Values(loops))) {
+		c, r, ok := rights.Loop(loop, at)
+		if !ok {
+			return badInput("the loops are "+strings.Join(rights.LoopNames(), ", ")+", or all", "there is no loop %q", loop)
+		}
+		cluster, roles = append(cluster, c...), append(roles, r...)
+	}
+	if name != "" && len(cluster)+len(roles) > 1 {
+		return badInput("leave --name out", "--name is for one role, and these are %d", len(cluster)+len(roles))
+	}
 	return s.printRoles(name, cluster, roles)
 }
 
 // printRoles prints YAML unless another format for programs was asked for.
-func (s *session) printRoles(name string, cluster *rbacv1.ClusterRole, roles []*rbacv1.Role) error {
+func (s *session) printRoles(name string, cluster []*rbacv1.ClusterRole, roles []*rbacv1.Role) error {
 	var l listing
-	if len(cluster.Rules) > 0 {
-		if name != "" {
-			cluster.Name = name
+	for _, role := range cluster {
+		if len(role.Rules) == 0 {
+			continue
 		}
-		if err := l.add(cluster); err != nil {
+		if name != "" {
+			role.Name = name
+		}
+		if err := l.add(role); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,100 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rights
+
+import (
+	"maps"
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Place is an API server and what stands in it for a program.
+type Place struct {
+	// Central says that it is the central plane, or else a peer. One that is both grants both.
+	Central bool
+	// Namespace is that of the installation in a central plane: of Leases and kubeconfigs.
+	Namespace string
+}
+
+// loops says what each loop needs in a place.
+var loops = map[string]func(Place) ([]*rbacv1.ClusterRole, []*rbacv1.Role){
+	"fanout": func(p Place) ([]*rbacv1.ClusterRole, []*rbacv1.Role) {
+		return either(p, Coordinate(), CoordinateCentral()), nil
+	},
+	"peers": func(p Place) ([]*rbacv1.ClusterRole, []*rbacv1.Role) {
+		return either(p, Peers(), PeersCentral()), inside(p, Kubeconfigs(p.Namespace))
+	},
+	"claims": func(p Place) ([]*rbacv1.ClusterRole, []*rbacv1.Role) {
+		return either(p, Claims(), nil), inside(p, bound(ClaimsCentral(), p.Namespace))
+	},
+	"accounts": func(p Place) ([]*rbacv1.ClusterRole, []*rbacv1.Role) {
+		return either(p, Accounts(), AccountsCentral()), nil
+	},
+	"catalog": func(Place) ([]*rbacv1.ClusterRole, []*rbacv1.Role) {
+		return []*rbacv1.ClusterRole{Publish()}, nil
+	},
+	"events": func(Place) ([]*rbacv1.ClusterRole, []*rbacv1.Role) {
+		return []*rbacv1.ClusterRole{Events()}, nil
+	},
+	"shards": func(p Place) ([]*rbacv1.ClusterRole, []*rbacv1.Role) {
+		return nil, inside(p, Shards(p.Namespace))
+	},
+}
+
+// LoopNames are the loops that Loop knows, by name.
+func LoopNames() []string { return slices.Sorted(maps.Keys(loops)) }
+
+// Loop returns the least roles that suffice in a place to run a loop: "accounts" beside
+// "fanout", and every other one by itself. ok is false if there is no loop of that name.
+func Loop(name string, p Place) (cluster []*rbacv1.ClusterRole, namespaced []*rbacv1.Role, ok bool) {
+	of, ok := loops[name]
+	if !ok {
+		return nil, nil, false
+	}
+	cluster, namespaced = of(p)
+	return cluster, namespaced, true
+}
+
+// Events returns the least ClusterRole that suffices to run an events.Recorder.
+func Events() *rbacv1.ClusterRole {
+	return role("atoll-events", rule(schema.GroupResource{Resource: "events"}, "create", "patch"))
+}
+
+// Shards returns the least Role that suffices to be one of shard.Members, whose Leases
+// are in namespace.
+func Shards(namespace string) *rbacv1.Role {
+	return bound(role("atoll-shards",
+		rule(schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}, "create", "delete", "get", "list", "patch", "watch"),
+	), namespace)
+}
+
+func either(p Place, peer, central *rbacv1.ClusterRole) []*rbacv1.ClusterRole {
+	r := peer
+	if p.Central {
+		r = central
+	}
+	if r == nil {
+		return nil
+	}
+	return []*rbacv1.ClusterRole{r}
+}
+
+func inside(p Place, r *rbacv1.Role) []*rbacv1.Role {
+	if !p.Central {
+		return nil
+	}
+	return []*rbacv1.Role{r}
+}
+
+// bound is a ClusterRole in one namespace.
+func bound(r *rbacv1.ClusterRole, namespace string) *rbacv1.Role {
+	return &rbacv1.Role{
+		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "Role"},
+		ObjectMeta: metav1.ObjectMeta{Name: r.Name, Namespace: namespace},
+		Rules:      r.Rules,
+	}
+}
