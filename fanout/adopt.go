@@ -81,7 +81,7 @@ func (c *Coordinator) adoptApplied(ctx context.Context) error {
 		failures := make([]error, len(keys))
 		for i, key := range keys {
 			peer, ok := s.applied(key)
-			if !ok {
+			if !ok || !c.owns(kind, key) {
 				continue
 			}
 			g.Go(func() error {

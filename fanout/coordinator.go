@@ -210,6 +210,18 @@ func (c *Coordinator) Remove(ctx context.Context, gk schema.GroupKind, key types
 	return op, err
 }
 
+// owns says whether an object is this coordinator's to sweep.
+func (c *Coordinator) owns(kind Kind, key types.NamespacedName) bool {
+	if c.opts.Shard == nil {
+		return true
+	}
+	text := key.Name
+	if key.Namespace != "" {
+		text = key.Namespace + "/" + key.Name
+	}
+	return c.opts.Shard.Owns(kind.Kind + "/" + text)
+}
+
 // Start recovers the open operations of the log, then sweeps all peers again and
 // again until ctx ends: reservations of dead operations go, missing guards and
 // replicas come, removals end, and objects of kinds with AdoptApplied that were
@@ -228,7 +240,7 @@ func (c *Coordinator) Start(ctx context.Context) error {
 			}
 		})
 		unfinished := c.finishChanges(ctx)
-		_, unmended := c.Sweep(ctx)
+		_, unmended := c.sweep(ctx, c.owns)
 		unadopted := c.adoptApplied(ctx)
 		if err := errors.Join(append(errs, unfinished, unmended, unadopted)...); err != nil && ctx.Err() == nil {
 			logr.FromContextOrDiscard(ctx).Error(err, "recovery and sweep are not complete")

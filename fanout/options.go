@@ -48,6 +48,12 @@ type Options struct {
 	// means one minute.
 	SweepEvery time.Duration
 
+	// Shard divides what Start sweeps and adopts among the replicas of a program, by
+	// keys "KIND/NAME" or "KIND/NAMESPACE/NAME". Nil means all. It is for economy
+	// alone: any number may sweep the same object. Open operations of the log are
+	// everybody's.
+	Shard Shard
+
 	// MaxInFlight is how long a request whose answer was lost may still be
 	// applied by a peer. An aborted operation whose reservation may yet appear
 	// stays in the log for so long. Zero means 5 minutes. Safety does not
@@ -56,6 +62,12 @@ type Options struct {
 
 	// Observer receives what happens. Nil means nobody.
 	Observer *Observer
+}
+
+// Shard says which objects a replica works on. A *shard.Members of region/shard is one.
+type Shard interface {
+	// Owns says whether the key is this replica's. It does no I/O.
+	Owns(key string) bool
 }
 
 func (o Options) withDefaults() Options {

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/atoll-dev/atoll/fanout/internal/protocol"
 	"github.com/atoll-dev/atoll/region"
@@ -26,6 +27,11 @@ const sweepers = 16
 // blocks, writes nothing where all is as it should be, and may run in any number
 // of processes. The error joins what could not be read or mended.
 func (c *Coordinator) Sweep(ctx context.Context) (swept int, err error) {
+	return c.sweep(ctx, func(Kind, types.NamespacedName) bool { return true })
+}
+
+// sweep is Sweep of those objects that are ours.
+func (c *Coordinator) sweep(ctx context.Context, ours func(Kind, types.NamespacedName) bool) (swept int, err error) {
 	peers, err := c.peers(ctx)
 	if err != nil {
 		return 0, err
@@ -36,7 +42,7 @@ func (c *Coordinator) Sweep(ctx context.Context) (swept int, err error) {
 		for _, err := range s.unread {
 			errs = append(errs, err)
 		}
-		n, err := c.mendAll(ctx, kind, peers, s.examine())
+		n, err := c.mendAll(ctx, kind, peers, s.examine(), ours)
 		swept += n
 		errs = append(errs, err)
 	}
@@ -45,13 +51,14 @@ func (c *Coordinator) Sweep(ctx context.Context) (swept int, err error) {
 
 // mendAll mends what findings name, and then what the end of a reservation has
 // laid bare: as long as it is pending, the secondaries that name it are too.
-func (c *Coordinator) mendAll(ctx context.Context, kind Kind, peers []string, findings []finding) (int, error) {
+func (c *Coordinator) mendAll(ctx context.Context, kind Kind, peers []string, findings []finding, ours func(Kind, types.NamespacedName) bool) (int, error) {
+	findings = slices.DeleteFunc(findings, func(f finding) bool { return !ours(kind, f.Key) })
 	n, err := c.mend(ctx, kind, findings)
 	pending := func(f finding) bool { return f.mend.obj != nil && f.mend.view.Claim.Primary && f.mend.view.Pending() }
 	if !slices.ContainsFunc(findings, pending) {
 		return n, err
 	}
-	bare := slices.DeleteFunc(c.look(ctx, kind, peers).examine(), pending)
+	bare := slices.DeleteFunc(c.look(ctx, kind, peers).examine(), func(f finding) bool { return pending(f) || !ours(kind, f.Key) })
 	more, also := c.mend(ctx, kind, bare)
 	return n + more, errors.Join(err, also)
 }
