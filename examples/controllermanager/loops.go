@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/atoll-dev/atoll/account"
+	"github.com/atoll-dev/atoll/events"
 	"github.com/atoll-dev/atoll/fanout"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/region/central"
@@ -27,6 +28,7 @@ type blueprint struct {
 	plane   region.API
 	members *shard.Members
 	numbers *numbers
+	events  *events.Recorder
 	opts    options
 
 	ring atomic.Pointer[region.Ring] // of the loops that run; nil if none do
@@ -60,12 +62,14 @@ func (b *blueprint) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	peers, err := central.NewPeers(source, ring, central.PeersOptions{Shards: b.members, Observer: b.numbers.ofCentral()})
+	peers, err := central.NewPeers(source, ring, central.PeersOptions{
+		Shards: b.members, Observer: b.events.Peers(b.plane, b.numbers.ofCentral()),
+	})
 	if err != nil {
 		return err
 	}
 	claims, err := claim.New(b.plane, ring, claim.Options{
-		Namespace: b.opts.Namespace, Shard: b.members, Observer: b.numbers.ofClaim(),
+		Namespace: b.opts.Namespace, Shard: b.members, Observer: b.events.Claims(ring, b.numbers.ofClaim()),
 	})
 	if err != nil {
 		return err
@@ -76,16 +80,22 @@ func (b *blueprint) run(ctx context.Context) error {
 		return err
 	}
 	coordinator, err := fanout.New(ring, log, fanout.Options{
-		Identity: b.members.Identity(), Kinds: account.Kinds(), SweepEvery: b.sweepEvery(),
+		Identity: b.members.Identity(), Kinds: account.Kinds(), SweepEvery: b.sweepEvery(), Shard: b.members,
 	})
 	if err != nil {
 		return err
 	}
-	accounts, err := account.NewReplicator(b.plane, ring, coordinator, account.Options{Shard: b.members, Observer: b.numbers.ofAccount()})
+	observer := b.events.Accounts(b.plane, ring, b.numbers.ofAccount())
+	accounts, err := account.NewReplicator(b.plane, ring, coordinator, account.Options{Shard: b.members, Observer: observer})
 	if err != nil {
 		return err
 	}
-	upkeep, err := account.NewController(ring, account.ControllerOptions{Shard: b.members, Observer: b.numbers.ofAccount()})
+	upkeep, err := account.NewController(ring, account.ControllerOptions{Shard: b.members, Observer: observer})
+	if err != nil {
+		return err
+	}
+	// Tenants find the regions that they may use in their namespaces of the plane.
+	catalog, err := account.NewCatalog(b.plane, ring, account.CatalogOptions{Shard: b.members})
 	if err != nil {
 		return err
 	}
@@ -95,7 +105,7 @@ func (b *blueprint) run(ctx context.Context) error {
 	defer b.ring.Store(nil)
 	group, ctx := errgroup.WithContext(ctx)
 	for _, start := range []func(context.Context) error{
-		ring.Start, peers.Start, claims.Start, coordinator.Start, accounts.Start, upkeep.Start, membership.Start,
+		ring.Start, peers.Start, claims.Start, coordinator.Start, accounts.Start, upkeep.Start, catalog.Start, membership.Start,
 	} {
 		group.Go(func() error { return start(ctx) })
 	}

@@ -5,12 +5,13 @@
 // central plane whose Peers, Accounts and KubeCarrier it keeps.
 //
 // No replica leads: they share the work by Leases. While the plane's KubeCarrier says spec.master: true, each runs the ring
-// of peers, the status of Peers, the arbitration of RegionClaims, and the replication and upkeep of Accounts. /healthz
-// and /readyz say how it is, /metrics what it does.
+// of peers, the status of Peers, the arbitration of RegionClaims, the replication and upkeep of Accounts, and the catalogue of
+// regions. /healthz and /readyz say how it is, /metrics what it does, and Events what happens to whom.
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
@@ -28,30 +29,23 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	if err := run(ctx, os.Args[1:]); err != nil {
+	if err := run(ctx, os.Args[1:]); err != nil && !errors.Is(err, flag.ErrHelp) {
 		_, _ = fmt.Fprintln(os.Stderr, "controllermanager:", err)
 		os.Exit(1)
 	}
 }
 
 func run(ctx context.Context, args []string) error {
-	var opts options
-	flags := flag.NewFlagSet("controllermanager", flag.ExitOnError)
-	kubeconfig := flags.String("kubeconfig", "", "of the central plane; without it, the one in whose Pod this runs")
-	verbosity := flags.Int("v", 0, "how much is logged: 0 to 4")
-	flags.StringVar(&opts.Namespace, "namespace", "kubecarrier-system", "in the central plane, of the installation: for Leases and Secrets")
-	flags.StringVar(&opts.Identity, "identity", os.Getenv("POD_NAME"), "of this replica, different from all others; without it, one that is made up")
-	flags.StringVar(&opts.HealthAddress, "health-address", ":8081", "of /healthz and /readyz")
-	flags.StringVar(&opts.MetricsAddress, "metrics-address", ":8080", "of /metrics")
-	if err := flags.Parse(args); err != nil {
+	opts, err := parse(args)
+	if err != nil {
 		return err
 	}
 
-	logger := logr.FromSlogHandler(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: slog.Level(-*verbosity)}))
+	logger := logr.FromSlogHandler(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: slog.Level(-opts.Verbosity)}))
 	log.SetLogger(logger)
 	klog.SetLogger(logger)
 
-	config, err := configOf(*kubeconfig)
+	config, err := configOf(opts.Kubeconfig)
 	if err != nil {
 		return err
 	}
@@ -60,6 +54,25 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	return manager.Start(logr.NewContext(ctx, logger))
+}
+
+// parse reads the command line.
+func parse(args []string) (options, error) {
+	var opts options
+	flags := flag.NewFlagSet("controllermanager", flag.ContinueOnError)
+	flags.StringVar(&opts.Kubeconfig, "kubeconfig", "", "of the central plane; without it, the one in whose Pod this runs")
+	flags.IntVar(&opts.Verbosity, "v", 0, "how much is logged: 0 to 4")
+	flags.StringVar(&opts.Namespace, "namespace", "kubecarrier-system", "in the central plane, of the installation: for Leases and Secrets")
+	flags.StringVar(&opts.Identity, "identity", os.Getenv("POD_NAME"), "of this replica, different from all others; without it, one that is made up")
+	flags.StringVar(&opts.HealthAddress, "health-address", ":8081", "of /healthz and /readyz")
+	flags.StringVar(&opts.MetricsAddress, "metrics-address", ":8080", "of /metrics")
+	if err := flags.Parse(args); err != nil {
+		return options{}, err
+	}
+	if flags.NArg() > 0 {
+		return options{}, fmt.Errorf("argument %q is not understood", flags.Arg(0))
+	}
+	return opts, nil
 }
 
 // configOf is how the central plane is reached, without a limit of requests per second of our own.

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/atoll-dev/atoll/events"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/region/central"
 	"github.com/atoll-dev/atoll/region/shard"
@@ -23,6 +24,8 @@ import (
 
 // options say how a replica runs.
 type options struct {
+	Kubeconfig     string // empty: that of the Pod
+	Verbosity      int
 	Namespace      string
 	Identity       string
 	HealthAddress  string // "0": no endpoint
@@ -32,8 +35,8 @@ type options struct {
 	Hurry    bool                  // tests wait for nothing that they need not
 }
 
-// newManager makes a controller-runtime manager of two Runnables: the members, who share the work, and the master, who runs
-// the loops while the installation is one. It starts nothing.
+// newManager makes a controller-runtime manager of three Runnables: the members, who share the work, the recorder of Events,
+// and the master, who runs the loops while the installation is one. It starts nothing.
 func newManager(config *rest.Config, opts options, logger logr.Logger) (manager.Manager, error) {
 	if opts.Registry == nil {
 		opts.Registry = metrics.Registry
@@ -52,7 +55,8 @@ func newManager(config *rest.Config, opts options, logger logr.Logger) (manager.
 	if err != nil {
 		return nil, err
 	}
-	blueprint := &blueprint{config: config, plane: plane, members: members, numbers: numbers, opts: opts}
+	recorder := events.New(events.Options{Controller: "atoll-controllermanager", Instance: members.Identity()})
+	blueprint := &blueprint{config: config, plane: plane, members: members, numbers: numbers, events: recorder, opts: opts}
 	master, err := central.NewMaster(plane, blueprint.run, central.MasterOptions{Shards: members, Observer: numbers.ofCentral()})
 	if err != nil {
 		return nil, err
@@ -68,6 +72,7 @@ func newManager(config *rest.Config, opts options, logger logr.Logger) (manager.
 	}
 	return m, errors.Join(
 		m.Add(everywhere(members.Start)),
+		m.Add(everywhere(recorder.Start)),
 		m.Add(everywhere(master.Start)),
 		m.AddHealthzCheck("ping", healthz.Ping),
 		m.AddReadyzCheck("member", func(*http.Request) error {

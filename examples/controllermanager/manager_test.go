@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -20,16 +21,20 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/yaml"
 
 	"github.com/atoll-dev/atoll/config"
+	"github.com/atoll-dev/atoll/internal/rights"
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
@@ -39,25 +44,71 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// plants are a central plane and two peers.
+// plants are a central plane and two peers, which grant a manager what deploy says and no more.
 type plants struct {
 	t       *testing.T
 	servers map[string]*regiontest.Server
+
+	mu      sync.Mutex
+	refused map[string]bool
+}
+
+// authorizer lets the manager do what the roles say; the test itself may do all.
+func (p *plants) authorizer(name string, places ...rights.Place) func(regiontest.Request) error {
+	cluster, namespaced := needed(places...)
+	allows := func(rules []rbacv1.PolicyRule, r regiontest.Request) bool {
+		resource := r.Resource
+		if r.Subresource != "" {
+			resource += "/" + r.Subresource
+		}
+		return slices.ContainsFunc(rules, func(rule rbacv1.PolicyRule) bool {
+			return slices.Contains(rule.APIGroups, r.Group) && slices.Contains(rule.Resources, resource) && slices.Contains(rule.Verbs, r.Verb) &&
+				(len(rule.ResourceNames) == 0 || slices.Contains(rule.ResourceNames, r.Name))
+		})
+	}
+	return func(r regiontest.Request) error {
+		if r.User.Name != "manager" || r.Resource == "" ||
+			slices.ContainsFunc(cluster, func(role rbacv1.ClusterRole) bool { return allows(role.Rules, r) }) ||
+			slices.ContainsFunc(namespaced, func(role rbacv1.Role) bool { return role.Namespace == r.Namespace && allows(role.Rules, r) }) {
+			return nil
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		right := fmt.Sprintf("%s %s.%s in %q of %s", r.Verb, r.Resource, r.Group, r.Namespace, name)
+		p.refused[right] = true
+		return fmt.Errorf("no role allows %s", right)
+	}
+}
+
+// asManager is a kubeconfig with the manager's token.
+func asManager(t *testing.T, kubeconfig []byte) []byte {
+	t.Helper()
+	config, err := clientcmd.Load(kubeconfig)
+	require.NoError(t, err)
+	for name := range config.AuthInfos {
+		config.AuthInfos[name] = &api.AuthInfo{Token: "manager"}
+	}
+	kubeconfig, err = clientcmd.Write(*config)
+	require.NoError(t, err)
+	return kubeconfig
 }
 
 func newPlants(t *testing.T) *plants {
 	t.Helper()
 	crds, err := config.TypedCRDs()
 	require.NoError(t, err)
-	p := &plants{t: t, servers: map[string]*regiontest.Server{}}
-	for _, name := range []string{"plane", "eu", "us"} {
-		p.servers[name] = regiontest.NewServer(regiontest.Options{Name: name, CRDs: crds})
+	p := &plants{t: t, servers: map[string]*regiontest.Server{}, refused: map[string]bool{}}
+	for name, places := range map[string][]rights.Place{"plane": {inPeer, inPlane}, "eu": {inPeer}, "us": {inPeer}} {
+		p.servers[name] = regiontest.NewServer(regiontest.Options{
+			Name: name, CRDs: crds, Tokens: map[string]regiontest.User{"manager": {Name: "manager"}}, Authorize: p.authorizer(name, places...),
+		})
 		t.Cleanup(p.servers[name].Close)
 	}
 	p.apply("plane", `{apiVersion: v1, kind: Namespace, metadata: {name: kubecarrier-system}}`)
 	for _, name := range []string{"eu", "us"} {
 		kubeconfig, err := p.servers[name].Listen(t.Context())
 		require.NoError(t, err)
+		kubeconfig = asManager(t, kubeconfig)
 		p.apply("plane", fmt.Sprintf(`{apiVersion: v1, kind: Secret, metadata: {name: %s, namespace: kubecarrier-system}, stringData: {kubeconfig: %q}}`, name, kubeconfig))
 		p.apply("plane", fmt.Sprintf(`{apiVersion: master.kubecarrier.io/v1alpha1, kind: Peer, metadata: {name: %[1]s}, spec: {kubeconfigSecret: {name: %[1]s}}}`, name))
 	}
@@ -104,7 +155,9 @@ func (p *plants) start(opts options) (stop func()) {
 	p.t.Helper()
 	logger := testr.New(p.t)
 	opts.Namespace, opts.Hurry = "kubecarrier-system", true
-	m, err := newManager(p.servers["plane"].Config(), opts, logger)
+	config := p.servers["plane"].Config()
+	config.BearerToken = "manager"
+	m, err := newManager(config, opts, logger)
 	require.NoError(p.t, err)
 	ctx, cancel := context.WithCancel(logr.NewContext(p.t.Context(), logger))
 	ended := make(chan error, 1)
@@ -191,9 +244,30 @@ func TestReplicas(t *testing.T) {
 		require.Contains(t, body, line)
 	}
 
+	p.eventually("Events beside what they are about", func() bool {
+		seen := map[string]bool{}
+		for _, server := range []string{"plane", "eu", "us"} {
+			for _, namespace := range []string{"default", "loodse"} {
+				list, err := p.client(server, "v1", "Event", namespace).List(t.Context(), metav1.ListOptions{})
+				require.NoError(t, err)
+				for _, e := range list.Items {
+					kind, _, _ := unstructured.NestedString(e.Object, "involvedObject", "kind")
+					seen[fmt.Sprint(kind, " ", e.Object["reason"])] = true
+				}
+			}
+		}
+		return seen["Peer PeerReady"] && seen["Account Converged"] && seen["RegionClaim Bound"] && seen["RegionClaim Conflict"]
+	})
+
 	stopA()
-	p.apply("plane", fmt.Sprintf(manifest, "acme"))
+	p.apply("plane", strings.Replace(fmt.Sprintf(manifest, "acme"), "Provider", "Tenant", 1))
 	p.eventually("Account without replica a", func() bool { return p.phase("plane", catalog, "Account", "", "acme") == "Ready" })
+	p.eventually("the region is in the catalogue of the tenant", func() bool {
+		return p.phase("plane", catalog, "Region", "acme", "eu-west-1.loodse") == "Ready"
+	})
+	p.mu.Lock()
+	require.Empty(t, p.refused)
+	p.mu.Unlock()
 	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
 # HELP atoll_shard_replicas Replicas that share the work as this one sees it; 0 if it owns nothing.
 # TYPE atoll_shard_replicas gauge
