@@ -81,7 +81,10 @@ func (c *client) remove(t *testing.T, resource schema.GroupVersionResource, name
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		return fmt.Errorf("it is there: %v, %w", obj, err)
+		if err != nil {
+			return err
+		}
+		return fmt.Errorf("it is there: %v", obj)
 	})
 }
 
@@ -130,14 +133,17 @@ func hasCondition(kind, status, reason string) expectation {
 // isObserved expects a status of the present generation, with conditions.
 func isObserved(obj *unstructured.Unstructured) error {
 	observed, _, err := unstructured.NestedInt64(obj.Object, "status", "observedGeneration")
-	if err != nil || observed != obj.GetGeneration() || observed == 0 {
-		return fmt.Errorf("observedGeneration is %d, generation %d: %w", observed, obj.GetGeneration(), err)
+	if err != nil {
+		return err
+	}
+	if observed != obj.GetGeneration() || observed == 0 {
+		return fmt.Errorf("observedGeneration is %d, generation %d", observed, obj.GetGeneration())
 	}
 	conditions, _, err := unstructured.NestedSlice(obj.Object, "status", "conditions")
-	if err != nil || len(conditions) == 0 {
-		return fmt.Errorf("there are no conditions: %w", err)
+	if err == nil && len(conditions) == 0 {
+		err = errors.New("there are no conditions")
 	}
-	return nil
+	return err
 }
 
 func phaseOf(obj *unstructured.Unstructured) string {

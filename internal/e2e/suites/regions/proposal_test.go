@@ -121,10 +121,10 @@ func hasRegions(regions []any) expectation {
 			return has(regions, "regions")(obj)
 		}
 		found, _, err := unstructured.NestedSlice(obj.Object, "status", "regions")
-		if err != nil || len(found) > 0 {
-			return fmt.Errorf("regions are %v, want none: %w", found, err)
+		if err == nil && len(found) > 0 {
+			err = fmt.Errorf("regions are %v, want none", found)
 		}
-		return nil
+		return err
 	}
 }
 

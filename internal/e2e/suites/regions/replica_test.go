@@ -8,14 +8,16 @@ import (
 	"os"
 	"os/exec"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/atoll-dev/atoll/internal/e2e/planetest"
 )
 
-// replicaKilled runs two replicas in processes of their own and kills one of them
-// while claims race. The other takes its work over.
+// replicaKilled runs two replicas in processes of their own, and no other program, and
+// kills one of them while claims race. The other takes its work over, and ends cleanly
+// when it is told to.
 func replicaKilled(t *testing.T, w *world) {
 	path := planetest.WriteKubeconfig(t, "central", kubeconfig(t, w.central))
 	victim := spawn(t, path, "victim")
@@ -27,8 +29,18 @@ func replicaKilled(t *testing.T, w *world) {
 	require.NoError(t, victim.Process.Kill())
 	w.race(t, "inherited", 4)
 	w.awaitAccount(t, "inherited")
+	w.awaitPeers(t, "local", "eu-west", "us-east", "ap-south")
 	w.of(w.central).remove(t, accounts, "", "inherited")
+
 	require.NoError(t, heir.Process.Signal(os.Interrupt))
+	ended := make(chan error, 1)
+	go func() { ended <- heir.Wait() }()
+	select {
+	case err := <-ended:
+		require.NoError(t, err)
+	case <-time.After(soon):
+		t.Fatal("the replica does not end")
+	}
 }
 
 // spawn starts a replica as a process.

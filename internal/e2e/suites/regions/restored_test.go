@@ -93,7 +93,10 @@ func TestRestored(t *testing.T) {
 			if apierrors.IsNotFound(err) {
 				return nil
 			}
-			return fmt.Errorf("%s: %v, %w", p.Name(), obj, err)
+			if err != nil {
+				return err
+			}
+			return fmt.Errorf("%s has it: %v", p.Name(), obj)
 		})
 	}
 }
