@@ -50,7 +50,8 @@
 //   - The decisions are as durable as the plane. One that was restored from a backup has
 //     the decisions of then; they count.
 //   - While the plane does not answer nothing is decided: new claims are Pending, and
-//     regions are not handed over. What is Bound stays so.
+//     regions are not handed over. What is Bound stays so. Replicas that share the work
+//     by Leases in that plane own none of it meanwhile: then new claims have no status.
 //   - The gate of a ServiceCluster is no fence: for a moment, two Arbiters that share a
 //     region may leave it open in a peer that has just given the region up. The claim's
 //     status is one.

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/atoll-dev/atoll/internal/e2e/plane"
 	"github.com/atoll-dev/atoll/internal/e2e/planetest"
@@ -23,12 +24,16 @@ import (
 // TestFaults breaks one thing after the other. Each test begins with a world in
 // which all is well, and ends when it is so again.
 //
-// During all of them no region is ever Bound in two planes at once.
+// During all of them no region is ever Bound in two planes at once, and what is not
+// touched stays as it was: a region in eu-west, and the provider in all planes.
 func TestFaults(t *testing.T) {
 	w := newWorld(t)
 	rotated := newRotations("eu-west", "us-east")
 	p, stop := w.start(t, "faults", "a", &region.Observer{Rotated: rotated.note})
 	w.populate(t, p)
+	planetest.Apply(t, w.euWest, regionClaim("loodse", "steady"))
+	w.awaitClaim(t, w.euWest, "steady", "Bound")
+	before := w.steady(t)
 	w.watched(t)
 	for _, test := range []struct {
 		name string
@@ -58,10 +63,25 @@ func TestFaults(t *testing.T) {
 			replicaKilled(t, w)
 		}},
 	} {
-		if !t.Run(test.name, func(t *testing.T) { test.run(t, w) }) {
+		if !t.Run(test.name, func(t *testing.T) {
+			test.run(t, w)
+			w.awaitClaim(t, w.euWest, "steady", "Bound")
+			require.Equal(t, before, w.steady(t), "something was deleted, or replaced")
+		}) {
 			break // what is broken stays broken
 		}
 	}
+}
+
+// steady are the UIDs of what no test touches.
+func (w *world) steady(t *testing.T) map[string]types.UID {
+	t.Helper()
+	uids := map[string]types.UID{"claim": w.of(w.euWest).get(t, regionClaims, "loodse", "steady").GetUID()}
+	for _, p := range w.planes {
+		uids["Account in "+p.Name()] = w.of(p).get(t, accounts, "", "loodse").GetUID()
+		uids["namespace in "+p.Name()] = w.of(p).get(t, namespaces, "", "loodse").GetUID()
+	}
+	return uids
 }
 
 // claimsRace claims regions in all planes at the same time. Each is given to one, and
