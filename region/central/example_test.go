@@ -174,3 +174,17 @@ metadata:
 	// eu-west False KubeconfigInvalid
 	// spec.kubeconfigSecret is missing; name the Secret that holds the kubeconfig of eu-west
 }
+
+// A program with kubeconfigs of its own asks the plane which of its peers serves a region.
+func ExampleNewResolver() {
+	ctx := context.Background()
+	server := newPlane(peers)
+	defer server.Close()
+	plane, err := region.APIFor(server.Config())
+	check(err)
+	resolver, err := central.NewResolver(plane)
+	check(err)
+	_, err = resolver.Resolve(ctx, region.Key{Provider: "loodse", Name: "eu-west-1"})
+	fmt.Println(err)
+	// Output: region eu-west-1.loodse: list Peers: unknown region
+}

@@ -1,0 +1,54 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package central
+
+import (
+	"context"
+	"errors"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/atoll-dev/atoll/region"
+	masterv1alpha1 "github.com/atoll-dev/atoll/region/master/v1alpha1"
+)
+
+// Resolver asks a central plane which peer serves a region, as a router.Resolver does: for programs that have the peers'
+// kubeconfigs themselves and need the plane for nothing else. Its answers are those that a Source of the same plane
+// publishes. It is safe for concurrent use.
+type Resolver struct{ plane region.API }
+
+// NewResolver makes a Resolver of the Peers in plane. It does no I/O.
+func NewResolver(plane region.API) (*Resolver, error) {
+	if plane == nil {
+		return nil, errors.New("central: plane is nil; make one with region.APIFor")
+	}
+	return &Resolver{plane: plane}, nil
+}
+
+const peersPerPage = 500
+
+// Resolve lists the Peers, which takes the right to list them and no other. Errors: region.ErrUnknownRegion if none of
+// them serves k, otherwise what the plane answered.
+func (r *Resolver) Resolve(ctx context.Context, k region.Key) (region.PeerName, error) {
+	var present []*masterv1alpha1.Peer
+	opts := metav1.ListOptions{Limit: peersPerPage}
+	for {
+		page, err := r.plane.Dynamic().Resource(peerResource).List(ctx, opts)
+		if err != nil {
+			return "", &region.Error{Region: k, Op: "list Peers", Err: err}
+		}
+		for i := range page.Items {
+			if p := decode(&page.Items[i]); p.DeletionTimestamp == nil {
+				present = append(present, p)
+			}
+		}
+		if opts.Continue = page.GetContinue(); opts.Continue == "" {
+			break
+		}
+	}
+	if name, ok := servedBy(present)[k]; ok {
+		return region.PeerName(name), nil
+	}
+	return "", &region.Error{Region: k, Op: "list Peers", Err: region.ErrUnknownRegion}
+}
