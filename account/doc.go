@@ -103,7 +103,8 @@
 // edit of the home, that edit is in force. A home that is restored from before the
 // removal of its Account is, to the protocol, an Account again; its condition Orphaned
 // says so, and a person decides. A central plane that becomes a peer when its
-// objects are in other peers already meets its own copies there as another's. Peers that are configured and have joined no ring
+// objects are in other peers already keeps these as they are: the wish stays in the
+// plane, its copies in the other peers, and only they count for it. Peers that are configured and have joined no ring
 // hold nothing and do not count, and adds are refused until they have joined or are
 // configured no more.
 package account

@@ -288,3 +288,32 @@ func TestObserverOfReady(t *testing.T) {
 		"acme: True Complete", "acme: Unknown PeersUnknown", "acme: True Complete", "acme: removed true",
 	}, told)
 }
+
+// A central plane that becomes a peer later loses nothing and conflicts with nobody:
+// what it had brought to the peers before goes on as it was.
+func TestCentralPlaneBecomesAPeer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, Options{})
+	w.create(newAccount("acme", []any{"Tenant"}))
+	w.awaitReady("acme")
+	home := w.home("acme")
+	require.NoError(t, w.ring.Join("plane", w.plane))
+	eventually(t, func() bool {
+		peer, known := w.r.itself()
+		return known && peer == "plane"
+	})
+	w.edit(w.api, "acme", setRoles("Provider"))
+	status := w.await("acme", func(s v1alpha1.AccountStatus) bool {
+		return s.ObservedGeneration == 2 && s.Phase == v1alpha1.AccountReady
+	}, "edits go on")
+	require.EqualValues(t, 3, status.Peers.Total, "its own peer does not count for it")
+	require.Empty(t, status.Peers.Missing)
+	for _, peer := range peerNames {
+		require.Equal(t, []v1alpha1.AccountRole{v1alpha1.AccountProvider}, w.held(peer, "acme"))
+	}
+	require.Equal(t, home, w.home("acme"))
+	quiet(t, w.servers()...)
+
+	w.delete("acme")
+	w.awaitGone("acme")
+}

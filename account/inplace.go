@@ -14,6 +14,16 @@ import (
 	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
 )
 
+// keptApart says whether the central object was brought to the peers before its plane
+// became one of them. Its copies have their home there, and no object can stand under
+// the protocol in its own place; so it stays the wish that it was, and its plane's peer
+// does not count for it.
+func (t *task) keptApart() bool {
+	home := primary(t.sights)
+	state, err := t.kind.State(t.wish)
+	return err == nil && (state == nil || state.Claim == nil) && home != nil && home.peer != t.itself && home.copy.Origin == t.wish.GetUID()
+}
+
 // runInPlace brings an object along whose central plane is itself a peer: there is
 // no copy of it, it is the one that the protocol knows. What was applied is adopted,
 // an edit becomes the next revision, a deletion a removal.

@@ -54,6 +54,10 @@ func (r *Replicator) work(ctx context.Context, text string) (again time.Duration
 		return patience / 10, nil
 	}
 	t := &task{Replicator: r, key: key, wish: wish, itself: itself, sights: r.look(key)}
+	if itself != "" && t.keptApart() {
+		t.itself = ""
+		t.sights = slices.DeleteFunc(t.sights, func(s sight) bool { return s.peer == itself })
+	}
 	if len(t.sights) == 0 {
 		return 0, nil // the directory has no peers yet
 	}

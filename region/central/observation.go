@@ -111,14 +111,16 @@ func (o *observation) fill(f *findings) {
 	}
 }
 
-// bound are the regions whose claims are Bound, by provider and name.
+// bound are the regions whose claims are Bound, by provider and name. Under the fan-out protocol that is the one which was
+// committed, whichever role its claim had when it was made: one that was moved here keeps it. A guard claims nothing.
 func bound(claims []*unstructured.Unstructured) []region.Key {
 	var keys []region.Key
 	for _, claim := range claims {
 		phase, _, _ := unstructured.NestedString(claim.Object, "status", "phase")
-		role, guarded, _ := unstructured.NestedString(claim.Object, "spec", "fanout", "claim", "role")
+		stage, _, _ := unstructured.NestedString(claim.Object, "spec", "fanout", "stage")
+		committed := stage == "" || stage == string(fanoutv1alpha1.StageConfigured)
 		key := region.Key{Provider: claim.GetNamespace(), Name: claim.GetName()}
-		if phase != string(regionv1alpha1.RegionClaimBound) || guarded && role != string(fanoutv1alpha1.RolePrimary) || key.Validate() != nil {
+		if phase != string(regionv1alpha1.RegionClaimBound) || !committed || key.Validate() != nil {
 			continue
 		}
 		keys = append(keys, key)
@@ -132,7 +134,7 @@ func bound(claims []*unstructured.Unstructured) []region.Key {
 // stripClaim leaves of a RegionClaim what bound reads.
 func stripClaim(obj *unstructured.Unstructured) {
 	kept := bare(obj)
-	for _, path := range [][]string{{"status", "phase"}, {"spec", "fanout", "claim", "role"}} {
+	for _, path := range [][]string{{"status", "phase"}, {"spec", "fanout", "stage"}} {
 		if v, ok, _ := unstructured.NestedString(obj.Object, path...); ok {
 			_ = unstructured.SetNestedField(kept.Object, v, path...) // the maps on the way are ours
 		}

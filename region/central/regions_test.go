@@ -10,8 +10,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/atoll-dev/atoll/region"
 	masterv1alpha1 "github.com/atoll-dev/atoll/region/master/v1alpha1"
 )
 
@@ -123,4 +125,30 @@ func peerOf(name string, age int, cluster types.UID, regions ...string) *masterv
 		p.Status.Regions = append(p.Status.Regions, masterv1alpha1.RegionReference{Name: r, Provider: "loodse"})
 	}
 	return p
+}
+
+// A region is served where its claim is Bound, unless what stands there is a guard.
+func TestBound(t *testing.T) {
+	t.Parallel()
+	claim := func(name, phase, stage, role string) *unstructured.Unstructured {
+		obj := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"phase": phase}}}
+		obj.SetNamespace("loodse")
+		obj.SetName(name)
+		if stage != "" {
+			obj.Object["spec"] = map[string]any{"fanout": map[string]any{"stage": stage, "claim": map[string]any{"role": role}}}
+		}
+		stripClaim(obj)
+		return obj
+	}
+	require.Equal(t, []region.Key{
+		{Provider: "loodse", Name: "applied"}, {Provider: "loodse", Name: "committed"}, {Provider: "loodse", Name: "moved-here"},
+	}, bound([]*unstructured.Unstructured{
+		claim("moved-here", "Bound", "Configured", "Secondary"),
+		claim("committed", "Bound", "Configured", "Primary"),
+		claim("applied", "Bound", "", ""),
+		claim("lost", "Conflict", "", ""),
+		claim("guard", "Conflict", "Reserved", "Secondary"),
+		claim("guard-of-what-was-bound", "Bound", "Reserved", "Secondary"),
+		claim("not.a_region", "Bound", "", ""),
+	}))
 }
