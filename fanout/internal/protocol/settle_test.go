@@ -20,7 +20,7 @@ func (w *world) rest() bool {
 		case p.change != nil && p.change.m != nil:
 			return false
 		case p.change != nil && !p.change.helper:
-			if p.state == idle || p.state == crashed && !p.change.result.Keep {
+			if (p.state == idle && w.due(p)) || p.state == crashed && !p.change.result.Keep {
 				return false
 			}
 		case i >= len(w.cfg.plans):
