@@ -1,0 +1,126 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package router_test
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/atoll-dev/atoll/internal/e2e/plane"
+	"github.com/atoll-dev/atoll/internal/e2e/planetest"
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/router"
+	"github.com/atoll-dev/atoll/router/proxy"
+)
+
+var (
+	eu = region.Key{Provider: "loodse", Name: "eu-west-1"}
+	us = region.Key{Provider: "loodse", Name: "us-east-1"}
+)
+
+// impersonator is all that the gateway may do in a plane.
+const impersonator = `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: gateway}
+rules:
+- {apiGroups: [""], resources: [users], verbs: [impersonate], resourceNames: [alice, bob]}
+- {apiGroups: [""], resources: [groups], verbs: [impersonate], resourceNames: [dev]}
+`
+
+// gateway is a proxy to two planes, over TLS. alice and bob of the group dev are known to it by tokens.
+type gateway struct {
+	server *httptest.Server
+	planes []*plane.Plane // of eu and us
+	routes *router.Router
+}
+
+func newGateway(t *testing.T) *gateway {
+	t.Helper()
+	g := &gateway{planes: planetest.Shared(t, 2)}
+	var conns []*region.Conn
+	for i, key := range []region.Key{eu, us} {
+		kubeconfig, err := g.planes[i].RunAs(t.Context(), []byte(impersonator))
+		require.NoError(t, err)
+		conn, err := region.NewConn(planetest.PeerAs(t, g.planes[i], kubeconfig, key), region.ConnOptions{})
+		require.NoError(t, err)
+		t.Cleanup(conn.Close)
+		conns = append(conns, conn)
+	}
+	var err error
+	g.routes, err = router.New(region.Fixed(conns...), router.Options{})
+	require.NoError(t, err)
+	handler, err := proxy.New(g.routes, authenticate, proxy.Options{})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	g.server = httptest.NewUnstartedServer(handler)
+	g.server.EnableHTTP2 = true
+	g.server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	g.server.Config.BaseContext = func(net.Listener) context.Context { return ctx }
+	g.server.StartTLS()
+	t.Cleanup(func() {
+		cancel() // which ends the streams
+		g.server.CloseClientConnections()
+		g.server.Close()
+	})
+	return g
+}
+
+func authenticate(r *http.Request) (router.Identity, error) {
+	switch token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "); token {
+	case "token-of-alice":
+		return router.Impersonate(router.User{Name: "alice", Groups: []string{"dev"}}), nil
+	case "token-of-bob":
+		return router.Impersonate(router.User{Name: "bob"}), nil
+	case "token-of-root":
+		return router.Impersonate(router.User{Name: "root", Groups: []string{"system:masters"}}), nil
+	case "token-of-carol": // whom the planes do not let the gateway impersonate
+		return router.Impersonate(router.User{Name: "carol"}), nil
+	default:
+		return router.Identity{}, errors.New("the token is not known")
+	}
+}
+
+// kubeconfig is for a user of the gateway, and all that the user has.
+func (g *gateway) kubeconfig(t *testing.T, path, token string) string {
+	t.Helper()
+	config := api.NewConfig()
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: g.server.Certificate().Raw})
+	config.Clusters["gateway"] = &api.Cluster{Server: g.server.URL + path, CertificateAuthorityData: authority}
+	config.AuthInfos["user"] = &api.AuthInfo{Token: token}
+	config.Contexts["gateway"] = &api.Context{Cluster: "gateway", AuthInfo: "user"}
+	config.CurrentContext = "gateway"
+	data, err := clientcmd.Write(*config)
+	require.NoError(t, err)
+	return planetest.WriteKubeconfig(t, "gateway", data)
+}
+
+// keyPair writes a certificate and its key, which nobody verifies: an API server takes any of a kubelet, unless told.
+func keyPair(t *testing.T, dir string) (certificate, key string) {
+	t.Helper()
+	server := httptest.NewTLSServer(http.NotFoundHandler())
+	defer server.Close()
+	pair := server.TLS.Certificates[0]
+	private, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
+	require.NoError(t, err)
+	certificate, key = filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
+	require.NoError(t, os.WriteFile(certificate, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]}), 0o600))
+	require.NoError(t, os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600))
+	return certificate, key
+}
