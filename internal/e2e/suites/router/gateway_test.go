@@ -21,9 +21,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/yaml"
 
 	"github.com/atoll-dev/atoll/internal/e2e/plane"
 	"github.com/atoll-dev/atoll/internal/e2e/planetest"
+	"github.com/atoll-dev/atoll/internal/rights"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/router"
 	"github.com/atoll-dev/atoll/router/proxy"
@@ -35,14 +37,7 @@ var (
 )
 
 // impersonator is all that the gateway may do in a plane.
-const impersonator = `
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata: {name: gateway}
-rules:
-- {apiGroups: [""], resources: [users], verbs: [impersonate], resourceNames: [alice, bob]}
-- {apiGroups: [""], resources: [groups], verbs: [impersonate], resourceNames: [dev]}
-`
+var impersonator = rights.Impersonation{Users: []string{"alice", "bob"}, Groups: []string{"dev"}}
 
 // gateway is a proxy to two planes, over TLS. alice and bob of the group dev are known to it by tokens.
 type gateway struct {
@@ -54,16 +49,19 @@ type gateway struct {
 func newGateway(t *testing.T) *gateway {
 	t.Helper()
 	g := &gateway{planes: planetest.Shared(t, 2)}
+	role, _, err := rights.Impersonate(impersonator)
+	require.NoError(t, err)
+	manifest, err := yaml.Marshal(role)
+	require.NoError(t, err)
 	var conns []*region.Conn
 	for i, key := range []region.Key{eu, us} {
-		kubeconfig, err := g.planes[i].RunAs(t.Context(), []byte(impersonator))
+		kubeconfig, err := g.planes[i].RunAs(t.Context(), manifest)
 		require.NoError(t, err)
 		conn, err := region.NewConn(planetest.PeerAs(t, g.planes[i], kubeconfig, key), region.ConnOptions{})
 		require.NoError(t, err)
 		t.Cleanup(conn.Close)
 		conns = append(conns, conn)
 	}
-	var err error
 	g.routes, err = router.New(region.Fixed(conns...), router.Options{})
 	require.NoError(t, err)
 	handler, err := proxy.New(g.routes, authenticate, proxy.Options{})
