@@ -189,7 +189,7 @@ func TestWithoutAPlaneThroughAccidents(t *testing.T) {
 				cut := map[region.PeerName]bool{}
 				for range 20 {
 					p := peers[random.IntN(len(peers))]
-					what := "nothing"
+					var what string
 					switch n := random.IntN(10); {
 					case n < 5 && !cut[p] && w.stored(p, claims) == nil:
 						what = "claimed in " + string(p)
@@ -201,7 +201,7 @@ func TestWithoutAPlaneThroughAccidents(t *testing.T) {
 						cut[p] = !cut[p]
 						what = fmt.Sprintf("%s cut off %v", p, cut[p])
 						w.ring.Partition(p, cut[p])
-					default:
+					default: // an arbiter begins anew
 						i := random.IntN(2)
 						what = fmt.Sprintf("arbiter %d begins anew", i)
 						stops[i]()
