@@ -17,6 +17,8 @@ type member struct {
 	err    error              // why there is no conn
 	offers chan Credentials   // the newest that the Source has
 	leave  context.CancelFunc // ends run
+
+	released bool // it has left; guarded by ring.mu
 }
 
 func (r *Ring) newMember(p *Peer) *member {

@@ -113,6 +113,7 @@ func (r *Ring) apply(ctx context.Context, wg *sync.WaitGroup, s *Snapshot) {
 	}
 	log := logr.FromContextOrDiscard(ctx)
 	next := &view{snapshot: s, members: make(map[PeerName]*member, s.Len()), next: make(chan struct{})}
+	var joining []func()
 	for p := range s.Peers() {
 		m := old.members[p.Name]
 		before, _ := old.snapshot.Peer(p.Name)
@@ -132,10 +133,7 @@ func (r *Ring) apply(ctx context.Context, wg *sync.WaitGroup, s *Snapshot) {
 			}
 			memberCtx, leave := context.WithCancel(ctx)
 			m.leave = leave
-			wg.Go(func() {
-				m.run(memberCtx)
-				r.release(m)
-			})
+			joining = append(joining, func() { m.run(memberCtx) })
 		}
 		next.members[p.Name] = m
 	}
@@ -148,7 +146,12 @@ func (r *Ring) apply(ctx context.Context, wg *sync.WaitGroup, s *Snapshot) {
 		if next.members[name] != m && m.conn != nil {
 			m.leave()
 			m.conn.retire()
+			r.release(m)
 		}
+	}
+	// Last, because a cluster may come back under another name.
+	for _, run := range joining {
+		wg.Go(run)
 	}
 }
 
@@ -170,15 +173,20 @@ func isClosed(c chan struct{}) bool {
 func (r *Ring) claim(uid types.UID, m *member) PeerName {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if _, ok := r.clusters[uid]; !ok {
+	if _, ok := r.clusters[uid]; !ok && !m.released {
 		r.clusters[uid] = m
 	}
-	return r.clusters[uid].conn.Peer()
+	if first, ok := r.clusters[uid]; ok {
+		return first.conn.Peer()
+	}
+	return m.conn.Peer()
 }
 
+// release forgets which cluster m reaches, also what a probe finds that is still under way.
 func (r *Ring) release(m *member) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	m.released = true
 	maps.DeleteFunc(r.clusters, func(_ types.UID, holder *member) bool { return holder == m })
 }
 

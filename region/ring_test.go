@@ -182,6 +182,21 @@ func TestOneClusterUnderTwoNames(t *testing.T) {
 	})
 }
 
+// A cluster that goes on under another name in the same Snapshot is nobody else's.
+func TestOneClusterUnderANewName(t *testing.T) {
+	for range 500 {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCluster("one", "a")
+			src := newScripted()
+			r := startRing(t, src)
+			src.publish(t, Peer{Name: "eu", Credentials: c.credentials(t, "a")})
+			require.Equal(t, Healthy, connOf(t, r, "eu").Health().State)
+			src.publish(t, Peer{Name: "us", Credentials: c.credentials(t, "a")})
+			require.Equal(t, Healthy, connOf(t, r, "us").Health().State)
+		})
+	}
+}
+
 func TestDeadPeerDelaysNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dead := newCluster("dead", "a")
