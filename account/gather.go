@@ -92,7 +92,7 @@ func Gather(ctx context.Context, d region.Directory, resources []schema.GroupVer
 			g.Unanswered = append(g.Unanswered, p.Regions...)
 		}
 	}
-	slices.SortFunc(g.Unanswered, compareKeys)
+	slices.SortFunc(g.Unanswered, region.Key.Compare)
 	slices.SortStableFunc(g.Entries, compareEntries)
 	return g, err
 }
@@ -115,7 +115,7 @@ func gatherPeer(ctx context.Context, c *region.Conn, resource schema.GroupVersio
 				continue
 			}
 			regions := slices.Clone(opts.Origin(obj, slices.Clone(served)))
-			slices.SortFunc(regions, compareKeys)
+			slices.SortFunc(regions, region.Key.Compare)
 			entries = append(entries, Entry{Resource: resource, Regions: regions, Object: hide(obj)})
 		}
 		if list.Continue = page.GetContinue(); list.Continue == "" {
@@ -168,15 +168,11 @@ func originOf(obj *unstructured.Unstructured, served []region.Key) []region.Key 
 	return served
 }
 
-func compareKeys(a, b region.Key) int {
-	return cmp.Or(cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.Name, b.Name))
-}
-
 func compareEntries(a, b Entry) int {
 	return cmp.Or(
 		cmp.Compare(a.Resource.String(), b.Resource.String()),
 		cmp.Compare(a.Object.GetNamespace(), b.Object.GetNamespace()),
 		cmp.Compare(a.Object.GetName(), b.Object.GetName()),
-		slices.CompareFunc(a.Regions, b.Regions, compareKeys),
+		slices.CompareFunc(a.Regions, b.Regions, region.Key.Compare),
 	)
 }

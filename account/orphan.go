@@ -30,9 +30,7 @@ func (r *Replicator) orphans(ctx context.Context, key types.NamespacedName) erro
 		}
 		r.opts.Observer.orphaned(ctx, OrphanEvent{
 			Kind: r.kind.GroupKind(), Key: key, Peer: s.peer, Origin: s.copy.Origin,
-			Object: Object{
-				APIVersion: r.kind.Resource.GroupVersion().String(), Kind: r.kind.Kind, NamespacedName: key, UID: s.copy.UID,
-			},
+			Object: r.object(key, s.copy.UID),
 		})
 		if s.err == nil && !s.copy.Orphaned {
 			errs = append(errs, r.mark(ctx, key, s, true))

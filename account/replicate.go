@@ -100,7 +100,7 @@ func (t *task) run(ctx context.Context) (again time.Duration, err error) {
 			t.forget(t.key)
 			done, err := t.release(ctx)
 			if done {
-				t.opts.Observer.removed(ctx, RemoveEvent{Object: t.object(t.wish)})
+				t.opts.Observer.removed(ctx, RemoveEvent{Object: t.object(t.key, t.wish.GetUID())})
 			}
 			return 0, err
 		}

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/atoll-dev/atoll/account/v1alpha1"
 	"github.com/atoll-dev/atoll/internal/loop"
@@ -56,7 +57,7 @@ func (r *Replicator) tellReady(ctx context.Context, wish *unstructured.Unstructu
 	if now == nil {
 		return
 	}
-	e := ReadyEvent{Object: r.object(wish), Status: now.Status, Reason: now.Reason, Message: now.Message}
+	e := ReadyEvent{Object: r.object(loop.KeyOf(wish), wish.GetUID()), Status: now.Status, Reason: now.Reason, Message: now.Message}
 	if before := meta.FindStatusCondition(statusIn(wish).Conditions, ready); before != nil {
 		if before.Status == now.Status && before.Reason == now.Reason {
 			return
@@ -66,11 +67,9 @@ func (r *Replicator) tellReady(ctx context.Context, wish *unstructured.Unstructu
 	r.opts.Observer.ready(ctx, e)
 }
 
-// object names an object of the kind that is replicated.
-func (r *Replicator) object(obj *unstructured.Unstructured) Object {
-	return Object{
-		APIVersion: r.kind.Resource.GroupVersion().String(), Kind: r.kind.Kind, NamespacedName: loop.KeyOf(obj), UID: obj.GetUID(),
-	}
+// object names an object of the kind that is replicated, wherever it is.
+func (r *Replicator) object(key types.NamespacedName, uid types.UID) Object {
+	return Object{APIVersion: r.kind.Resource.GroupVersion().String(), Kind: r.kind.Kind, NamespacedName: key, UID: uid}
 }
 
 // has says whether a status, as it was read, says all that content does, and names

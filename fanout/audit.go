@@ -66,7 +66,7 @@ func (c *Coordinator) Audit(ctx context.Context, repair bool) (*Report, error) {
 		if repair {
 			before := findings
 			// What could not be mended is found again.
-			_, _ = c.mendAll(ctx, kind, peers, slices.Clone(before), func(Kind, types.NamespacedName) bool { return true })
+			_, _ = c.mendAll(ctx, kind, peers, slices.Clone(before), everybodys)
 			s, findings = c.inspect(ctx, kind, peers)
 			for _, f := range before {
 				if !slices.ContainsFunc(findings, func(g finding) bool { return g.Violation == f.Violation }) {

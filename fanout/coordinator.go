@@ -212,14 +212,7 @@ func (c *Coordinator) Remove(ctx context.Context, gk schema.GroupKind, key types
 
 // owns says whether an object is this coordinator's to sweep.
 func (c *Coordinator) owns(kind Kind, key types.NamespacedName) bool {
-	if c.opts.Shard == nil {
-		return true
-	}
-	text := key.Name
-	if key.Namespace != "" {
-		text = key.Namespace + "/" + key.Name
-	}
-	return c.opts.Shard.Owns(kind.Kind + "/" + text)
+	return c.opts.Shard == nil || c.opts.Shard.Owns(kind.Kind+"/"+keyString(key))
 }
 
 // Start recovers the open operations of the log, then sweeps all peers again and

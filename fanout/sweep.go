@@ -27,8 +27,10 @@ const sweepers = 16
 // blocks, writes nothing where all is as it should be, and may run in any number
 // of processes. The error joins what could not be read or mended.
 func (c *Coordinator) Sweep(ctx context.Context) (swept int, err error) {
-	return c.sweep(ctx, func(Kind, types.NamespacedName) bool { return true })
+	return c.sweep(ctx, everybodys)
 }
+
+func everybodys(Kind, types.NamespacedName) bool { return true }
 
 // sweep is Sweep of those objects that are ours.
 func (c *Coordinator) sweep(ctx context.Context, ours func(Kind, types.NamespacedName) bool) (swept int, err error) {

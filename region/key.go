@@ -52,7 +52,7 @@ func ParseKey(s string) (Key, error) {
 	return k, nil
 }
 
-// compareKeys orders by provider, then name.
-func compareKeys(a, b Key) int {
-	return cmp.Or(cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.Name, b.Name))
+// Compare orders by provider, then name: negative if k comes before other, zero if they are equal.
+func (k Key) Compare(other Key) int {
+	return cmp.Or(cmp.Compare(k.Provider, other.Provider), cmp.Compare(k.Name, other.Name))
 }

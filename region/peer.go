@@ -39,7 +39,7 @@ type Peer struct {
 // clone copies p, so that its maker can go on with his own, and sorts the regions.
 func (p Peer) clone() *Peer {
 	p.Regions = slices.Clone(p.Regions)
-	slices.SortFunc(p.Regions, compareKeys)
+	slices.SortFunc(p.Regions, Key.Compare)
 	p.Labels = maps.Clone(p.Labels)
 	return &p
 }

@@ -54,7 +54,7 @@ func NewSnapshot(peers ...Peer) (*Snapshot, error) {
 			s.regions = append(s.regions, k)
 		}
 	}
-	slices.SortFunc(s.regions, compareKeys)
+	slices.SortFunc(s.regions, Key.Compare)
 	s.generation = generations.Add(1)
 	return s, nil
 }

@@ -96,7 +96,7 @@ func TestSnapshotProperties(t *testing.T) {
 			require.Equal(t, k, parsed)
 		}
 		require.True(t, maps.Equal(owner, got), "%v %v", owner, got)
-		require.True(t, slices.IsSortedFunc(order, compareKeys))
+		require.True(t, slices.IsSortedFunc(order, Key.Compare))
 		_, ok := s.Locate(Key{Provider: "z", Name: "z"})
 		require.False(t, ok)
 		again, err := NewSnapshot(list...)

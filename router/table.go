@@ -4,7 +4,6 @@
 package router
 
 import (
-	"cmp"
 	"context"
 	"iter"
 	"slices"
@@ -84,9 +83,7 @@ func (r *Router) publish(snapshot *region.Snapshot) *table {
 	for _, e := range t.routes {
 		t.sorted = append(t.sorted, e.Route)
 	}
-	slices.SortFunc(t.sorted, func(a, b Route) int {
-		return cmp.Or(cmp.Compare(a.Region.Provider, b.Region.Provider), cmp.Compare(a.Region.Name, b.Region.Name))
-	})
+	slices.SortFunc(t.sorted, func(a, b Route) int { return a.Region.Compare(b.Region) })
 	changed := r.compare(old, t)
 	if !changed {
 		t.next = old.next

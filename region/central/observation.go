@@ -4,7 +4,6 @@
 package central
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -125,9 +124,7 @@ func bound(claims []*unstructured.Unstructured) []region.Key {
 		}
 		keys = append(keys, key)
 	}
-	slices.SortFunc(keys, func(a, b region.Key) int {
-		return cmp.Or(cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.Name, b.Name))
-	})
+	slices.SortFunc(keys, region.Key.Compare)
 	return keys
 }
 

@@ -212,7 +212,7 @@ func (w *world) recover(i int) {
 
 func (w *world) sweepAt(i, at, lease int) {
 	op := Operation{
-		ID: "~", Action: Sweep, Mode: w.cfg.mode, Inert: w.cfg.inert, Holds: w.cfg.tenant > 0 || w.cfg.lodger != nil, Target: peerName(at), Met: *w.store.cells[at].obj, Lease: lease, Watch: lease > 0,
+		ID: "~", Action: Sweep, Mode: w.cfg.mode, Inert: w.cfg.inert, Holds: w.cfg.holds(), Target: peerName(at), Met: *w.store.cells[at].obj, Lease: lease, Watch: lease > 0,
 	}
 	for j := range w.store.cells {
 		// Who sweeps a peer has it configured.

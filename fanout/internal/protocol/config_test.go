@@ -53,6 +53,9 @@ type config struct {
 	mutant mutant
 }
 
+// holds says that the object owns a namespace.
+func (cfg *config) holds() bool { return cfg.tenant > 0 || cfg.lodger != nil }
+
 // mutant breaks one rule of the protocol. The zero value breaks none.
 type mutant struct {
 	command  func(w *world, p *proc, c Command) Command

@@ -53,8 +53,8 @@ func (m *Machine) stepFind(i int, r Reply) {
 		m.Present = true
 		m.Record.Primary = Ref{Peer: s.Peer, UID: o.UID}
 		m.finish(i)
-		for j := range m.Strands {
-			if m.Op.Mode == Once || m.Record.Origin != "" || !m.unnamed() {
+		if m.meant() {
+			for j := range m.Strands {
 				m.finish(j)
 			}
 		}
@@ -98,6 +98,12 @@ func (m *Machine) unnamed() bool {
 	return m.Op.Action != Adopt && m.Op.UID != "" && m.Op.UID != m.Primary.UID && m.Named != m.Primary.Claim.Operation && m.Op.logged()
 }
 
+// meant says that nothing that other peers hold could change what is made of the
+// primary that was found: any replica's UID names what exists everywhere.
+func (m *Machine) meant() bool {
+	return m.Op.Mode == Once || m.Record.Origin != "" || !m.unnamed()
+}
+
 // afterFinding goes on with what was found, or says why nothing can be done.
 func (m *Machine) afterFinding() {
 	lead := m.Lead
@@ -109,7 +115,7 @@ func (m *Machine) afterFinding() {
 	unread := len(m.Result.Peers) > 0
 	m.Stopping = false
 	switch {
-	case m.Present && unread && m.Op.Mode == Everywhere && m.Record.Origin == "" && m.unnamed():
+	case m.Present && unread && !m.meant():
 		m.because(Unreachable, m.Result.Peers[0])
 		m.end(Aborted)
 	case m.Present:

@@ -140,7 +140,7 @@ func (w *world) spawnFor(i int, c Command) {
 		return
 	}
 	op := *c.Sub
-	op.Inert, op.Holds = w.cfg.inert, w.cfg.tenant > 0 || w.cfg.lodger != nil
+	op.Inert, op.Holds = w.cfg.inert, w.cfg.holds()
 	op.Lease, op.Watch = min(1, w.cfg.lease), op.Watch && w.cfg.lease > 0
 	op.Peers = w.procs[i].change.op.Peers
 	p.change, p.op, p.m, p.state = nil, op, New(op), running

@@ -60,7 +60,7 @@ func newWorld(cfg *config) *world {
 	}
 	for _, p := range cfg.plans {
 		op := p.op
-		op.Holds = cfg.tenant > 0 || cfg.lodger != nil
+		op.Holds = cfg.holds()
 		op.Inert = cfg.inert
 		op.Mode, op.Lease, op.Coordinator = cfg.mode, cfg.lease, op.ID
 		if op.Digest == "" {
