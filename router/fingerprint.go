@@ -6,18 +6,33 @@ package router
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 )
 
 // Fingerprint tells identities apart: it is the same for two of them if, and only if, requests of both are made alike. No
 // secret can be read from it, so that it may be the key of a cache.
 func (id Identity) Fingerprint() string {
-	h := sha256.New()
-	_, _ = fmt.Fprintf(h, "%d %q %q %q %q %q", id.kind, id.token, id.peer, id.user.Name, id.user.UID, id.user.Groups)
-	for _, key := range slices.Sorted(maps.Keys(id.user.Extra)) {
-		_, _ = fmt.Fprintf(h, " %q %q", key, id.user.Extra[key])
+	b := make([]byte, 0, 256)
+	b = strconv.AppendInt(b, int64(id.kind), 10)
+	for _, part := range []string{id.token, string(id.peer), id.user.Name, id.user.UID} {
+		b = strconv.AppendQuote(b, part)
 	}
-	return hex.EncodeToString(h.Sum(nil))
+	b = appendList(b, id.user.Groups)
+	if len(id.user.Extra) > 0 {
+		for _, key := range slices.Sorted(maps.Keys(id.user.Extra)) {
+			b = appendList(strconv.AppendQuote(b, key), id.user.Extra[key])
+		}
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+func appendList(b []byte, list []string) []byte {
+	b = append(b, '[')
+	for _, part := range list {
+		b = strconv.AppendQuote(b, part)
+	}
+	return append(b, ']')
 }

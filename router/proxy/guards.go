@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -48,7 +47,7 @@ func intact(origin func(string) bool) guards {
 		form: originForm, methods: knownMethod, traversal: noTraversal, encoding: encodedOnce, slashes: noEmptySegment,
 		connection: noNominations, upgrade: knownUpgrade,
 		crossSite:     func(r *http.Request) error { return sameSite(r, origin) },
-		authenticated: failClosed, operator: func(allowed bool) bool { return allowed },
+		authenticated: failClosed(), operator: func(allowed bool) bool { return allowed },
 		identity: router.StripIdentity, origins: stripOrigins, trailers: dropTrailers,
 		stream: overHTTP1, redirect: noRedirect, answer: stripAnswer, hints: withoutHints, explain: explain, loggable: loggable,
 	}
@@ -161,11 +160,14 @@ func sameSite(r *http.Request, allowed func(string) bool) error {
 }
 
 // failClosed refuses whoever is not known, and ourselves: a proxy has callers.
-func failClosed(id router.Identity, err error) (router.Identity, error) {
-	if err != nil || reflect.DeepEqual(id, router.Identity{}) || id.Fingerprint() == router.Self().Fingerprint() {
-		return router.Identity{}, refusal{http.StatusUnauthorized, "it is not known who makes the request"}
+func failClosed() func(router.Identity, error) (router.Identity, error) {
+	nobody, ourselves := router.Identity{}.Fingerprint(), router.Self().Fingerprint()
+	return func(id router.Identity, err error) (router.Identity, error) {
+		if f := id.Fingerprint(); err != nil || f == nobody || f == ourselves {
+			return router.Identity{}, refusal{http.StatusUnauthorized, "it is not known who makes the request"}
+		}
+		return id, nil
 	}
-	return id, nil
 }
 
 // stripOrigins removes what was said about where a request is from, and what it really asks for.
