@@ -46,7 +46,9 @@ type gateway struct {
 	routes *router.Router
 }
 
-func newGateway(t *testing.T) *gateway {
+func newGateway(t testing.TB) *gateway { return newGatewayOf(t, router.Options{}) }
+
+func newGatewayOf(t testing.TB, opts router.Options) *gateway {
 	t.Helper()
 	g := &gateway{planes: planetest.Shared(t, 2)}
 	role, _, err := rights.Impersonate(impersonator)
@@ -62,7 +64,7 @@ func newGateway(t *testing.T) *gateway {
 		t.Cleanup(conn.Close)
 		conns = append(conns, conn)
 	}
-	g.routes, err = router.New(region.Fixed(conns...), router.Options{})
+	g.routes, err = router.New(region.Fixed(conns...), opts)
 	require.NoError(t, err)
 	handler, err := proxy.New(g.routes, authenticate, proxy.Options{})
 	require.NoError(t, err)
@@ -96,7 +98,7 @@ func authenticate(r *http.Request) (router.Identity, error) {
 }
 
 // kubeconfig is for a user of the gateway, and all that the user has.
-func (g *gateway) kubeconfig(t *testing.T, path, token string) string {
+func (g *gateway) kubeconfig(t testing.TB, path, token string) string {
 	t.Helper()
 	config := api.NewConfig()
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: g.server.Certificate().Raw})

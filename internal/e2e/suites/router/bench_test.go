@@ -1,0 +1,138 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package router_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/rest"
+
+	"github.com/atoll-dev/atoll/internal/e2e/plane"
+	"github.com/atoll-dev/atoll/internal/e2e/planetest"
+	"github.com/atoll-dev/atoll/router"
+)
+
+// BenchmarkProxy compares requests of alice through the proxy with alice's own, straight to the API server: a GET of 2 KB and
+// a LIST of 1 MB, by client-go's transport as it is set up by default. Batches of both take turns. The ratio is the proxy's
+// throughput over the direct one, the plain ratio that of a proxy of net/http/httputil with alice's own credentials that does
+// nothing else than the second hop. Clients, proxy, API server and etcd share the machine's cores, so that whatever a proxy
+// computes is missing elsewhere.
+func BenchmarkProxy(b *testing.B) {
+	g := newGatewayOf(b, router.Options{Budget: router.Budget{QPS: -1}})
+	namespace := planetest.Namespace(b, g.planes[0])
+	planetest.Apply(b, g.planes[0], fmt.Sprintf(team, namespace)+settingsOf(namespace, 500))
+	direct, err := g.planes[0].KubeconfigFor("alice", "dev")
+	require.NoError(b, err)
+	proxied, err := os.ReadFile(g.kubeconfig(b, "/regions/eu-west-1.loodse", "token-of-alice"))
+	require.NoError(b, err)
+	plain := newHop(b, direct)
+	path := "/api/v1/namespaces/" + namespace + "/configmaps"
+	for _, answer := range []struct{ name, path string }{{"GET", path + "/settings-0"}, {"LIST-1MB", path}} {
+		for _, clients := range []int{1, 8} {
+			b.Run(fmt.Sprintf("%s/clients=%d", answer.name, clients), func(b *testing.B) {
+				straight, through, hop := getting(b, direct, answer.path), getting(b, proxied, answer.path), getting(b, plain, answer.path)
+				for _, warm := range []func() error{straight, through, hop} {
+					batch(b, clients, clients, warm)
+				}
+				var ratios, plains []float64
+				for b.Loop() {
+					d, t, h := batch(b, clients, 32, straight), batch(b, clients, 32, through), batch(b, clients, 32, hop)
+					ratios, plains = append(ratios, float64(d)/float64(t)), append(plains, float64(d)/float64(h))
+				}
+				slices.Sort(ratios)
+				slices.Sort(plains)
+				b.ReportMetric(ratios[len(ratios)/2], "ratio")
+				b.ReportMetric(plains[len(plains)/2], "plain-ratio")
+			})
+		}
+	}
+}
+
+// settingsOf are so many ConfigMaps of 2 KB each.
+func settingsOf(namespace string, n int) string {
+	var manifests strings.Builder
+	for i := range n {
+		text := strings.Repeat(fmt.Sprintf("%08x", i*2654435761), 240)
+		fmt.Fprintf(&manifests, "---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: settings-%d, namespace: %s}, data: {text: \"%s\"}}\n", i, namespace, text)
+	}
+	return manifests.String()
+}
+
+func getting(b *testing.B, kubeconfig []byte, path string) func() error {
+	b.Helper()
+	config, err := plane.ConfigOf(kubeconfig)
+	require.NoError(b, err)
+	client, err := rest.HTTPClientFor(config)
+	require.NoError(b, err)
+	b.Cleanup(client.CloseIdleConnections)
+	return func() error {
+		req, err := http.NewRequestWithContext(b.Context(), http.MethodGet, config.Host+path, http.NoBody)
+		if err != nil {
+			return err
+		}
+		resp, err := client.Do(req)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = resp.Body.Close() }()
+		if resp.StatusCode != http.StatusOK {
+			return fmt.Errorf("the answer is %d", resp.StatusCode)
+		}
+		_, err = io.Copy(io.Discard, resp.Body)
+		return err
+	}
+}
+
+// newHop serves a proxy that makes all requests with the credentials of kubeconfig, and returns a kubeconfig for it.
+func newHop(b *testing.B, kubeconfig []byte) []byte {
+	b.Helper()
+	config, err := plane.ConfigOf(kubeconfig)
+	require.NoError(b, err)
+	at, err := url.Parse(config.Host)
+	require.NoError(b, err)
+	transport, err := rest.TransportFor(config)
+	require.NoError(b, err)
+	g := &gateway{server: httptest.NewUnstartedServer(&httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(at) }, Transport: transport,
+	})}
+	g.server.EnableHTTP2 = true
+	g.server.StartTLS()
+	b.Cleanup(g.server.Close)
+	served, err := os.ReadFile(g.kubeconfig(b, "", "token"))
+	require.NoError(b, err)
+	return served
+}
+
+// batch makes n requests with so many clients at a time.
+func batch(b *testing.B, clients, n int, request func() error) time.Duration {
+	b.Helper()
+	var made atomic.Int64
+	var group errgroup.Group
+	start := time.Now()
+	for range clients {
+		group.Go(func() error {
+			for made.Add(1) <= int64(n) {
+				if err := request(); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	require.NoError(b, group.Wait())
+	return time.Since(start)
+}
