@@ -14,6 +14,88 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
+// Differs says whether [Apply] would make a request.
+func Differs(current, desired *unstructured.Unstructured, manager string, subresources ...string) bool {
+	return current == nil || differs(current, desired, manager, subresources)
+}
+
+// Owns says whether, in current, manager still owns each field of desired that it has applied, whatever its value: if so
+// nobody has changed one since, and it does not matter how the server writes a value. In doubt it is true: of empty maps
+// and lists nobody owns anything, and an item of a list without its keys cannot be found. current must hold manager's
+// entry of its managedFields.
+func Owns(current, desired *unstructured.Unstructured, manager string) bool {
+	owned, ok := ownedBy(current, desired.GetAPIVersion(), manager, "")
+	return ok && covers(owned, appliedFields(desired))
+}
+
+// OwnsPath says whether, in current, manager owns the field at that path, or one below it.
+func OwnsPath(current *unstructured.Unstructured, manager string, path ...string) bool {
+	owned, ok := ownedBy(current, current.GetAPIVersion(), manager, "")
+	for i, name := range path {
+		at := fieldpath.FieldNameElement(name)
+		if !ok || owned.Members.Has(at) {
+			return ok
+		}
+		child, found := owned.Children.Get(at)
+		if !found {
+			return false
+		}
+		if i == len(path)-1 {
+			return !child.Empty()
+		}
+		owned = child
+	}
+	return ok
+}
+
+// covers says whether owned has all of desired, as far as can be told.
+func covers(owned *fieldpath.Set, desired any) bool {
+	switch desired := desired.(type) {
+	case map[string]any:
+		for name, v := range desired {
+			if !coversAt(owned, fieldpath.FieldNameElement(name), v) {
+				return false
+			}
+		}
+	case []any:
+		kind, ok := anyElement(owned)
+		if !ok {
+			return len(desired) == 0
+		}
+		for _, v := range desired {
+			if at, ok := elementOf(v, kind); ok && !coversAt(owned, at, v) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func coversAt(owned *fieldpath.Set, at fieldpath.PathElement, desired any) bool {
+	if below, ok := owned.Children.Get(at); ok && !below.Empty() {
+		return covers(below, desired)
+	}
+	return owned.Members.Has(at) || holdsNothing(desired)
+}
+
+// holdsNothing says whether v has no value in it that could be owned.
+func holdsNothing(v any) bool {
+	switch v := v.(type) {
+	case nil:
+		return true
+	case map[string]any:
+		for _, inner := range v {
+			if !holdsNothing(inner) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		return len(v) == 0
+	}
+	return false
+}
+
 // differs says whether applying desired would change current: a field has another value, is not yet owned by manager, or
 // is owned and no longer desired.
 func differs(current, desired *unstructured.Unstructured, manager string, subresources []string) bool {
