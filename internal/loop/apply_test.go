@@ -228,3 +228,55 @@ func anys(list []string) any {
 	}
 	return out
 }
+
+func TestOwns(t *testing.T) {
+	condition := func(kind, status string) map[string]any { return map[string]any{"type": kind, "status": status} }
+	fields := func(edits ...func(map[string]any)) map[string]any {
+		f := map[string]any{"size": int64(1), "tags": []any{"x"}, "steps": []any{"1", "2"}, "conditions": []any{condition("Ready", "True")}}
+		for _, edit := range edits {
+			edit(f)
+		}
+		return f
+	}
+	for name, test := range map[string]struct {
+		theirs map[string]any // what somebody else makes of it
+		ours   map[string]any // what is asked about
+		owns   bool
+	}{
+		"untouched":                 {fields(), fields(), true},
+		"another value was wanted":  {fields(), fields(func(f map[string]any) { f["size"] = int64(7) }), true},
+		"a field more is wanted":    {fields(), fields(func(f map[string]any) { f["note"] = "n" }), false},
+		"emptiness is nobody's":     {fields(), fields(func(f map[string]any) { f["note"] = nil }), true},
+		"a value was changed":       {fields(func(f map[string]any) { f["size"] = int64(2) }), fields(), false},
+		"a value was removed":       {fields(func(f map[string]any) { delete(f, "size") }), fields(), false},
+		"a list was changed":        {fields(func(f map[string]any) { f["steps"] = []any{"2"} }), fields(), false},
+		"an element was added":      {fields(func(f map[string]any) { f["tags"] = []any{"x", "y"} }), fields(), true},
+		"an element was removed":    {fields(func(f map[string]any) { f["tags"] = []any{} }), fields(), false},
+		"an item was changed":       {fields(func(f map[string]any) { f["conditions"] = []any{condition("Ready", "False")} }), fields(), false},
+		"an item without its key":   {fields(), fields(func(f map[string]any) { f["conditions"] = []any{map[string]any{"status": "x"}} }), true},
+		"others have fields beside": {fields(func(f map[string]any) { f["note"] = "theirs" }), fields(), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, _, c := newBoxes(t, regiontest.Options{})
+			_, err := c.Apply(background, "a", withSpec(fields()), metav1.ApplyOptions{FieldManager: manager})
+			require.NoError(t, err)
+			current := read(t, c)
+			current.Object["spec"] = test.theirs
+			_, err = c.Update(background, current, metav1.UpdateOptions{FieldManager: "somebody"})
+			require.NoError(t, err)
+			require.Equal(t, test.owns, loop.Owns(read(t, c, manager), withSpec(test.ours), manager))
+		})
+	}
+}
+
+func TestOwnsPath(t *testing.T) {
+	_, _, c := newBoxes(t, regiontest.Options{})
+	_, err := c.Apply(background, "a", withSpec(map[string]any{"size": int64(1), "steps": []any{"1"}}), metav1.ApplyOptions{FieldManager: manager})
+	require.NoError(t, err)
+	current := read(t, c, manager)
+	require.True(t, loop.OwnsPath(current, manager, "spec"))
+	require.True(t, loop.OwnsPath(current, manager, "spec", "size"))
+	require.True(t, loop.OwnsPath(current, manager, "spec", "steps"))
+	require.False(t, loop.OwnsPath(current, manager, "spec", "note"))
+	require.False(t, loop.OwnsPath(current, "somebody", "spec", "size"))
+}

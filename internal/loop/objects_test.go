@@ -48,35 +48,41 @@ func (l *log) take() []string {
 }
 
 func TestObjectsFollow(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		_, d, c := newBoxes(t, regiontest.Options{})
-		create(t, c, "b", "a")
-		var told log
-		o := loop.NewObjects(d, boxes, loop.ObjectsOptions{Changed: told.changed, Strip: loop.KeepManager()})
-		require.ErrorContains(t, o.Err(), "has not been listed yet")
-		stop := start(t, o)
-		<-o.Synced()
-		synctest.Wait()
-		require.NoError(t, o.Err())
-		require.Equal(t, []string{"a", "b"}, names(o))
-		require.Equal(t, []string{"a", "b"}, told.take())
+	t.Run("as maps", func(t *testing.T) { synctest.Test(t, func(t *testing.T) { follow(t, false) }) })
+	t.Run("packed", func(t *testing.T) { synctest.Test(t, func(t *testing.T) { follow(t, true) }) })
+}
 
-		create(t, c, "c")
-		require.NoError(t, c.Delete(t.Context(), "a", metav1.DeleteOptions{}))
-		synctest.Wait()
-		require.Equal(t, []string{"b", "c"}, names(o))
-		require.Equal(t, []string{"a", "c"}, told.take())
-		obj, ok := o.Get(types.NamespacedName{Namespace: "default", Name: "c"})
-		require.True(t, ok)
-		require.Empty(t, obj.GetManagedFields(), "stripped")
-		_, ok = o.Get(types.NamespacedName{Namespace: "default", Name: "a"})
-		require.False(t, ok)
+func follow(t *testing.T, packed bool) {
+	t.Helper()
+	_, d, c := newBoxes(t, regiontest.Options{})
+	create(t, c, "b", "a")
+	var told log
+	o := loop.NewObjects(d, boxes, loop.ObjectsOptions{Changed: told.changed, Strip: loop.KeepManager(), Packed: packed})
+	require.ErrorContains(t, o.Err(), "has not been listed yet")
+	stop := start(t, o)
+	<-o.Synced()
+	synctest.Wait()
+	require.NoError(t, o.Err())
+	require.Equal(t, []string{"a", "b"}, names(o))
+	require.Equal(t, []string{"a", "b"}, told.take())
 
-		stop()
-		require.ErrorContains(t, o.Err(), "is no longer watched")
-		require.Equal(t, []string{"b", "c"}, names(o))
-		require.ErrorContains(t, o.Start(t.Context()), "twice")
-	})
+	create(t, c, "c")
+	require.NoError(t, c.Delete(t.Context(), "a", metav1.DeleteOptions{}))
+	synctest.Wait()
+	require.Equal(t, []string{"b", "c"}, names(o))
+	require.Equal(t, 2, o.Len())
+	require.ElementsMatch(t, []types.NamespacedName{{Namespace: "default", Name: "b"}, {Namespace: "default", Name: "c"}}, o.Keys())
+	require.Equal(t, []string{"a", "c"}, told.take())
+	obj, ok := o.Get(types.NamespacedName{Namespace: "default", Name: "c"})
+	require.True(t, ok)
+	require.Empty(t, obj.GetManagedFields(), "stripped")
+	_, ok = o.Get(types.NamespacedName{Namespace: "default", Name: "a"})
+	require.False(t, ok)
+
+	stop()
+	require.ErrorContains(t, o.Err(), "is no longer watched")
+	require.Equal(t, []string{"b", "c"}, names(o))
+	require.ErrorContains(t, o.Start(t.Context()), "twice")
 }
 
 func TestObjectsSelect(t *testing.T) {

@@ -200,7 +200,7 @@ func packOf(obj *unstructured.Unstructured) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("loop: %s: %w", KeyOf(obj), err)
 	}
-	return bytes.Clone(pack), nil
+	return pack, nil
 }
 
 func unpack(pack []byte) *unstructured.Unstructured {

@@ -72,6 +72,21 @@ func applies() []Case {
 			require.NoError(e, err)
 			e.Fact("the same apply changes nothing", after.GetResourceVersion(), again.GetResourceVersion())
 		}},
+		{"apply-only-creates", "an apply with a resourceVersion that no object can have creates, and never changes what is there", func(e *Env) {
+			w := e.Widgets()
+			asked := e.Widget("a", map[string]any{"size": int64(1)})
+			asked.SetResourceVersion("1")
+			made, err := w.Apply(e.Ctx, "a", asked, metav1.ApplyOptions{FieldManager: "m"})
+			require.NoError(e, err)
+			e.Fact("managers", []string{"m Apply "}, managersOf(made))
+			_, err = w.Apply(e.Ctx, "a", asked, metav1.ApplyOptions{FieldManager: "m"})
+			e.Fact("again", "409 Conflict", codeAndReason(err))
+			_, err = w.Apply(e.Ctx, "a", asked, metav1.ApplyOptions{FieldManager: "m", Force: true})
+			e.Fact("with force", "409 Conflict", codeAndReason(err))
+			after, err := w.Get(e.Ctx, "a", metav1.GetOptions{})
+			require.NoError(e, err)
+			e.Fact("it stays", made.GetResourceVersion(), after.GetResourceVersion())
+		}},
 		{"apply-lists", "lists are merged as the schema says: by key, as a set, or whole", func(e *Env) {
 			w := e.Widgets()
 			_, err := w.Apply(e.Ctx, "a", e.Widget("a", map[string]any{
