@@ -1,0 +1,239 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package aggregate
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/atoll-dev/atoll/region"
+)
+
+// Options adjust an API. The zero value works.
+type Options struct {
+	// Policy says how many regions must answer a read, and which must have sent all they have before a watch tells of the
+	// end of its initial events. Zero: All.
+	Policy Policy
+
+	// Timeout is how long one request to a region may take; of a watch, until it is accepted. Zero: 30 seconds.
+	Timeout time.Duration
+
+	// Map says which types of the regions stand behind a type. Nil: the same type in all regions.
+	Map Mapping
+
+	// Qualify makes the names of objects NAME@REGION in all answers, such as orders@eu-west-1.loodse. It makes them unique
+	// where regions have objects of the same name, which an informer would take for one. Such names may be used to address
+	// an object in any case.
+	Qualify bool
+
+	// Withhold keeps the objects of a region that has left. By default, watches tell that they are deleted.
+	Withhold bool
+
+	// Key authenticates resourceVersions and continue tokens. Processes with the same key understand each other's. Empty:
+	// a random one, so that tokens of an earlier process are answered with 410 and 400.
+	Key []byte
+
+	// Parallel bounds the requests that one list has under way. Zero: 64.
+	Parallel int
+
+	// Bookmark is the least time between the bookmarks of a watch. Zero: 1 minute.
+	Bookmark time.Duration
+
+	// Patience is how long a watch waits for its consumer to take an event, before it ends. Zero: 1 minute.
+	Patience time.Duration
+
+	// Retry is how long a watch waits before it asks a region again that failed. It doubles with each failure, up to 150
+	// times of it. Zero: 200 milliseconds.
+	Retry time.Duration
+
+	Observer *Observer // may be nil
+}
+
+// Observer receives what happens. nil, and any nil field, is fine. Hooks are called synchronously without a lock held,
+// possibly from many goroutines, and must return quickly.
+type Observer struct {
+	// Listed is called after each list with what became of the regions.
+	Listed func(ctx context.Context, outcomes []Outcome)
+	// Followed is called for each step of a region's part in a watch.
+	Followed func(ctx context.Context, e FollowEvent)
+}
+
+// FollowEvent is a step of a region's part in a watch.
+type FollowEvent struct {
+	Region region.Key
+	Step   Step
+	State  State // OK, or why the step failed
+	Err    error // for operators: it may name peers
+}
+
+// Step is what a watch does with one region.
+type Step string
+
+const (
+	// StepWatch follows the region's changes.
+	StepWatch Step = "watch"
+	// StepVerify compares the region's history with what was delivered, after an interruption.
+	StepVerify Step = "verify"
+	// StepList lists the region and delivers the difference: at the beginning, and as a repair.
+	StepList Step = "list"
+	// StepLeave takes a region out that has left the Set.
+	StepLeave Step = "leave"
+)
+
+// API is many regions as one. It starts nothing by itself and is safe for concurrent use.
+type API struct {
+	set    Set
+	opts   Options
+	sealer *sealer
+	seed   maphash.Seed
+}
+
+// New makes an API of the regions in set. It does no I/O.
+func New(set Set, opts Options) (*API, error) {
+	if set == nil {
+		return nil, errors.New("aggregate: the set is nil; use Regions or Fixed")
+	}
+	if opts.Map == nil {
+		opts.Map = func(common schema.GroupVersionResource, _ region.Key) (schema.GroupVersionResource, bool) {
+			return common, true
+		}
+	}
+	for _, d := range []struct {
+		name  string
+		value *time.Duration
+		zero  time.Duration
+	}{
+		{"Timeout", &opts.Timeout, 30 * time.Second}, {"Bookmark", &opts.Bookmark, time.Minute},
+		{"Patience", &opts.Patience, time.Minute}, {"Retry", &opts.Retry, 200 * time.Millisecond},
+	} {
+		if *d.value < 0 {
+			return nil, fmt.Errorf("aggregate: Options.%s is %s; want a positive duration, or zero for %s", d.name, *d.value, d.zero)
+		}
+		if *d.value == 0 {
+			*d.value = d.zero
+		}
+	}
+	if opts.Parallel <= 0 {
+		opts.Parallel = 64
+	}
+	key := slices.Clone(opts.Key)
+	if len(key) == 0 {
+		key = make([]byte, 32)
+		_, _ = rand.Read(key) // it never fails
+	}
+	return &API{set: set, opts: opts, sealer: newSealer(key), seed: maphash.MakeSeed()}, nil
+}
+
+// Dynamic returns the API as a client. Its clients are resources over all regions: see the package's documentation.
+func (a *API) Dynamic() dynamic.Interface { return client{a} }
+
+// query is what a list or a watch is about.
+type query struct {
+	namespace string
+	types     []schema.GroupVersionResource
+	labels    string
+	fields    string
+	only      *region.Key // nil: all regions
+}
+
+// newQuery reads opts. A field selector of a qualified name selects that region.
+func newQuery(namespace string, types []schema.GroupVersionResource, opts metav1.ListOptions) query {
+	q := query{namespace: namespace, types: types, labels: opts.LabelSelector, fields: opts.FieldSelector}
+	terms := strings.Split(q.fields, ",")
+	for i, term := range terms {
+		if field, value, ok := strings.Cut(term, "="); ok && field == "metadata.name" {
+			if name, k, ok := splitName(strings.TrimPrefix(value, "=")); ok {
+				q.only, terms[i] = &k, "metadata.name="+name
+			}
+		}
+	}
+	q.fields = strings.Join(terms, ",")
+	return q
+}
+
+// hash tells queries apart.
+func (q query) hash() (h [8]byte) {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %v", q.namespace, q.types, q.labels, q.fields, q.only))
+	copy(h[:], sum[:])
+	return h
+}
+
+// op names the query in errors.
+func (q query) op(verb string) string {
+	names := make([]string, len(q.types))
+	for i, t := range q.types {
+		names[i] = t.GroupResource().String()
+	}
+	return verb + " " + strings.Join(names, ", ")
+}
+
+// source is one type in one region.
+type source struct {
+	id       sourceID
+	common   schema.GroupVersionResource
+	regional schema.GroupVersionResource
+	region   region.Key
+	client   dynamic.ResourceInterface
+}
+
+// sources returns who takes part in q, by type and region.
+func (a *API) sources(q query, members []Member) []source {
+	type served struct {
+		cluster string
+		gvr     schema.GroupVersionResource
+	}
+	taken := map[served]bool{}
+	var all []source
+	for _, common := range q.types {
+		for _, m := range members {
+			regional, ok := a.opts.Map(common, m.Region)
+			if !ok || q.only != nil && *q.only != m.Region {
+				continue
+			}
+			if m.Cluster != "" {
+				key := served{m.Cluster, regional}
+				if taken[key] {
+					continue
+				}
+				taken[key] = true
+			}
+			s := source{common: common, regional: regional, region: m.Region, client: resourceOf(m.Client, regional, q.namespace)}
+			sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q", regional, m.Region, m.Cluster))
+			copy(s.id[:], sum[:])
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+func resourceOf(c dynamic.Interface, gvr schema.GroupVersionResource, namespace string) dynamic.ResourceInterface {
+	if namespace == "" {
+		return c.Resource(gvr)
+	}
+	return c.Resource(gvr).Namespace(namespace)
+}
+
+func (a *API) listed(ctx context.Context, outcomes []Outcome) {
+	report(ctx, outcomes)
+	if o := a.opts.Observer; o != nil && o.Listed != nil {
+		o.Listed(ctx, slices.Clone(outcomes))
+	}
+}
+
+func (a *API) followed(ctx context.Context, e FollowEvent) {
+	if o := a.opts.Observer; o != nil && o.Followed != nil {
+		o.Followed(ctx, e)
+	}
+}

@@ -1,0 +1,69 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package aggregate
+
+import (
+	"bytes"
+	"encoding/binary"
+)
+
+// cursor is where a paged list goes on: a continue token in the clear. Sources are in the order of the list.
+type cursor struct {
+	query   [8]byte // of what it is a list
+	sources []pinned
+	next    int    // the first source that has not been read to its end
+	inner   string // that source's own continue token; empty: from its beginning
+}
+
+// pinned is a source at the version of the first page.
+type pinned struct {
+	id     sourceID
+	rv     string
+	absent bool // it did not answer, and is no part of this list
+}
+
+func (c cursor) append(b []byte) []byte {
+	b = append(append(b, kindCursor), c.query[:]...)
+	b = binary.AppendUvarint(b, uint64(len(c.sources)))
+	for _, p := range c.sources {
+		b = append(b, p.id[:]...)
+		if p.absent {
+			b = append(b, 1)
+			continue
+		}
+		b = appendRevision(append(b, 0), p.rv)
+	}
+	b = binary.AppendUvarint(b, uint64(c.next))
+	return append(binary.AppendUvarint(b, uint64(len(c.inner))), c.inner...)
+}
+
+func (c cursor) encode(s *sealer) (string, error) { return s.seal(c.append(nil)) }
+
+// decodeCursor is the reverse of encode.
+func decodeCursor(s *sealer, token string) (cursor, error) {
+	payload, err := s.open(token, kindCursor)
+	if err != nil {
+		return cursor{}, err
+	}
+	r := &reader{rest: payload[1:]}
+	var c cursor
+	copy(c.query[:], r.bytes(uint64(len(c.query))))
+	n := r.uvarint()
+	for i := uint64(0); i < n && !r.bad; i++ {
+		p := pinned{id: r.id()}
+		if p.absent = r.uvarint() == 1; !p.absent {
+			p.rv = r.revision()
+		}
+		c.sources = append(c.sources, p)
+	}
+	next := r.uvarint()
+	c.inner = string(r.bytes(r.uvarint()))
+	if r.bad || next >= uint64(len(c.sources)) {
+		return cursor{}, errMalformed
+	}
+	if c.next = int(next); !bytes.Equal(c.append(nil), payload) {
+		return cursor{}, errMalformed
+	}
+	return c, nil
+}

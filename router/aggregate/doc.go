@@ -1,0 +1,64 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package aggregate shows many regions as one: a list and a watch over all of them, and writes that find their own region.
+//
+//	regions, err := aggregate.Regions(routes, router.Caller(token), nil)
+//	...
+//	api, err := aggregate.New(regions, aggregate.Options{Map: aggregate.ByProvider("loodse")})
+//	...
+//	// CouchDB.eu-west-1.loodse and CouchDB.eu-east-1.loodse as CouchDB.loodse:
+//	couchdbs := schema.GroupVersionResource{Group: "loodse", Version: "v1", Resource: "couchdbs"}
+//	list, err := api.Dynamic().Resource(couchdbs).Namespace("acme").List(ctx, metav1.ListOptions{Limit: 500})
+//	informer := cache.NewSharedIndexInformer(api.Reader("acme", couchdbs), &unstructured.Unstructured{}, 0, nil)
+//
+// An object's region is in its annotation [RegionAnnotation]. Regions may have objects of the same name: NAME@REGION
+// addresses one of them, wherever a name is given, and [Options.Qualify] shows such names, which informers need then.
+//
+// # Lists
+//
+// Regions are asked in parallel and come one after the other, by provider and name; types come one after the other. Limit
+// is that of the whole list. The first page pins the version of each region, and a continue token goes on at these: all
+// pages together are one list. It is authenticated, bounded, and good for the same list only; anything else is 400. It is
+// 410 once a region has left or has forgotten its version. [Options.Policy] says how many regions must answer the first
+// page, each within [Options.Timeout]; [WithReport] tells what became of each, and a list to which one did not contribute
+// says so in [IncompleteAnnotation]. A page after the first fails if its region does not answer, and can be asked for
+// again. remainingItemCount is never set.
+//
+// # Watches
+//
+// Guaranteed, for a consumer that starts from a list or from nothing:
+//   - Each event fits what was delivered before: no ADDED of what is there, no MODIFIED or DELETED of what is not.
+//   - Events of one object come in the order of its history in its region. There is no order between regions.
+//   - An interruption of one region is repaired inside, while the others flow: if its history up to the last event is the
+//     one that was delivered, the watch goes on from there and no event is left out. If it was compacted, or the region was
+//     restored from a backup, the region is listed and exactly the difference is delivered.
+//   - A region that joins has its objects ADDED, one that leaves has them DELETED (unless [Options.Withhold]); one that
+//     cannot be reached has nothing happen to its objects. A region that moves to another cluster is repaired.
+//   - The resourceVersion of an event or bookmark covers what was delivered and nothing else, so a watch resumes from it.
+//     If that cannot be done without a loss (a region left, or forgot), it is 410 and the consumer lists anew.
+//   - sendInitialEvents: the bookmark that ends the initial events comes once [Options.Policy] is met.
+//   - A consumer that takes no event for [Options.Patience] loses the watch, and no event. What is held for it is one event
+//     per region.
+//
+// A DELETED that comes of a repair has the object's name, UID and labels, since nobody has the rest any more. A watch
+// remembers UID, version, labels and a hash of each object: some 200 bytes, more with labels.
+//
+// # Writes
+//
+// They go to the object's own region: the one in its name, in its annotation, or of its resourceVersion, or else the only
+// one that has an object of that name, for which all regions must answer. A create or apply of a new object must name a
+// region if there are several. What is ambiguous is 409. Versions are turned back into the region's own in updates, patches
+// and preconditions, and the annotation is never stored.
+//
+// # What is not guaranteed
+//
+//   - A watch that resumes from a version after the process has forgotten its consumer takes the region's history at that
+//     version for what was delivered. Only if a region was restored from a backup in between and came to the same version
+//     by another way, that is not so.
+//   - resourceVersions are no numbers and cannot be compared. One object's differs from one event to the next, even if it
+//     has not changed.
+//   - ownerReferences and managedFields are those of the region, also where [Options.Map] changes groups.
+//   - Errors of single regions are in [Outcome.Err], which may name peers and addresses. The texts of [Error], [PartialError]
+//     and [Report.Warnings] do not.
+package aggregate

@@ -1,0 +1,191 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package aggregate_test
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/region/regiontest"
+	"github.com/atoll-dev/atoll/router"
+	"github.com/atoll-dev/atoll/router/aggregate"
+)
+
+var (
+	euWest = region.Key{Provider: "loodse", Name: "eu-west-1"}
+	euEast = region.Key{Provider: "loodse", Name: "eu-east-1"}
+)
+
+// exampleRing is two peers that serve a region each, and CouchDBs in a group of each region.
+func exampleRing() (*regiontest.Ring, error) {
+	ring := regiontest.NewRing("west", "east")
+	for peer, k := range map[region.PeerName]region.Key{"west": euWest, "east": euEast} {
+		if err := ring.Serve(peer, k); err != nil {
+			return nil, err
+		}
+		if err := ring.Server(peer).AddCRD(couchCRD(k)); err != nil {
+			return nil, err
+		}
+	}
+	return ring, nil
+}
+
+// CouchDB.eu-west-1.loodse and CouchDB.eu-east-1.loodse as CouchDB.loodse.
+func ExampleNew() {
+	ring, err := exampleRing()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer ring.Close()
+	routes, err := router.New(ring, router.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	regions, err := aggregate.Regions(routes, router.Self(), nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	api, err := aggregate.New(regions, aggregate.Options{Map: aggregate.ByProvider("loodse")})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx := context.Background()
+	couchdbs := api.Dynamic().Resource(schema.GroupVersionResource{Group: "loodse", Version: "v1", Resource: "couchdbs"}).Namespace("default")
+	for _, k := range []region.Key{euWest, euEast} {
+		if _, err := couchdbs.Create(ctx, in(k, couchDB("orders")), metav1.CreateOptions{}); err != nil {
+			fmt.Println(err)
+			return
+		}
+	}
+	list, err := couchdbs.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, o := range list.Items {
+		k, _ := aggregate.RegionOf(&o)
+		fmt.Println(o.GetAPIVersion(), o.GetKind(), o.GetName(), "in", k)
+	}
+	_, err = couchdbs.Get(ctx, "orders", metav1.GetOptions{})
+	fmt.Println("by its name alone:", apierrors.ReasonForError(err))
+	one, err := couchdbs.Get(ctx, "orders@eu-west-1.loodse", metav1.GetOptions{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("by name and region:", one.GetName())
+	// Output:
+	// loodse/v1 CouchDB orders in eu-east-1.loodse
+	// loodse/v1 CouchDB orders in eu-west-1.loodse
+	// by its name alone: Conflict
+	// by name and region: orders
+}
+
+// A region that cannot be reached is told of; its objects are neither lost nor taken for deleted.
+func ExampleWithReport() {
+	west, east := regiontest.NewServer(regiontest.Options{}), regiontest.NewServer(regiontest.Options{})
+	defer west.Close()
+	defer east.Close()
+	east.Partition(true)
+	set := &aggregate.Members{}
+	var members []aggregate.Member
+	for k, server := range map[region.Key]*regiontest.Server{euWest: west, euEast: east} {
+		client, err := dynamic.NewForConfig(server.Config())
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		members = append(members, aggregate.Member{Region: k, Client: client})
+	}
+	if err := set.Put(members...); err != nil {
+		fmt.Println(err)
+		return
+	}
+	api, err := aggregate.New(set, aggregate.Options{Policy: aggregate.BestEffort()})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx, report := aggregate.WithReport(context.Background())
+	list, err := api.Dynamic().Resource(namespaces).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(len(list.Items), "namespaces, complete:", report.Complete())
+	fmt.Println(report.Warnings())
+	// Output:
+	// 4 namespaces, complete: false
+	// [region eu-east-1.loodse: Unreachable]
+}
+
+// A Set that the program changes itself.
+func ExampleFixed() {
+	server := regiontest.NewServer(regiontest.Options{})
+	defer server.Close()
+	client, err := dynamic.NewForConfig(server.Config())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, err = aggregate.Fixed(aggregate.Member{Region: euWest, Client: client}, aggregate.Member{Region: euWest, Client: client})
+	fmt.Println(err)
+	set, err := aggregate.Fixed(aggregate.Member{Region: euWest, Client: client})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(len(set.Members()), "region")
+	// Output:
+	// aggregate: region eu-west-1.loodse is given twice
+	// 1 region
+}
+
+// The regions of one provider, as a caller.
+func ExampleRegions() {
+	ring, err := exampleRing()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer ring.Close()
+	routes, err := router.New(ring, router.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	set, err := aggregate.Regions(routes, router.Caller("token-of-alice"), func(k region.Key) bool { return k != euWest })
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, m := range set.Members() {
+		fmt.Println(m.Region)
+	}
+	_, err = aggregate.Regions(routes, router.Identity{}, nil)
+	fmt.Println("nobody is refused:", err != nil)
+	// Output:
+	// eu-east-1.loodse
+	// nobody is refused: true
+}
+
+// An object says where it is from.
+func ExampleRegionOf() {
+	o := &unstructured.Unstructured{}
+	o.SetAnnotations(map[string]string{aggregate.RegionAnnotation: "eu-west-1.loodse"})
+	fmt.Println(aggregate.RegionOf(o))
+	// Output:
+	// eu-west-1.loodse true
+}

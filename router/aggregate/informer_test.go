@@ -1,0 +1,77 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package aggregate_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/region/regiontest"
+	"github.com/atoll-dev/atoll/router/aggregate"
+)
+
+// An informer of client-go as it is, over regions that have objects of the same names, ends equal to their union.
+func TestInformer(t *testing.T) {
+	first := uint64(time.Now().UnixNano())
+	for i := range uint64(12) {
+		synctest.Test(t, func(t *testing.T) {
+			t.Logf("seed %d", first+i)
+			s := &schedule{
+				t: t, rng: rand.New(rand.NewPCG(first+i, 1)), world: newWorld(t, 4),
+				cut: map[region.Key]bool{}, saved: map[region.Key]regiontest.Saved{}, history: map[region.Key][]string{},
+			}
+			defer s.close()
+			s.present = slices.Clone(s.keys[:3])
+			require.NoError(t, s.set.Put(s.members(s.present...)...))
+			s.api = s.world.api(aggregate.Options{Qualify: true})
+			example := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
+			informer := cache.NewSharedIndexInformer(s.api.Reader("", configMaps), example, 0, cache.Indexers{})
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				informer.RunWithContext(ctx)
+			}()
+			for range 3 * actions {
+				s.act()
+				if s.rng.IntN(3) == 0 {
+					time.Sleep(time.Duration(s.rng.Int64N(int64(20 * time.Second))))
+				}
+			}
+			for _, k := range s.keys {
+				s.partition(k, false)
+			}
+			time.Sleep(15 * time.Minute)
+			synctest.Wait()
+			want, got := map[string]string{}, map[string]string{}
+			for _, k := range s.present {
+				objects, err := s.servers[k].Objects(configMaps.GroupResource())
+				require.NoError(t, err)
+				for _, o := range objects {
+					u := &unstructured.Unstructured{Object: o}
+					want["default/"+u.GetName()+"@"+k.String()] = text(u)
+				}
+			}
+			for _, o := range informer.GetStore().List() {
+				u, ok := o.(*unstructured.Unstructured)
+				require.True(t, ok)
+				got[u.GetNamespace()+"/"+u.GetName()] = text(u)
+			}
+			require.True(t, informer.HasSynced())
+			require.Empty(t, cmp.Diff(want, got))
+			cancel()
+			<-done
+		})
+	}
+}

@@ -1,0 +1,102 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package aggregate
+
+import (
+	"fmt"
+	"hash/maphash"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"pgregory.net/rapid"
+)
+
+func thing(name string, uid, rv int, value string) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Thing", "value": value}}
+	o.SetName(name)
+	o.SetUID(types.UID(fmt.Sprint(uid)))
+	o.SetResourceVersion(fmt.Sprint(rv))
+	return o
+}
+
+// From any state to any other, with events that come once, twice or not at all in between, and with passes that are broken
+// off: the changes fit what the consumer holds and bring it to the end.
+func TestLedger(t *testing.T) {
+	things := rapid.Custom(func(t *rapid.T) *unstructured.Unstructured {
+		return thing(rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "name"), rapid.IntRange(1, 3).Draw(t, "uid"),
+			rapid.IntRange(1, 3).Draw(t, "rv"), rapid.SampledFrom([]string{"x", "y"}).Draw(t, "value"))
+	})
+	states := rapid.SliceOfDistinct(things, func(o *unstructured.Unstructured) string { return o.GetName() })
+	rapid.Check(t, func(t *rapid.T) {
+		l, held := newLedger(maphash.MakeSeed()), map[place]entry{}
+		take := func(changes []change) {
+			for _, c := range changes {
+				before, ok := held[c.at]
+				switch c.kind {
+				case watch.Added:
+					require.False(t, ok, "%v is added twice", c.at)
+				default:
+					require.True(t, ok, "%v is not there", c.at)
+					require.Equal(t, before.uid, c.entry.uid, "%v is another", c.at)
+				}
+				if c.kind == watch.Deleted {
+					delete(held, c.at)
+				} else {
+					require.NotEqual(t, before.print, c.entry.print, "%v has not changed", c.at)
+					held[c.at] = c.entry
+				}
+				l.commit(c)
+			}
+		}
+		for range rapid.IntRange(0, 5).Draw(t, "steps") {
+			if rapid.Bool().Draw(t, "event") {
+				take(l.event(rapid.SampledFrom([]watch.EventType{watch.Added, watch.Modified, watch.Deleted}).Draw(t, "kind"), things.Draw(t, "object")))
+				continue
+			}
+			state, broken := states.Draw(t, "state"), rapid.IntRange(0, 6).Draw(t, "broken off after")
+			l.begin()
+			for i, o := range state {
+				if i < broken {
+					take(l.object(o))
+				}
+			}
+		}
+		end := states.Draw(t, "end")
+		l.begin()
+		for _, o := range end {
+			take(l.object(o))
+		}
+		take(l.missing())
+		require.Len(t, held, len(end))
+		var sum uint64
+		for _, o := range end {
+			at, e := l.entry(o)
+			require.Equal(t, e.print, held[at].print)
+			sum += e.print
+		}
+		require.Equal(t, sum, l.sum)
+		take(l.all())
+		require.Empty(t, held)
+		require.Zero(t, l.sum)
+	})
+}
+
+func TestFingerprint(t *testing.T) {
+	seed := maphash.MakeSeed()
+	values := []any{
+		nil, true, false, "", "a", int64(0), int64(1), 1.0, []any{}, []any{"a"}, []any{"a", "b"}, []any{"b", "a"}, map[string]any{},
+		map[string]any{"a": "b"}, map[string]any{"b": "a"}, map[string]any{"a": "a"}, map[string]any{"b": "b"},
+		map[string]any{"a": map[string]any{"b": "c"}}, map[string]any{"a": "a", "b": "b"}, map[string]any{"a": nil},
+	}
+	seen := map[uint64]any{}
+	for _, v := range values {
+		h := fingerprint(seed, v)
+		require.NotContains(t, seen, h, "%#v", v)
+		seen[h] = v
+		require.Equal(t, h, fingerprint(seed, v))
+	}
+}

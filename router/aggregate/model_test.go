@@ -1,0 +1,365 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package aggregate_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/region/regiontest"
+	"github.com/atoll-dev/atoll/router/aggregate"
+)
+
+// schedules is how many the model test runs of each kind, unless ATOLL_SCHEDULES says otherwise.
+const schedules = 60
+
+const actions = 40 // of a schedule
+
+// TestModel follows lists and watches through schedules of writes and misfortunes. However they come, each event fits what
+// the consumer holds, and in the end it holds the union of what the regions hold.
+func TestModel(t *testing.T) {
+	first := time.Now().UnixNano()
+	n := schedules
+	if given := os.Getenv("ATOLL_SCHEDULES"); given != "" {
+		var err error
+		n, err = strconv.Atoi(given)
+		require.NoError(t, err)
+	}
+	t.Logf("seeds from %d", first)
+	for _, gentle := range []bool{true, false} {
+		for i := range n {
+			seed := uint64(first) + uint64(i)
+			if !runSchedule(t, seed, gentle) {
+				t.Fatalf("seed %d, gentle %t", seed, gentle)
+			}
+		}
+	}
+}
+
+func runSchedule(t *testing.T, seed uint64, gentle bool) bool {
+	return t.Run(fmt.Sprintf("gentle=%t/seed=%d", gentle, seed), func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			newSchedule(t, seed, gentle).run()
+		})
+	})
+}
+
+// schedule is one run of the model.
+type schedule struct {
+	*world
+	t        *testing.T
+	rng      *rand.Rand
+	gentle   bool // nothing happens after which events may be summed up
+	api      *aggregate.API
+	present  []region.Key
+	cut      map[region.Key]bool
+	saved    map[region.Key]regiontest.Saved
+	history  map[region.Key][]string
+	consumer *consumer
+}
+
+func newSchedule(t *testing.T, seed uint64, gentle bool) *schedule {
+	s := &schedule{
+		t: t, rng: rand.New(rand.NewPCG(seed, 0)), gentle: gentle, world: newWorld(t, 4),
+		cut: map[region.Key]bool{}, saved: map[region.Key]regiontest.Saved{}, history: map[region.Key][]string{},
+	}
+	s.present = slices.Clone(s.keys[:3])
+	require.NoError(t, s.set.Put(s.members(s.present...)...))
+	s.api = s.world.api(aggregate.Options{Withhold: !gentle && s.rng.IntN(3) == 0})
+	return s
+}
+
+func (s *schedule) run() {
+	defer s.close()
+	ctx, cancel := context.WithCancel(s.t.Context())
+	for range s.rng.IntN(6) {
+		s.write(s.any(s.keys))
+	}
+	if s.gentle {
+		clear(s.history) // the watch begins with what there is
+	}
+	s.consumer = &consumer{t: s.t, api: s.api, rng: s.rng, held: map[string]*unstructured.Unstructured{}, streaming: s.rng.IntN(2) == 0, resumes: !s.gentle && s.rng.IntN(3) == 0}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.consumer.run(ctx)
+	}()
+	if s.gentle {
+		time.Sleep(time.Second)
+		s.consumer.seen = nil
+	}
+	for range actions {
+		s.act()
+		if s.rng.IntN(3) == 0 {
+			time.Sleep(time.Duration(s.rng.Int64N(int64(5 * time.Second))))
+		}
+	}
+	for _, k := range s.keys {
+		s.partition(k, false)
+	}
+	time.Sleep(15 * time.Minute)
+	synctest.Wait()
+	s.check()
+	cancel()
+	<-done
+}
+
+// check compares what the consumer holds with what there is.
+func (s *schedule) check() {
+	want := map[string]string{}
+	for _, k := range s.present {
+		objects, err := s.servers[k].Objects(configMaps.GroupResource())
+		require.NoError(s.t, err)
+		for _, o := range objects {
+			u := &unstructured.Unstructured{Object: o}
+			want[k.String()+"/"+u.GetName()] = text(u)
+		}
+	}
+	got := map[string]string{}
+	for at, o := range s.consumer.held {
+		if k, _ := aggregate.RegionOf(o); slices.Contains(s.present, k) { // others may be withheld
+			got[at] = text(o)
+		}
+	}
+	require.Empty(s.t, cmp.Diff(want, got))
+	if !s.gentle {
+		return
+	}
+	for _, k := range s.keys {
+		require.Empty(s.t, cmp.Diff(s.history[k], s.consumer.seen[k]), "every event of %s, once, in order", k)
+	}
+}
+
+func text(o *unstructured.Unstructured) string {
+	value, _, _ := unstructured.NestedString(o.Object, "data", "value")
+	return string(o.GetUID()) + " " + value
+}
+
+func (s *schedule) any(keys []region.Key) region.Key { return keys[s.rng.IntN(len(keys))] }
+
+func (s *schedule) act() {
+	k := s.any(s.keys)
+	server := s.servers[k]
+	switch n := s.rng.IntN(24); {
+	case n < 14:
+		s.write(k)
+	case n < 16:
+		s.partition(k, true)
+	case n < 18:
+		s.partition(k, false)
+	case n == 18:
+		s.partition(k, true)
+		s.partition(k, false)
+	case n == 19:
+		server.Inject(regiontest.Fault{Verb: []string{"list", "watch"}[s.rng.IntN(2)], Do: s.fault()})
+	case s.gentle:
+	case n == 20:
+		server.Compact()
+	case n == 21:
+		s.saved[k] = server.Save()
+	case n == 22:
+		if saved, ok := s.saved[k]; ok {
+			require.NoError(s.t, server.Load(saved))
+			for range s.rng.IntN(4) {
+				s.write(k) // so that the versions meet again
+			}
+		}
+	default:
+		if i := slices.Index(s.present, k); i >= 0 {
+			s.present = slices.Delete(s.present, i, i+1)
+		} else {
+			s.present = append(s.present, k)
+		}
+		require.NoError(s.t, s.set.Put(s.members(s.present...)...))
+	}
+}
+
+func (s *schedule) fault() regiontest.Action {
+	return []regiontest.Action{
+		regiontest.Refuse(503), regiontest.Refuse(401), regiontest.Refuse(403), regiontest.DropRequest(), regiontest.DropReply(),
+		regiontest.Hang(), regiontest.Delay(3 * time.Second),
+	}[s.rng.IntN(7)]
+}
+
+// write changes an object of k. A partition is lifted for that moment.
+func (s *schedule) write(k region.Key) {
+	name := fmt.Sprintf("o%d", s.rng.IntN(6))
+	was, err := s.servers[k].Objects(configMaps.GroupResource())
+	require.NoError(s.t, err)
+	exists := slices.ContainsFunc(was, func(o map[string]any) bool { return (&unstructured.Unstructured{Object: o}).GetName() == name })
+	s.servers[k].Partition(false)
+	defer func() { s.servers[k].Partition(s.cut[k]) }()
+	client, kind := s.clients[k].Resource(configMaps).Namespace("default"), watch.Modified
+	switch {
+	case !exists:
+		kind = watch.Added
+		_, err = client.Create(s.t.Context(), configMap(name, s.value()), metav1.CreateOptions{})
+	case s.rng.IntN(3) == 0:
+		kind = watch.Deleted
+		err = client.Delete(s.t.Context(), name, metav1.DeleteOptions{})
+	default:
+		_, err = client.Update(s.t.Context(), configMap(name, s.value()), metav1.UpdateOptions{})
+	}
+	require.NoError(s.t, err)
+	if slices.Contains(s.present, k) {
+		s.history[k] = append(s.history[k], string(kind)+" "+name)
+	}
+}
+
+func (s *schedule) partition(k region.Key, cut bool) {
+	s.cut[k] = cut
+	s.servers[k].Partition(cut)
+}
+
+func (s *schedule) value() string { return fmt.Sprint(s.rng.Uint32()) }
+
+// consumer holds what lists and watches tell it, and is strict about it.
+type consumer struct {
+	t         *testing.T
+	api       *aggregate.API
+	rng       *rand.Rand
+	streaming bool // initial events instead of a list
+	resumes   bool // ends its watches after a while
+	held      map[string]*unstructured.Unstructured
+	seen      map[region.Key][]string
+	rv        string
+}
+
+func (c *consumer) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		err := c.follow(ctx)
+		if err != nil && ctx.Err() == nil {
+			c.rv = ""
+		}
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// follow lists if it must, and watches until the watch ends.
+func (c *consumer) follow(ctx context.Context) error {
+	reader := c.api.Reader("", configMaps)
+	opts := metav1.ListOptions{AllowWatchBookmarks: true, LabelSelector: "app=test"}
+	initial := false
+	switch {
+	case c.rv != "":
+		opts.ResourceVersion = c.rv
+	case c.streaming:
+		opts.SendInitialEvents, opts.ResourceVersionMatch = new(true), metav1.ResourceVersionMatchNotOlderThan
+		clear(c.held)
+		initial = true
+	default:
+		if err := c.list(ctx, reader); err != nil {
+			return err
+		}
+		opts.ResourceVersion = c.rv
+	}
+	if c.resumes {
+		opts.TimeoutSeconds = new(1 + c.rng.Int64N(20))
+	}
+	w, err := reader.WatchWithContext(ctx, opts)
+	if err != nil {
+		return err
+	}
+	defer w.Stop()
+	for e := range w.ResultChan() {
+		if e.Type == watch.Error {
+			return apierrors.FromObject(e.Object)
+		}
+		o, ok := e.Object.(*unstructured.Unstructured)
+		if !ok {
+			c.t.Errorf("event with a %T", e.Object)
+			return nil
+		}
+		if e.Type == watch.Bookmark {
+			if o.GetAnnotations()[metav1.InitialEventsAnnotationKey] != "" {
+				initial = false
+			}
+		} else {
+			c.event(e.Type, o)
+		}
+		if !initial {
+			c.rv = o.GetResourceVersion() // until then, the state is not whole
+		}
+	}
+	return nil
+}
+
+func (c *consumer) list(ctx context.Context, reader *aggregate.Reader) error {
+	opts := metav1.ListOptions{Limit: int64(c.rng.IntN(4)), LabelSelector: "app=test"}
+	items := map[string]*unstructured.Unstructured{}
+	for rv := ""; ; {
+		list, err := reader.ListAll(ctx, opts)
+		if err != nil {
+			return err
+		}
+		for i := range list.Items {
+			at := id(&list.Items[i])
+			if items[at] != nil {
+				c.t.Errorf("list has %s twice", at)
+			}
+			items[at] = &list.Items[i]
+		}
+		if rv == "" {
+			rv = list.GetResourceVersion()
+		}
+		if opts.Continue = list.GetContinue(); opts.Continue == "" {
+			c.held, c.rv = items, rv
+			return nil
+		}
+	}
+}
+
+// event fails if o does not follow what is held.
+func (c *consumer) event(kind watch.EventType, o *unstructured.Unstructured) {
+	at := id(o)
+	before, held := c.held[at], c.held[at] != nil
+	switch kind {
+	case watch.Added:
+		if held {
+			c.t.Errorf("%s is ADDED twice", at)
+		}
+	case watch.Modified:
+		if !held || before.GetUID() != o.GetUID() {
+			c.t.Errorf("%s is MODIFIED and was not there", at)
+		} else if before.GetResourceVersion() == o.GetResourceVersion() {
+			c.t.Errorf("%s is MODIFIED to the same", at)
+		}
+	case watch.Deleted:
+		if !held || before.GetUID() != o.GetUID() {
+			c.t.Errorf("%s is DELETED and was not there", at)
+		}
+	}
+	if kind == watch.Deleted {
+		delete(c.held, at)
+	} else {
+		c.held[at] = o
+	}
+	k, ok := aggregate.RegionOf(o)
+	if !ok {
+		c.t.Errorf("%s has no region", o.GetName())
+	}
+	if c.seen == nil {
+		c.seen = map[region.Key][]string{}
+	}
+	c.seen[k] = append(c.seen[k], string(kind)+" "+strings.TrimSpace(o.GetName()))
+}

@@ -1,0 +1,97 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package aggregate
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/atoll-dev/atoll/region"
+)
+
+// RegionAnnotation is on every object in an answer: the region that it is from. In a write it names the region to write
+// to. It is never stored.
+const RegionAnnotation = "router.atoll.dev/region"
+
+// IncompleteAnnotation is in the metadata of a list to which regions did not contribute: which ones, and why.
+const IncompleteAnnotation = "router.atoll.dev/incomplete"
+
+// nameSeparator divides a qualified name. No Kubernetes name holds it.
+const nameSeparator = "@"
+
+// splitName takes a qualified name apart; ok is false for a plain one.
+func splitName(qualified string) (name string, k region.Key, ok bool) {
+	name, text, ok := strings.Cut(qualified, nameSeparator)
+	if !ok {
+		return qualified, region.Key{}, false
+	}
+	k, err := region.ParseKey(text)
+	if err != nil {
+		return qualified, region.Key{}, false
+	}
+	return name, k, true
+}
+
+// RegionOf returns the region that an object of an answer is from.
+func RegionOf(o *unstructured.Unstructured) (region.Key, bool) {
+	k, err := region.ParseKey(o.GetAnnotations()[RegionAnnotation])
+	return k, err == nil
+}
+
+// outward turns an object of s into one of the common API, in place, except for its resourceVersion.
+func (a *API) outward(s *source, o *unstructured.Unstructured) {
+	if s.common.GroupVersion() != s.regional.GroupVersion() {
+		o.SetAPIVersion(s.common.GroupVersion().String())
+	}
+	metadata, ok := o.Object["metadata"].(map[string]any)
+	if !ok {
+		metadata = map[string]any{}
+		o.Object["metadata"] = metadata
+	}
+	annotations, ok := metadata["annotations"].(map[string]any)
+	if !ok {
+		annotations = map[string]any{}
+		metadata["annotations"] = annotations
+	}
+	annotations[RegionAnnotation] = s.region.String()
+	if a.opts.Qualify {
+		if name, ok := metadata["name"].(string); ok {
+			metadata["name"] = name + nameSeparator + s.region.String()
+		}
+	}
+}
+
+// single is outward with the version of an object that was read by itself.
+func (a *API) single(s *source, o *unstructured.Unstructured) error {
+	if own := o.GetResourceVersion(); own != "" {
+		rv, err := objectVersion(s.id, own).encode(a.sealer)
+		if err != nil {
+			return err
+		}
+		o.SetResourceVersion(rv)
+	}
+	a.outward(s, o)
+	return nil
+}
+
+// inward turns an object of the common API into one of s. o is not modified. The resourceVersion is the caller's to turn.
+func inward(s *source, o *unstructured.Unstructured) *unstructured.Unstructured {
+	o = o.DeepCopy()
+	if gv, err := schema.ParseGroupVersion(o.GetAPIVersion()); err == nil && gv == s.common.GroupVersion() {
+		o.SetAPIVersion(s.regional.GroupVersion().String())
+	}
+	if name, _, ok := splitName(o.GetName()); ok {
+		o.SetName(name)
+	}
+	if annotations := o.GetAnnotations(); annotations != nil {
+		delete(annotations, RegionAnnotation)
+		if len(annotations) == 0 {
+			annotations = nil
+		}
+		o.SetAnnotations(annotations)
+	}
+	return o
+}

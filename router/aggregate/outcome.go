@@ -1,0 +1,242 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package aggregate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/atoll-dev/atoll/region"
+)
+
+// State is what became of a region's part in a call.
+type State string
+
+const (
+	// OK says that the region answered.
+	OK State = "OK"
+	// Empty says that the region answered, with no objects.
+	Empty State = "Empty"
+	// NotServed says that the region's API server does not serve the type.
+	NotServed State = "NotServed"
+	// Unauthorized says that the region does not know the caller.
+	Unauthorized State = "Unauthorized"
+	// Forbidden says that the region does not allow the call.
+	Forbidden State = "Forbidden"
+	// Expired says that the region does not know the resourceVersion any more.
+	Expired State = "Expired"
+	// Refused says that the region refused the call for another reason.
+	Refused State = "Refused"
+	// Timeout says that the region did not answer in time.
+	Timeout State = "Timeout"
+	// Unreachable says that the region could not be reached.
+	Unreachable State = "Unreachable"
+	// Canceled says that the region was not waited for, since another had failed.
+	Canceled State = "Canceled"
+	// Failed says that the region answered with an error of its own.
+	Failed State = "Failed"
+)
+
+func (s State) answered() bool { return s == OK || s == Empty || s == NotServed }
+
+// refused says that asking again will not help as long as nothing else changes.
+func (s State) refused() bool {
+	return s == NotServed || s == Unauthorized || s == Forbidden || s == Refused
+}
+
+var errCanceled = errors.New("not waited for")
+
+// stateOf classifies what a region's client returned.
+func stateOf(err error) State {
+	if status, ok := statusIn(err); ok {
+		switch code := status.Code; {
+		case code == http.StatusUnauthorized:
+			return Unauthorized
+		case code == http.StatusForbidden:
+			return Forbidden
+		case code == http.StatusNotFound:
+			return NotServed
+		case code == http.StatusGone:
+			return Expired
+		case code == http.StatusGatewayTimeout:
+			return Timeout
+		case code >= http.StatusInternalServerError, code == http.StatusTooManyRequests:
+			return Failed
+		default:
+			return Refused
+		}
+	}
+	var timeout interface{ Timeout() bool }
+	switch {
+	case err == nil:
+		return OK
+	case errors.Is(err, errCanceled):
+		return Canceled
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+		return Timeout
+	default:
+		return Unreachable
+	}
+}
+
+// Outcome is what became of one region's part in a call.
+type Outcome struct {
+	Region  region.Key
+	State   State
+	Items   int   // objects that it contributed
+	Err     error // for operators: it may name peers and addresses, which the texts of Error and PartialError do not
+	Elapsed time.Duration
+}
+
+func (o Outcome) text() string {
+	if status, ok := statusIn(o.Err); ok && o.State != Failed {
+		return fmt.Sprintf("region %s: %s: %s", o.Region, o.State, status.Message)
+	}
+	return fmt.Sprintf("region %s: %s", o.Region, o.State)
+}
+
+// Error is the failure of a call to one region. It is an apierrors.APIStatus: the region's own, or 503. Its text names no
+// peer.
+type Error struct{ Outcome }
+
+// Error is one line.
+func (e *Error) Error() string { return e.text() }
+
+// Unwrap returns the region's own error, which may name peers.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Status is the region's own, or 503.
+func (e *Error) Status() metav1.Status {
+	if status, ok := statusIn(e.Err); ok {
+		return status
+	}
+	return unavailable(e.text())
+}
+
+// statusIn returns what an API server answered.
+func statusIn(err error) (metav1.Status, bool) {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		return status.Status(), true
+	}
+	return metav1.Status{}, false
+}
+
+func unavailable(message string) metav1.Status {
+	return metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusServiceUnavailable, Reason: metav1.StatusReasonServiceUnavailable, Message: message,
+	}
+}
+
+// wrap makes err of region k presentable.
+func wrap(k region.Key, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &Error{Outcome{Region: k, State: stateOf(err), Err: err}}
+}
+
+// PartialError says that too few regions answered for the policy. It is an apierrors.APIStatus: the one of all regions
+// that failed, if they agree in it and none answered, and 503 otherwise, so apierrors.IsNotFound is true only if every region said so.
+type PartialError struct {
+	Op       string
+	Outcomes []Outcome // of all regions
+	policy   Policy
+}
+
+// Error names the regions that failed, in one line, without peers.
+func (e *PartialError) Error() string {
+	text, failed := "", 0
+	for _, o := range e.Outcomes {
+		if o.Err != nil {
+			text += "; " + o.text()
+			failed++
+		}
+	}
+	if failed == 0 {
+		return fmt.Sprintf("%s: %d regions answered, which does not meet %s", e.Op, len(e.Outcomes), e.policy)
+	}
+	return fmt.Sprintf("%s: %d of %d regions failed: %s", e.Op, failed, len(e.Outcomes), text[2:])
+}
+
+// WrappedErrors returns the failures, each an *Error.
+func (e *PartialError) WrappedErrors() []error {
+	var errs []error
+	for _, o := range e.Outcomes {
+		if o.Err != nil {
+			errs = append(errs, &Error{o})
+		}
+	}
+	return errs
+}
+
+// Status is what an HTTP server answers.
+func (e *PartialError) Status() metav1.Status {
+	var common metav1.Status
+	for i, o := range e.Outcomes {
+		status, ok := statusIn(o.Err)
+		if !ok || i > 0 && status.Code != common.Code {
+			return unavailable(e.Error())
+		}
+		common = status
+	}
+	if len(e.Outcomes) == 0 {
+		return unavailable(e.Error())
+	}
+	common.Message = e.Error()
+	return common
+}
+
+// Report is what became of the regions in the calls that were made with its context. It is safe for concurrent use.
+type Report struct {
+	mu       sync.Mutex
+	outcomes []Outcome
+}
+
+type reportKey struct{}
+
+// WithReport returns a context for a call, or for several of them, whose outcomes by region the Report collects.
+func WithReport(ctx context.Context) (context.Context, *Report) {
+	r := &Report{}
+	return context.WithValue(ctx, reportKey{}, r), r
+}
+
+func report(ctx context.Context, outcomes []Outcome) {
+	if r, ok := ctx.Value(reportKey{}).(*Report); ok {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.outcomes = append(r.outcomes, outcomes...)
+	}
+}
+
+// Outcomes returns all outcomes, in the order of the calls.
+func (r *Report) Outcomes() []Outcome {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.outcomes)
+}
+
+// Complete says that every region contributed what it has.
+func (r *Report) Complete() bool {
+	return !slices.ContainsFunc(r.Outcomes(), func(o Outcome) bool { return !o.State.answered() })
+}
+
+// Warnings are texts for people, and for Warning headers: one for each region that did not contribute. They name no peer.
+func (r *Report) Warnings() []string {
+	var warnings []string
+	for _, o := range r.Outcomes() {
+		if o.Err != nil {
+			warnings = append(warnings, o.text())
+		}
+	}
+	return warnings
+}

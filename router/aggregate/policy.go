@@ -1,0 +1,87 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package aggregate
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/atoll-dev/atoll/region"
+)
+
+// Policy says how many regions must answer for a read to succeed. The zero value is All. A region whose API server says
+// that it does not serve the type has answered, unless all say so.
+type Policy struct {
+	kind     policyKind
+	required []region.Key
+	quorum   int
+}
+
+type policyKind int
+
+const (
+	kindAll policyKind = iota
+	kindFailFast
+	kindBestEffort
+	kindRequire
+	kindQuorum
+)
+
+// All needs every region to answer.
+func All() Policy { return Policy{} }
+
+// FailFast is All, but the first failure cancels the rest.
+func FailFast() Policy { return Policy{kind: kindFailFast} }
+
+// BestEffort takes the regions that answer in time.
+func BestEffort() Policy { return Policy{kind: kindBestEffort} }
+
+// Require needs these regions to answer; the others may. One that is not in the Set has not answered.
+func Require(regions ...region.Key) Policy {
+	return Policy{kind: kindRequire, required: slices.Clone(regions)}
+}
+
+// Quorum needs any n regions to answer, and waits for the others too, as long as they have time. An n below 1 counts as 1.
+func Quorum(n int) Policy { return Policy{kind: kindQuorum, quorum: max(n, 1)} }
+
+// String names the policy, as in "quorum of 2".
+func (p Policy) String() string {
+	switch p.kind {
+	case kindFailFast:
+		return "fail fast"
+	case kindBestEffort:
+		return "best effort"
+	case kindRequire:
+		return fmt.Sprintf("require %v", p.required)
+	case kindQuorum:
+		return fmt.Sprintf("quorum of %d", p.quorum)
+	default:
+		return "all"
+	}
+}
+
+// met says whether these outcomes are enough.
+func (p Policy) met(outcomes []Outcome) bool {
+	answered := make(map[region.Key]bool, len(outcomes))
+	for _, o := range outcomes {
+		before, ok := answered[o.Region]
+		answered[o.Region] = o.State.answered() && (before || !ok)
+	}
+	n := 0
+	for _, ok := range answered {
+		if ok {
+			n++
+		}
+	}
+	switch p.kind {
+	case kindBestEffort:
+		return true
+	case kindQuorum:
+		return n >= p.quorum
+	case kindRequire:
+		return !slices.ContainsFunc(p.required, func(k region.Key) bool { return !answered[k] })
+	default:
+		return n > 0 && n == len(answered)
+	}
+}

@@ -1,0 +1,102 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package aggregate
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
+)
+
+// client is an API as a dynamic.Interface.
+type client struct{ api *API }
+
+func (c client) Resource(gvr schema.GroupVersionResource) dynamic.NamespaceableResourceInterface {
+	return &resource{api: c.api, gvr: gvr}
+}
+
+// resource is one type in all regions.
+type resource struct {
+	api       *API
+	gvr       schema.GroupVersionResource
+	namespace string
+}
+
+var (
+	_ dynamic.NamespaceableResourceInterface = (*resource)(nil)
+	_ cache.ListerWatcher                    = (*Reader)(nil)
+	_ cache.ListerWatcherWithContext         = (*Reader)(nil)
+)
+
+func (r *resource) Namespace(namespace string) dynamic.ResourceInterface {
+	return &resource{api: r.api, gvr: r.gvr, namespace: namespace}
+}
+
+func (r *resource) reader() *Reader { return r.api.Reader(r.namespace, r.gvr) }
+
+func (r *resource) List(ctx context.Context, opts metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+	return r.reader().ListAll(ctx, opts)
+}
+
+func (r *resource) Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+	return r.reader().WatchWithContext(ctx, opts)
+}
+
+// Reader lists and watches types in all regions as if they were one. It is a cache.ListerWatcher, for informers and
+// reflectors as they are; lists and watches are what the package's documentation says. It is safe for concurrent use.
+type Reader struct {
+	api       *API
+	namespace string
+	types     []schema.GroupVersionResource
+}
+
+// Reader returns the reader of one or several types. An empty namespace means all of them. Objects of several types come
+// type by type; in a watch they come as they happen.
+func (a *API) Reader(namespace string, types ...schema.GroupVersionResource) *Reader {
+	return &Reader{api: a, namespace: namespace, types: types}
+}
+
+// ListAll lists. If too few regions answer for Options.Policy, the error is a *PartialError; WithReport tells of regions
+// that did not contribute in other cases. Errors are apierrors.APIStatus: 400 for a continue token or resourceVersion that
+// is not valid, 410 if one is too old.
+func (r *Reader) ListAll(ctx context.Context, opts metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+	if len(r.types) == 0 {
+		return nil, errNoType
+	}
+	return r.api.list(ctx, newQuery(r.namespace, r.types, opts), opts)
+}
+
+// ListWithContext is ListAll.
+func (r *Reader) ListWithContext(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+	list, err := r.ListAll(ctx, opts)
+	if err != nil {
+		return nil, err // no typed nil
+	}
+	return list, nil
+}
+
+// WatchWithContext watches. It does not block on any region. It ends when ctx does, when it is stopped, when the time in
+// opts is up, or when its consumer takes no event for Options.Patience; after an event of type Error, list anew.
+func (r *Reader) WatchWithContext(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+	if len(r.types) == 0 {
+		return nil, errNoType
+	}
+	return r.api.watch(ctx, newQuery(r.namespace, r.types, opts), opts)
+}
+
+// List is ListWithContext without a context.
+func (r *Reader) List(opts metav1.ListOptions) (runtime.Object, error) {
+	return r.ListWithContext(context.Background(), opts)
+}
+
+// Watch is WatchWithContext without a context: Stop ends it.
+func (r *Reader) Watch(opts metav1.ListOptions) (watch.Interface, error) {
+	return r.WatchWithContext(context.Background(), opts)
+}

@@ -1,0 +1,172 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package aggregate
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"sync"
+
+	"k8s.io/client-go/dynamic"
+
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/router"
+)
+
+// Member is a region of a Set.
+type Member struct {
+	Region region.Key
+	// Cluster names what serves the region: opaque, never shown to a client. If it changes, the region's history is
+	// another one from then on. Two members of one Cluster whose regional types are the same are asked once, as the first
+	// of them by region. Empty: the Cluster is the member's own and stays the same.
+	Cluster string
+	Client  dynamic.Interface
+}
+
+// Set says which regions there are. Regions, Fixed and *Members make one. It is safe for concurrent use.
+type Set interface {
+	// Members returns the present members. It does no I/O. The result must not be modified.
+	Members() []Member
+	// Watch yields the present members, then the newest after each change, until ctx ends. A region that is not listed any
+	// more has left: for regions that cannot be reached, nothing is yielded.
+	Watch(ctx context.Context) iter.Seq[[]Member]
+}
+
+// Members is a Set that the program changes itself. The zero value is empty. It is safe for concurrent use.
+type Members struct {
+	mu      sync.Mutex
+	members []Member
+	changed chan struct{} // closed and replaced by each Put
+}
+
+// Fixed makes a Set of members that stay. Two of one region are an error.
+func Fixed(members ...Member) (*Members, error) {
+	m := &Members{}
+	if err := m.Put(members...); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// Put replaces the members. Two of one region, a region that is none and a member without a client are errors, which
+// change nothing.
+func (m *Members) Put(members ...Member) error {
+	sorted := slices.Clone(members)
+	slices.SortFunc(sorted, func(a, b Member) int { return compareRegions(a.Region, b.Region) })
+	for i, member := range sorted {
+		if err := member.Region.Validate(); err != nil {
+			return fmt.Errorf("aggregate: %w", err)
+		}
+		if member.Client == nil {
+			return fmt.Errorf("aggregate: region %s has no client", member.Region)
+		}
+		if i > 0 && sorted[i-1].Region == member.Region {
+			return fmt.Errorf("aggregate: region %s is given twice", member.Region)
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.members = sorted
+	if m.changed != nil {
+		close(m.changed)
+	}
+	m.changed = make(chan struct{})
+	return nil
+}
+
+// Members returns the present members by region.
+func (m *Members) Members() []Member {
+	members, _ := m.present()
+	return members
+}
+
+func (m *Members) present() ([]Member, <-chan struct{}) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.changed == nil {
+		m.changed = make(chan struct{})
+	}
+	return m.members, m.changed
+}
+
+// Watch yields the members after each Put.
+func (m *Members) Watch(ctx context.Context) iter.Seq[[]Member] {
+	return func(yield func([]Member) bool) {
+		for ctx.Err() == nil {
+			members, changed := m.present()
+			if !yield(members) {
+				return
+			}
+			select {
+			case <-changed:
+			case <-ctx.Done():
+			}
+		}
+	}
+}
+
+// Regions makes a Set of the regions that r knows and keep wants, each reached as id. A nil keep wants all. The error is
+// that of Router.Client: id is refused.
+func Regions(r *router.Router, id router.Identity, keep func(region.Key) bool) (Set, error) {
+	if _, err := r.Client(region.Key{Provider: "any", Name: "any"}, id); err != nil {
+		return nil, fmt.Errorf("aggregate: %w", err)
+	}
+	return &routed{router: r, id: id, keep: keep, clients: map[region.Key]dynamic.Interface{}}, nil
+}
+
+// routed is the Set of a Router's regions.
+type routed struct {
+	router  *router.Router
+	id      router.Identity
+	keep    func(region.Key) bool
+	mu      sync.Mutex
+	clients map[region.Key]dynamic.Interface // lasting, since a Client follows its region
+}
+
+func (s *routed) Members() []Member { return s.members(s.router.Routes()) }
+
+func (s *routed) Watch(ctx context.Context) iter.Seq[[]Member] {
+	return func(yield func([]Member) bool) {
+		for routes := range s.router.Watch(ctx) {
+			if !yield(s.members(routes)) {
+				return
+			}
+		}
+	}
+}
+
+func (s *routed) members(routes []router.Route) []Member {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	members := make([]Member, 0, len(routes))
+	for _, route := range routes {
+		if s.keep != nil && !s.keep(route.Region) {
+			continue
+		}
+		client := s.clients[route.Region]
+		if client == nil {
+			c, err := s.router.Client(route.Region, s.id)
+			if err != nil {
+				continue // only of a key that no Router has
+			}
+			client = c.Dynamic()
+			s.clients[route.Region] = client
+		}
+		members = append(members, Member{Region: route.Region, Cluster: string(route.Peer), Client: client})
+	}
+	for key := range s.clients {
+		if !slices.ContainsFunc(members, func(m Member) bool { return m.Region == key }) {
+			delete(s.clients, key)
+		}
+	}
+	return members
+}
+
+// compareRegions orders by provider, then name.
+func compareRegions(a, b region.Key) int {
+	return cmp.Or(cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.Name, b.Name))
+}

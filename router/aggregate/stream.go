@@ -1,0 +1,319 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package aggregate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/atoll-dev/atoll/region"
+)
+
+// stream is a merged watch. One goroutine owns it; one per source feeds it.
+type stream struct {
+	api       *API
+	q         query
+	bookmarks bool
+	initial   bool // an end of the initial events is to be told of, and was not yet
+	fresh     bool // deliver only what happens from now on
+	from      version
+	feeds     map[slot]*feed
+	withheld  map[slot]*feed // of regions that left
+	at        []position
+	silent    bool   // at has moved since the consumer was told last
+	kind      string // of the first type's objects, once known
+	in        chan news
+	out       chan watch.Event
+	cancel    context.CancelFunc
+	running   sync.WaitGroup
+}
+
+// slot is where a source stands in a stream, whichever cluster serves it.
+type slot struct {
+	common schema.GroupVersionResource
+	region region.Key
+}
+
+func (s *source) slot() slot { return slot{s.common, s.region} }
+
+// watch begins a merged watch. Errors of single regions come later, if at all.
+func (a *API) watch(ctx context.Context, q query, opts metav1.ListOptions) (watch.Interface, error) {
+	initial := opts.SendInitialEvents != nil && *opts.SendInitialEvents
+	if opts.SendInitialEvents != nil && opts.ResourceVersionMatch != metav1.ResourceVersionMatchNotOlderThan {
+		return nil, apierrors.NewBadRequest("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")
+	}
+	from, err := a.starts(opts.ResourceVersion)
+	if err != nil {
+		return nil, err
+	}
+	s := &stream{
+		api: a, q: q, bookmarks: opts.AllowWatchBookmarks, initial: initial,
+		fresh: opts.SendInitialEvents != nil && !initial && len(from.at) == 0,
+		feeds: map[slot]*feed{}, withheld: map[slot]*feed{}, in: make(chan news), out: make(chan watch.Event),
+	}
+	if !initial {
+		s.from, s.at = from, slices.Clone(from.at)
+	}
+	sources := a.sources(q, a.set.Members())
+	for _, p := range s.at {
+		if p.rv == "" || !slices.ContainsFunc(sources, func(o source) bool { return o.id == p.id }) {
+			return nil, apierrors.NewResourceExpired("a region left, moved or was being repaired at this resourceVersion; list anew")
+		}
+	}
+	var cancel context.CancelFunc
+	if opts.TimeoutSeconds != nil && *opts.TimeoutSeconds > 0 {
+		ctx, cancel = context.WithTimeout(ctx, time.Duration(*opts.TimeoutSeconds)*time.Second)
+	} else {
+		ctx, cancel = context.WithCancel(ctx)
+	}
+	s.cancel = cancel
+	go s.run(ctx)
+	return s, nil
+}
+
+// ResultChan is closed when the watch has ended and all that it started too.
+func (s *stream) ResultChan() <-chan watch.Event { return s.out }
+
+// Stop ends the watch. It does not wait.
+func (s *stream) Stop() { s.cancel() }
+
+func (s *stream) run(ctx context.Context) {
+	defer close(s.out)
+	defer s.running.Wait()
+	defer s.cancel()
+	members := make(chan []Member)
+	s.running.Go(func() {
+		for m := range s.api.set.Watch(ctx) {
+			select {
+			case members <- m:
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	ticker := time.NewTicker(s.api.opts.Bookmark)
+	defer ticker.Stop()
+	for {
+		select {
+		case m := <-members:
+			if !s.follow(ctx, s.api.sources(s.q, m)) || !s.progress(ctx) {
+				return
+			}
+			s.fresh = false // who joins later has all to tell
+		case n := <-s.in:
+			if s.feeds[n.feed.source.slot()] == n.feed && !s.handle(ctx, n) {
+				return
+			}
+		case <-ticker.C:
+			if s.bookmarks && s.silent && !s.bookmark(ctx, nil) {
+				return
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// follow starts and ends feeds so that they are those of sources.
+func (s *stream) follow(ctx context.Context, sources []source) bool {
+	listed := make(map[slot]bool, len(sources))
+	for _, src := range sources {
+		listed[src.slot()] = true
+	}
+	for at, f := range s.feeds {
+		if !listed[at] && !s.leave(ctx, f) {
+			return false
+		}
+	}
+	for _, src := range sources {
+		f := s.feeds[src.slot()]
+		if f != nil && f.source.id == src.id {
+			continue
+		}
+		if f != nil && !s.moved(ctx, f) {
+			return false
+		}
+		s.join(ctx, src)
+	}
+	return true
+}
+
+// join starts the feed of a source: where the consumer's version says, or with what was delivered of it before.
+func (s *stream) join(ctx context.Context, src source) {
+	f := &feed{api: s.api, q: s.q, source: src, ledger: newLedger(s.api.seed), step: StepList, fresh: s.fresh, out: s.in, done: make(chan struct{})}
+	if i, ok := find(s.from.at, src.id); ok {
+		f.step, f.at, f.synced = StepVerify, s.from.at[i].rv, true
+		s.from.at = unset(slices.Clone(s.from.at), src.id)
+	}
+	if before := s.withheld[src.slot()]; before != nil {
+		f.ledger, f.kind = before.ledger, before.kind
+		s.at = unset(s.at, before.source.id)
+		s.at = set(s.at, src.id, "")
+		delete(s.withheld, src.slot())
+	}
+	s.feeds[src.slot()] = f
+	ctx, cancel := context.WithCancel(ctx)
+	f.cancel = cancel
+	s.running.Go(func() {
+		defer cancel()
+		f.run(ctx)
+	})
+}
+
+// moved ends a feed whose region another cluster serves now. What was delivered is kept, for the difference.
+func (s *stream) moved(ctx context.Context, f *feed) bool {
+	f.end()
+	delete(s.feeds, f.source.slot())
+	if f.unknown() {
+		return s.fail(ctx, expiry(f.source, errLost))
+	}
+	s.withheld[f.source.slot()] = f
+	return true
+}
+
+// leave ends a feed whose region left the Set, and tells that its objects are gone.
+func (s *stream) leave(ctx context.Context, f *feed) bool {
+	if !s.moved(ctx, f) {
+		return false
+	}
+	s.api.followed(ctx, FollowEvent{Region: f.source.region, Step: StepLeave, State: OK})
+	if s.api.opts.Withhold {
+		s.at = set(s.at, f.source.id, "")
+		return true
+	}
+	delete(s.withheld, f.source.slot())
+	for _, c := range f.ledger.all() {
+		o := c.last(f.source.common.GroupVersion().String(), f.kind)
+		s.api.outward(&f.source, o)
+		if !s.handle(ctx, news{feed: f, kind: watch.Deleted, object: o, own: c.entry.rv}) {
+			return false
+		}
+	}
+	s.at, s.silent = unset(s.at, f.source.id), true
+	return true
+}
+
+// handle takes in what a feed tells.
+func (s *stream) handle(ctx context.Context, n news) bool {
+	f := n.feed
+	switch n.kind {
+	case watch.Added, watch.Modified, watch.Deleted:
+		s.at = set(s.at, f.source.id, n.at)
+		i, _ := find(s.at, f.source.id)
+		rv, err := version{at: s.at, origin: i, own: n.own}.encode(s.api.sealer)
+		if err != nil {
+			return s.fail(ctx, apierrors.NewInternalError(fmt.Errorf("aggregate: resourceVersion: %w", err)))
+		}
+		n.object.SetResourceVersion(rv)
+		s.silent = false
+		return s.deliver(ctx, watch.Event{Type: n.kind, Object: n.object})
+	case watch.Bookmark:
+		s.at, s.silent = set(s.at, f.source.id, n.at), true
+		return true
+	}
+	if n.lost {
+		return s.fail(ctx, expiry(f.source, n.err))
+	}
+	if f.state, f.err = n.state, n.err; n.state == OK {
+		f.synced = true
+		s.at, s.silent = set(s.at, f.source.id, n.at), true
+		if f.source.common == s.q.types[0] && n.listed != "" {
+			s.kind = n.listed
+		}
+	}
+	return s.progress(ctx)
+}
+
+func expiry(src source, err error) error {
+	return apierrors.NewResourceExpired(fmt.Sprintf("region %s: %v; list anew", src.region, err))
+}
+
+// progress tells of the end of the initial events once it has come, and ends a watch that nobody serves.
+func (s *stream) progress(ctx context.Context) bool {
+	outcomes := make([]Outcome, 0, len(s.feeds))
+	refused, began := len(s.feeds) > 0, true
+	for _, f := range s.feeds {
+		o := Outcome{Region: f.source.region, State: OK}
+		if !f.synced {
+			began = began && f.state != ""
+			o.State, o.Err = f.state, f.err
+		}
+		refused = refused && o.State.refused()
+		outcomes = append(outcomes, o)
+	}
+	slices.SortFunc(outcomes, func(a, b Outcome) int { return compareRegions(a.Region, b.Region) })
+	failed := slices.ContainsFunc(outcomes, func(o Outcome) bool { return o.State != "" && !o.State.answered() })
+	if refused || s.initial && failed && s.api.opts.Policy.kind == kindFailFast {
+		return s.fail(ctx, &PartialError{Op: s.q.op("watch"), Outcomes: outcomes, policy: s.api.opts.Policy})
+	}
+	if !s.initial || !began || !s.api.opts.Policy.met(outcomes) {
+		return true
+	}
+	s.initial = false
+	return !s.bookmarks || s.bookmark(ctx, map[string]string{metav1.InitialEventsAnnotationKey: "true"})
+}
+
+// bookmark tells how far the watch has come.
+func (s *stream) bookmark(ctx context.Context, annotations map[string]string) bool {
+	rv, err := version{at: s.at, origin: -1}.encode(s.api.sealer)
+	if err != nil {
+		return s.fail(ctx, apierrors.NewInternalError(fmt.Errorf("aggregate: resourceVersion: %w", err)))
+	}
+	o := &unstructured.Unstructured{}
+	o.SetGroupVersionKind(s.q.types[0].GroupVersion().WithKind(s.kind))
+	o.SetResourceVersion(rv)
+	if annotations != nil {
+		o.SetAnnotations(annotations)
+	}
+	s.silent = false
+	return s.deliver(ctx, watch.Event{Type: watch.Bookmark, Object: o})
+}
+
+// fail ends the watch with an error.
+func (s *stream) fail(ctx context.Context, err error) bool {
+	status := apierrors.NewInternalError(err).Status()
+	var known apierrors.APIStatus
+	if errors.As(err, &known) {
+		status = known.Status()
+	}
+	if status.Code == 0 {
+		status.Code = http.StatusInternalServerError
+	}
+	status.APIVersion, status.Kind = "v1", "Status"
+	s.deliver(ctx, watch.Event{Type: watch.Error, Object: &status})
+	return false
+}
+
+// deliver hands an event over. A consumer that does not take it in time loses the watch, and nothing else: it goes on
+// from the last event that it took.
+func (s *stream) deliver(ctx context.Context, e watch.Event) bool {
+	select {
+	case s.out <- e:
+		return true
+	case <-ctx.Done():
+		return false
+	default:
+	}
+	timer := time.NewTimer(s.api.opts.Patience)
+	defer timer.Stop()
+	select {
+	case s.out <- e:
+		return true
+	case <-timer.C:
+		return false
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,147 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package aggregate
+
+import (
+	"encoding/base64"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+var testSealer = newSealer([]byte("key"))
+
+func anyID() *rapid.Generator[sourceID] {
+	return rapid.Custom(func(t *rapid.T) (id sourceID) {
+		copy(id[:], rapid.SliceOfN(rapid.Byte(), len(id), len(id)).Draw(t, "id"))
+		return id
+	})
+}
+
+func anyRevision() *rapid.Generator[string] {
+	return rapid.OneOf(rapid.Just(""), rapid.StringMatching(`0|[1-9][0-9]{0,22}`), rapid.StringMatching(`[+0a-z]{1,9}`))
+}
+
+func anyVersion() *rapid.Generator[version] {
+	return rapid.Custom(func(t *rapid.T) version {
+		v := version{origin: -1}
+		for _, id := range rapid.SliceOfN(anyID(), 0, 5).Draw(t, "ids") {
+			v.at = set(v.at, id, anyRevision().Draw(t, "rv"))
+		}
+		if len(v.at) > 0 && rapid.Bool().Draw(t, "object") {
+			v.origin = rapid.IntRange(0, len(v.at)-1).Draw(t, "origin")
+			v.own = rapid.OneOf(rapid.Just(v.at[v.origin].rv), anyRevision()).Draw(t, "own")
+		}
+		return v
+	})
+}
+
+func anyCursor() *rapid.Generator[cursor] {
+	return rapid.Custom(func(t *rapid.T) cursor {
+		c := cursor{inner: rapid.String().Draw(t, "inner")}
+		for _, id := range rapid.SliceOfN(anyID(), 1, 5).Draw(t, "ids") {
+			p := pinned{id: id, absent: rapid.Bool().Draw(t, "absent")}
+			if !p.absent {
+				p.rv = anyRevision().Draw(t, "rv")
+			}
+			c.sources = append(c.sources, p)
+		}
+		c.next = rapid.IntRange(0, len(c.sources)-1).Draw(t, "next")
+		return c
+	})
+}
+
+func TestTokensAreReadBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		v, c := anyVersion().Draw(t, "version"), anyCursor().Draw(t, "cursor")
+		token, err := v.encode(testSealer)
+		require.NoError(t, err)
+		again, err := decodeVersion(testSealer, token)
+		require.NoError(t, err)
+		require.Equal(t, v, again)
+		_, err = decodeCursor(testSealer, token)
+		require.ErrorIs(t, err, errMalformed, "a version is no continue token")
+		if token, err = c.encode(testSealer); err != nil {
+			t.Fatal(err)
+		}
+		cursor, err := decodeCursor(testSealer, token)
+		require.NoError(t, err)
+		require.Equal(t, c, cursor)
+	})
+}
+
+// Whatever bit of a token is changed, it is refused; so is another key.
+func TestTokensAreAuthentic(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		token, err := anyCursor().Draw(t, "cursor").encode(testSealer)
+		require.NoError(t, err)
+		_, err = decodeCursor(newSealer([]byte("another key")), token)
+		require.ErrorIs(t, err, errForeign)
+		data, err := base64.RawURLEncoding.DecodeString(token)
+		require.NoError(t, err)
+		data[rapid.IntRange(0, len(data)-1).Draw(t, "byte")] ^= 1 << rapid.IntRange(0, 7).Draw(t, "bit")
+		_, err = decodeCursor(testSealer, base64.RawURLEncoding.EncodeToString(data))
+		require.Error(t, err)
+	})
+}
+
+// There is one text for each value: what decodes, encodes to itself.
+func TestOtherTextsOfAVersionAreRefused(t *testing.T) {
+	id := sourceID{1}
+	for name, payload := range map[string][]byte{
+		"a number in more bytes than it takes": append(append([]byte{kindVersion, 1}, id[:]...), 1, 0x85, 0, 0),
+		"a number as text":                     append(append([]byte{kindVersion, 1}, id[:]...), 3, '5', 0),
+		"a source twice":                       append(append(append(append([]byte{kindVersion, 2}, id[:]...), 0), id[:]...), 0, 0),
+		"sources out of order":                 append(append(append(append([]byte{kindVersion, 2}, id[:]...), 0), make([]byte, 8)...), 0, 0),
+		"an origin that is not listed":         append(append([]byte{kindVersion, 1}, id[:]...), 0, 2, 0),
+		"an own version that is no other":      append(append([]byte{kindVersion, 1}, id[:]...), 0, 1, 1, 0),
+		"something behind it":                  append(append([]byte{kindVersion, 1}, id[:]...), 0, 0, 0),
+		"more sources than there are bytes":    {kindVersion, 0xff, 0xff, 0xff, 0xff, 0x0f},
+	} {
+		t.Run(name, func(t *testing.T) {
+			token, err := testSealer.seal(slices.Clone(payload))
+			require.NoError(t, err)
+			_, err = decodeVersion(testSealer, token)
+			require.ErrorIs(t, err, errMalformed)
+		})
+	}
+}
+
+func TestTooManyRegionsForAToken(t *testing.T) {
+	var v version
+	v.origin = -1
+	for i := range 8000 {
+		v.at = append(v.at, position{sourceID{byte(i >> 8), byte(i)}, "1"})
+	}
+	_, err := v.encode(testSealer)
+	require.ErrorIs(t, err, errTooLong)
+}
+
+// FuzzTokens decodes whatever it is given with a true seal, and holds it to be canonical.
+func FuzzTokens(f *testing.F) {
+	v := version{at: []position{{sourceID{1}, "17"}, {sourceID{2}, "x"}}, origin: 1, own: "16"}
+	f.Add(v.append(nil))
+	f.Add(cursor{sources: []pinned{{id: sourceID{1}, rv: "7"}, {absent: true}}, inner: "abc"}.append(nil))
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, payload []byte) {
+		_, _ = decodeVersion(testSealer, string(payload))
+		_, _ = decodeCursor(testSealer, string(payload))
+		token, err := testSealer.seal(slices.Clone(payload))
+		if err != nil {
+			return
+		}
+		if v, err := decodeVersion(testSealer, token); err == nil {
+			again, err := v.encode(testSealer)
+			require.NoError(t, err)
+			require.Equal(t, token, again)
+		}
+		if c, err := decodeCursor(testSealer, token); err == nil {
+			again, err := c.encode(testSealer)
+			require.NoError(t, err)
+			require.Equal(t, token, again)
+		}
+	})
+}

@@ -1,0 +1,105 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package aggregate
+
+import (
+	"bytes"
+	"encoding/binary"
+	"slices"
+)
+
+// position is how far a source was delivered.
+type position struct {
+	id sourceID
+	rv string // empty: in the middle of a repair, which only that stream can end
+}
+
+// version is a composite resourceVersion: what was delivered of each source and, if it is an object's, that object's own
+// version. A source that it does not name was never delivered.
+type version struct {
+	at     []position // by id
+	origin int        // index in at of the object's source; -1: no object
+	own    string     // the object's own version
+}
+
+// set returns at with the position of id.
+func set(at []position, id sourceID, rv string) []position {
+	i, ok := find(at, id)
+	if ok {
+		at[i].rv = rv
+		return at
+	}
+	return slices.Insert(at, i, position{id, rv})
+}
+
+func unset(at []position, id sourceID) []position {
+	if i, ok := find(at, id); ok {
+		return slices.Delete(at, i, i+1)
+	}
+	return at
+}
+
+func find(at []position, id sourceID) (int, bool) {
+	return slices.BinarySearchFunc(at, id, func(p position, id sourceID) int { return bytes.Compare(p.id[:], id[:]) })
+}
+
+// objectVersion is the version of an object that was read by itself.
+func objectVersion(id sourceID, own string) version {
+	return version{at: []position{{id, own}}, own: own}
+}
+
+func (v version) append(b []byte) []byte {
+	b = binary.AppendUvarint(append(b, kindVersion), uint64(len(v.at)))
+	for _, p := range v.at {
+		b = appendRevision(append(b, p.id[:]...), p.rv)
+	}
+	b = binary.AppendUvarint(b, uint64(v.origin+1))
+	switch {
+	case v.origin < 0:
+	case v.at[v.origin].rv == v.own:
+		b = append(b, 0)
+	default:
+		b = appendRevision(append(b, 1), v.own)
+	}
+	return b
+}
+
+// encode returns the text of v, the same for the same v.
+func (v version) encode(s *sealer) (string, error) {
+	return s.seal(v.append(make([]byte, 0, 32+macSize+16*len(v.at))))
+}
+
+// decodeVersion is the reverse of encode. There is one text for each version and key; any other is refused.
+func decodeVersion(s *sealer, token string) (version, error) {
+	payload, foreign := s.open(token, kindVersion)
+	if payload == nil {
+		return version{}, foreign
+	}
+	r := &reader{rest: payload[1:]}
+	v := version{origin: -1}
+	n := r.uvarint()
+	for i := uint64(0); i < n && !r.bad; i++ {
+		v.at = append(v.at, position{r.id(), r.revision()})
+	}
+	if origin := r.uvarint(); origin > 0 && origin <= uint64(len(v.at)) && !r.bad {
+		v.origin = int(origin) - 1
+		if r.uvarint() == 0 {
+			v.own = v.at[v.origin].rv
+		} else {
+			v.own = r.revision()
+		}
+	} else if origin != 0 {
+		r.bad = true
+	}
+	sorted := slices.IsSortedFunc(v.at, func(a, b position) int {
+		if a.id == b.id {
+			return -1 // the same twice
+		}
+		return bytes.Compare(a.id[:], b.id[:])
+	})
+	if r.bad || len(r.rest) > 0 || !sorted || !bytes.Equal(v.append(nil), payload) {
+		return version{}, errMalformed
+	}
+	return v, foreign
+}

@@ -1,0 +1,417 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package aggregate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/region"
+)
+
+var errNoType = errors.New("aggregate: no type is given to Reader")
+
+// address is what a request says about the region that it is for.
+type address struct {
+	name    string // plain
+	region  *region.Key
+	version version // of the object that it changes
+	given   bool    // version is
+}
+
+// addressOf reads name, and the object of a write, which may be nil.
+func (r *resource) addressOf(name string, o *unstructured.Unstructured) (address, error) {
+	a := address{name: name}
+	note := func(k region.Key) error {
+		if a.region != nil && *a.region != k {
+			return apierrors.NewBadRequest(fmt.Sprintf("%s is addressed to region %s and to region %s", a.name, *a.region, k))
+		}
+		a.region = &k
+		return nil
+	}
+	if plain, k, ok := splitName(name); ok {
+		a.name = plain
+		_ = note(k) // it is the first
+	}
+	if o == nil {
+		return a, nil
+	}
+	if plain, k, ok := splitName(o.GetName()); ok && plain != "" {
+		if err := note(k); err != nil {
+			return a, err
+		}
+	}
+	if text, ok := o.GetAnnotations()[RegionAnnotation]; ok {
+		k, err := region.ParseKey(text)
+		if err != nil {
+			return a, apierrors.NewBadRequest(fmt.Sprintf("annotation %s: %v", RegionAnnotation, err))
+		}
+		if err := note(k); err != nil {
+			return a, err
+		}
+	}
+	return a, r.note(&a, o.GetResourceVersion())
+}
+
+// note adds the resourceVersion of a write.
+func (r *resource) note(a *address, rv string) error {
+	if rv == "" {
+		return nil
+	}
+	v, err := decodeVersion(r.api.sealer, rv)
+	switch {
+	case errors.Is(err, errForeign):
+		return r.conflict(a.name, fmt.Sprintf("its resourceVersion is not valid here (%v); read it again", err))
+	case err != nil:
+		return apierrors.NewBadRequest(fmt.Sprintf("resourceVersion is not valid: %v", err))
+	case v.origin < 0:
+		return apierrors.NewBadRequest("resourceVersion is that of a list, not of an object")
+	}
+	a.version, a.given = v, true
+	return nil
+}
+
+func (r *resource) conflict(name, why string) error {
+	return apierrors.NewConflict(r.gvr.GroupResource(), name, errors.New(why))
+}
+
+// own is the object's version in its region.
+func (r *resource) own(a address, s *source) (string, error) {
+	if !a.given {
+		return "", nil
+	}
+	if a.version.at[a.version.origin].id != s.id {
+		return "", r.conflict(a.name, fmt.Sprintf("its resourceVersion is of another region than %s, or the region moved; read it again", s.region))
+	}
+	return a.version.own, nil
+}
+
+func (r *resource) sources() []source {
+	return r.api.sources(query{namespace: r.namespace, types: []gvr{r.gvr}}, r.api.set.Members())
+}
+
+// locate finds the source that a names, if it names one.
+func (r *resource) locate(a address, sources []source) (*source, error) {
+	for i := range sources {
+		s := &sources[i]
+		if a.region != nil && s.region == *a.region || a.region == nil && a.given && a.version.at[a.version.origin].id == s.id {
+			return s, nil
+		}
+	}
+	if a.region != nil {
+		return nil, apierrors.NewNotFound(r.gvr.GroupResource(), fmt.Sprintf("%s (no region %s is known)", a.name, *a.region))
+	}
+	if a.given {
+		return nil, r.conflict(a.name, "the region of its resourceVersion left or moved; read it again")
+	}
+	if len(sources) == 1 {
+		return &sources[0], nil
+	}
+	return nil, nil
+}
+
+// found is an object that probing found.
+type found struct {
+	source *source
+	object *unstructured.Unstructured
+}
+
+// probe asks all sources for an object.
+func (r *resource) probe(ctx context.Context, name string, sources []source, opts metav1.GetOptions, sub []string) ([]found, []Outcome) {
+	objects := make([]*unstructured.Unstructured, len(sources))
+	outcomes := make([]Outcome, len(sources))
+	var wg sync.WaitGroup
+	for i := range sources {
+		wg.Go(func() {
+			s, began := &sources[i], time.Now()
+			limited, cancel := context.WithTimeout(ctx, r.api.opts.Timeout)
+			defer cancel()
+			o, err := s.client.Get(limited, name, opts, sub...)
+			outcomes[i] = Outcome{Region: s.region, State: stateOf(err), Err: err, Elapsed: time.Since(began)}
+			switch {
+			case err == nil:
+				objects[i], outcomes[i].Items = o, 1
+			case apierrors.IsNotFound(err):
+				outcomes[i].State, outcomes[i].Err = Empty, nil
+			}
+		})
+	}
+	wg.Wait()
+	var all []found
+	for i, o := range objects {
+		if o != nil {
+			all = append(all, found{&sources[i], o})
+		}
+	}
+	return all, outcomes
+}
+
+// unique is the source of the one object of that name in all regions; nil if there is none. What regions did not answer
+// may be in them, so all that policy asks for must.
+func (r *resource) unique(ctx context.Context, op, name string, sources []source, policy Policy, opts metav1.GetOptions, sub []string) (*found, error) {
+	all, outcomes := r.probe(ctx, name, sources, opts, sub)
+	report(ctx, outcomes)
+	if len(all) > 1 {
+		regions := make([]string, len(all))
+		for i, f := range all {
+			regions[i] = name + nameSeparator + f.source.region.String()
+		}
+		return nil, r.conflict(name, "several regions have an object of that name: say which, by name or by the annotation "+RegionAnnotation+": "+strings.Join(regions, ", "))
+	}
+	if !policy.met(outcomes) || len(all) == 0 && !All().met(outcomes) {
+		return nil, &PartialError{Op: fmt.Sprintf("%s %s %s", op, r.gvr.GroupResource(), name), Outcomes: outcomes, policy: policy}
+	}
+	if len(all) == 0 {
+		return nil, nil
+	}
+	return &all[0], nil
+}
+
+// target is the source that a write to an existing object goes to.
+func (r *resource) target(ctx context.Context, op string, a address) (*source, error) {
+	sources := r.sources()
+	s, err := r.locate(a, sources)
+	if s != nil || err != nil {
+		return s, err
+	}
+	f, err := r.unique(ctx, op, a.name, sources, All(), metav1.GetOptions{}, nil)
+	if err != nil {
+		return nil, err
+	}
+	if f == nil {
+		return nil, apierrors.NewNotFound(r.gvr.GroupResource(), a.name)
+	}
+	return f.source, nil
+}
+
+// answer presents what a region returned.
+func (r *resource) answer(s *source, o *unstructured.Unstructured, err error) (*unstructured.Unstructured, error) {
+	if err != nil {
+		return nil, wrap(s.region, err)
+	}
+	return o, r.api.single(s, o)
+}
+
+// Get reads an object. A plain name must be unique: a conflict names the regions that have it.
+func (r *resource) Get(ctx context.Context, name string, opts metav1.GetOptions, sub ...string) (*unstructured.Unstructured, error) {
+	a, err := r.addressOf(name, nil)
+	if err != nil {
+		return nil, err
+	}
+	at, err := r.api.starts(opts.ResourceVersion)
+	if err != nil {
+		return nil, err
+	}
+	sources := r.sources()
+	s, err := r.locate(a, sources)
+	if err != nil {
+		return nil, err
+	}
+	if s != nil {
+		if i, ok := find(at.at, s.id); ok {
+			opts.ResourceVersion = at.at[i].rv
+		} else if opts.ResourceVersion != "0" {
+			opts.ResourceVersion = ""
+		}
+		o, err := s.client.Get(ctx, a.name, opts, sub...)
+		return r.answer(s, o, err)
+	}
+	if opts.ResourceVersion != "0" {
+		opts.ResourceVersion = ""
+	}
+	f, err := r.unique(ctx, "get", a.name, sources, r.api.opts.Policy, opts, sub)
+	if err != nil {
+		return nil, err
+	}
+	if f == nil {
+		return nil, apierrors.NewNotFound(r.gvr.GroupResource(), a.name)
+	}
+	return r.answer(f.source, f.object, nil)
+}
+
+// Create writes to the region that the object names, which it need not if there is only one.
+func (r *resource) Create(ctx context.Context, o *unstructured.Unstructured, opts metav1.CreateOptions, sub ...string) (*unstructured.Unstructured, error) {
+	if o.GetResourceVersion() != "" {
+		return nil, apierrors.NewBadRequest("resourceVersion should not be set on objects to be created")
+	}
+	a, err := r.addressOf(o.GetName(), o)
+	if err != nil {
+		return nil, err
+	}
+	sources := r.sources()
+	s, err := r.locate(a, sources)
+	if err == nil && s == nil {
+		err = r.homeless(a.name, sources)
+	}
+	if err != nil {
+		return nil, err
+	}
+	o, err = s.client.Create(ctx, inward(s, o), opts, sub...)
+	return r.answer(s, o, err)
+}
+
+// homeless says that a new object names no region.
+func (r *resource) homeless(name string, sources []source) error {
+	if len(sources) == 0 {
+		return apierrors.NewServiceUnavailable("no regions are known")
+	}
+	var known []string
+	for _, s := range sources[:min(len(sources), 10)] {
+		known = append(known, s.region.String())
+	}
+	return r.conflict(name, fmt.Sprintf("it names no region: set the annotation %s to one of %d, such as %s", RegionAnnotation, len(sources), strings.Join(known, ", ")))
+}
+
+// Update writes to the object's own region.
+func (r *resource) Update(ctx context.Context, o *unstructured.Unstructured, opts metav1.UpdateOptions, sub ...string) (*unstructured.Unstructured, error) {
+	s, own, err := r.existing(ctx, "update", o.GetName(), o)
+	if err != nil {
+		return nil, err
+	}
+	o = inward(s, o)
+	o.SetResourceVersion(own)
+	o, err = s.client.Update(ctx, o, opts, sub...)
+	return r.answer(s, o, err)
+}
+
+// UpdateStatus is Update of the status.
+func (r *resource) UpdateStatus(ctx context.Context, o *unstructured.Unstructured, opts metav1.UpdateOptions) (*unstructured.Unstructured, error) {
+	return r.Update(ctx, o, opts, "status")
+}
+
+// existing finds where a write goes, and the object's version there.
+func (r *resource) existing(ctx context.Context, op, name string, o *unstructured.Unstructured) (*source, string, error) {
+	a, err := r.addressOf(name, o)
+	if err != nil {
+		return nil, "", err
+	}
+	s, err := r.target(ctx, op, a)
+	if err != nil {
+		return nil, "", err
+	}
+	own, err := r.own(a, s)
+	return s, own, err
+}
+
+// Delete deletes in the object's own region.
+func (r *resource) Delete(ctx context.Context, name string, opts metav1.DeleteOptions, sub ...string) error {
+	a, err := r.addressOf(name, nil)
+	if err != nil {
+		return err
+	}
+	if p := opts.Preconditions; p != nil && p.ResourceVersion != nil {
+		if err := r.note(&a, *p.ResourceVersion); err != nil {
+			return err
+		}
+	}
+	s, err := r.target(ctx, "delete", a)
+	if err != nil {
+		return err
+	}
+	if a.given {
+		own, err := r.own(a, s)
+		if err != nil {
+			return err
+		}
+		opts.Preconditions = &metav1.Preconditions{UID: opts.Preconditions.UID, ResourceVersion: &own}
+	}
+	return wrap(s.region, s.client.Delete(ctx, a.name, opts, sub...))
+}
+
+// DeleteCollection deletes in all regions. The error is a *PartialError if one failed, whatever the policy: some may have
+// deleted what they had.
+func (r *resource) DeleteCollection(ctx context.Context, opts metav1.DeleteOptions, which metav1.ListOptions) error {
+	q := newQuery(r.namespace, []gvr{r.gvr}, which)
+	at, err := r.api.starts(which.ResourceVersion)
+	if err != nil {
+		return err
+	}
+	if which.Continue != "" || which.Limit != 0 {
+		return apierrors.NewBadRequest("limit and continue are not supported for a deletion over several regions")
+	}
+	sources := r.api.sources(q, r.api.set.Members())
+	outcomes := make([]Outcome, len(sources))
+	var wg sync.WaitGroup
+	for i := range sources {
+		wg.Go(func() {
+			s, o := &sources[i], which
+			o.LabelSelector, o.FieldSelector, o.ResourceVersion = q.labels, q.fields, ""
+			if j, ok := find(at.at, s.id); ok {
+				o.ResourceVersion = at.at[j].rv
+			}
+			err := s.client.DeleteCollection(ctx, opts, o)
+			outcomes[i] = Outcome{Region: s.region, State: stateOf(err), Err: err}
+		})
+	}
+	wg.Wait()
+	report(ctx, outcomes)
+	if !All().met(outcomes) {
+		return &PartialError{Op: q.op("delete all"), Outcomes: outcomes}
+	}
+	return nil
+}
+
+// Patch changes an object in its own region.
+func (r *resource) Patch(ctx context.Context, name string, kind types.PatchType, data []byte, opts metav1.PatchOptions, sub ...string) (*unstructured.Unstructured, error) {
+	p, err := parsePatch(kind, data)
+	if err != nil {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("patch: %v", err))
+	}
+	a, err := r.addressOf(name, p.object)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.note(&a, p.version()); err != nil {
+		return nil, err
+	}
+	s, err := r.target(ctx, "patch", a)
+	if kind == types.ApplyYAMLPatchType && apierrors.IsNotFound(err) && a.region == nil && !slices.Contains(sub, "status") {
+		err = r.homeless(a.name, r.sources()) // an apply creates
+	}
+	if err != nil {
+		return nil, err
+	}
+	own, err := r.own(a, s)
+	if err != nil {
+		return nil, err
+	}
+	data, err = p.inward(s, own)
+	if err != nil {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("patch: %v", err))
+	}
+	o, err := s.client.Patch(ctx, a.name, kind, data, opts, sub...)
+	return r.answer(s, o, err)
+}
+
+// Apply applies to the object's own region. A new object must name one.
+func (r *resource) Apply(ctx context.Context, name string, o *unstructured.Unstructured, opts metav1.ApplyOptions, sub ...string) (*unstructured.Unstructured, error) {
+	s, own, err := r.existing(ctx, "apply", name, o)
+	if apierrors.IsNotFound(err) && o.GetAnnotations()[RegionAnnotation] == "" && !strings.Contains(name, nameSeparator) {
+		err = r.homeless(name, r.sources())
+	}
+	if err != nil {
+		return nil, err
+	}
+	plain, _, _ := splitName(name)
+	o = inward(s, o)
+	o.SetManagedFields(nil)
+	o.SetResourceVersion(own)
+	o, err = s.client.Apply(ctx, plain, o, opts, sub...)
+	return r.answer(s, o, err)
+}
+
+// ApplyStatus is Apply of the status.
+func (r *resource) ApplyStatus(ctx context.Context, name string, o *unstructured.Unstructured, opts metav1.ApplyOptions) (*unstructured.Unstructured, error) {
+	return r.Apply(ctx, name, o, opts, "status")
+}
