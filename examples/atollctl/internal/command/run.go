@@ -117,7 +117,7 @@ stopped is finished by any of them, after a lease.
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
 
 	root.AddCommand(
-		s.installCRDs(), s.rbac(), s.peersCommand(), s.peerCommand(), s.route(), s.explainRoute(),
+		s.installCRDs(), s.rbac(), s.peersCommand(), s.peerCommand(), s.route(), s.explainRoute(), s.get(), s.watch(),
 		s.serviceCluster(), s.account(), s.operationCommand(), s.walCommand(), s.audit(), s.version(),
 	)
 	for _, c := range root.Commands() {
