@@ -1,0 +1,278 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package aggregate_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/region/regiontest"
+	"github.com/atoll-dev/atoll/router"
+	"github.com/atoll-dev/atoll/router/aggregate"
+)
+
+// initial asks for what there is, and for its end.
+func initial() metav1.ListOptions {
+	return metav1.ListOptions{SendInitialEvents: new(true), ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan, AllowWatchBookmarks: true, LabelSelector: "app=test"}
+}
+
+// bubble runs f with regions in a bubble, and ends all watches after it.
+func bubble(t *testing.T, regions int, f func(t *testing.T, w *world, ctx context.Context)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, regions)
+		defer w.close()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer func() {
+			cancel()
+			synctest.Wait()
+		}()
+		f(t, w, ctx)
+	})
+}
+
+// arrived are the events that come without waiting any longer.
+func arrived(w watch.Interface) []string {
+	var events []string
+	for {
+		synctest.Wait()
+		select {
+		case e, ok := <-w.ResultChan():
+			if !ok {
+				return append(events, "end")
+			}
+			events = append(events, describe(e))
+		default:
+			return events
+		}
+	}
+}
+
+func describe(e watch.Event) string {
+	o, ok := e.Object.(*unstructured.Unstructured)
+	switch {
+	case e.Type == watch.Error:
+		return fmt.Sprintf("ERROR %s", apierrors.ReasonForError(apierrors.FromObject(e.Object)))
+	case !ok:
+		return fmt.Sprintf("%s %T", e.Type, e.Object)
+	case e.Type == watch.Bookmark && o.GetAnnotations()[metav1.InitialEventsAnnotationKey] != "":
+		return "end of initial events of " + o.GetKind()
+	case e.Type == watch.Bookmark:
+		return string(e.Type)
+	default:
+		return string(e.Type) + " " + id(o)
+	}
+}
+
+func TestInitialEventsEndOnceAllRegionsAreThrough(t *testing.T) {
+	bubble(t, 2, func(t *testing.T, w *world, ctx context.Context) {
+		w.put(w.keys[0], "a")
+		w.put(w.keys[1], "b")
+		w.servers[w.keys[1]].Partition(true)
+		stream, err := w.api(aggregate.Options{}).Reader("", configMaps).WatchWithContext(ctx, initial())
+		require.NoError(t, err)
+		best, err := w.api(aggregate.Options{Policy: aggregate.BestEffort()}).Reader("", configMaps).WatchWithContext(ctx, initial())
+		require.NoError(t, err)
+		require.Equal(t, []string{"ADDED r0.loodse/a"}, arrived(stream))
+		require.ElementsMatch(t, []string{"ADDED r0.loodse/a", "end of initial events of ConfigMap"}, arrived(best))
+		w.servers[w.keys[1]].Partition(false)
+		time.Sleep(time.Minute - time.Second)
+		require.Equal(t, []string{"ADDED r1.loodse/b", "end of initial events of ConfigMap"}, arrived(stream))
+		require.Equal(t, []string{"ADDED r1.loodse/b"}, arrived(best))
+	})
+}
+
+func TestRegionsJoinAndLeaveWithoutCuttingTheStream(t *testing.T) {
+	for _, withhold := range []bool{false, true} {
+		bubble(t, 2, func(t *testing.T, w *world, ctx context.Context) {
+			a, b := w.keys[0], w.keys[1]
+			w.put(a, "a")
+			w.put(b, "b1", "b2")
+			require.NoError(t, w.set.Put(w.members(a)...))
+			stream, err := w.api(aggregate.Options{Withhold: withhold}).Reader("", configMaps).WatchWithContext(ctx, initial())
+			require.NoError(t, err)
+			require.Equal(t, []string{"ADDED r0.loodse/a", "end of initial events of ConfigMap"}, arrived(stream))
+			require.NoError(t, w.set.Put(w.members(a, b)...))
+			require.Equal(t, []string{"ADDED r1.loodse/b1", "ADDED r1.loodse/b2"}, arrived(stream))
+			require.NoError(t, w.set.Put(w.members(a)...))
+			if withhold {
+				require.Empty(t, arrived(stream))
+				require.NoError(t, w.clients[b].Resource(configMaps).Namespace("default").Delete(ctx, "b1", metav1.DeleteOptions{}))
+				require.NoError(t, w.set.Put(w.members(a, b)...))
+				require.Equal(t, []string{"DELETED r1.loodse/b1"}, arrived(stream))
+				return
+			}
+			require.Equal(t, []string{"DELETED r1.loodse/b1", "DELETED r1.loodse/b2"}, arrived(stream))
+		})
+	}
+}
+
+// A version covers what was delivered, and nothing else: whoever goes on from it misses nothing and gets nothing twice.
+func TestResume(t *testing.T) {
+	bubble(t, 2, func(t *testing.T, w *world, ctx context.Context) {
+		a, b := w.keys[0], w.keys[1]
+		w.put(a, "a1")
+		reader := w.api(aggregate.Options{}).Reader("", configMaps)
+		list, err := reader.ListAll(ctx, metav1.ListOptions{LabelSelector: "app=test"})
+		require.NoError(t, err)
+		opts := metav1.ListOptions{LabelSelector: "app=test", ResourceVersion: list.GetResourceVersion()}
+		first, err := reader.WatchWithContext(ctx, opts)
+		require.NoError(t, err)
+		synctest.Wait()
+		w.put(a, "a2")
+		w.put(b, "b1")
+		e := <-first.ResultChan()
+		o, ok := e.Object.(*unstructured.Unstructured)
+		require.True(t, ok)
+		got := []string{describe(e)}
+		first.Stop()
+		opts.ResourceVersion = o.GetResourceVersion()
+		second, err := reader.WatchWithContext(ctx, opts)
+		require.NoError(t, err)
+		require.ElementsMatch(t, []string{"ADDED r0.loodse/a2", "ADDED r1.loodse/b1"}, append(got, arrived(second)...))
+
+		// What a region has forgotten cannot be gone on from, and what one that left had cannot be told.
+		w.put(b, "b2")
+		w.servers[b].Compact()
+		w.put(b, "b3")
+		w.servers[b].Compact()
+		third, err := reader.WatchWithContext(ctx, opts)
+		require.NoError(t, err)
+		events := arrived(third) // the other region may have come first
+		require.Equal(t, []string{"ERROR Expired", "end"}, events[len(events)-2:])
+		require.NoError(t, w.set.Put(w.members(a)...))
+		_, err = reader.WatchWithContext(ctx, opts)
+		require.True(t, apierrors.IsResourceExpired(err), "%v", err)
+	})
+}
+
+func TestASlowConsumerLosesTheWatchInAnOrderlyWay(t *testing.T) {
+	bubble(t, 2, func(t *testing.T, w *world, ctx context.Context) {
+		w.put(w.keys[0], "a", "b", "c")
+		stream, err := w.api(aggregate.Options{Patience: 10 * time.Second}).Reader("", configMaps).WatchWithContext(ctx, initial())
+		require.NoError(t, err)
+		time.Sleep(9 * time.Second)
+		require.Equal(t, "ADDED r0.loodse/a", describe(<-stream.ResultChan()))
+		time.Sleep(11 * time.Second)
+		require.Equal(t, []string{"end"}, arrived(stream))
+	})
+}
+
+func TestBookmarks(t *testing.T) {
+	bubble(t, 2, func(t *testing.T, w *world, ctx context.Context) {
+		reader := w.api(aggregate.Options{Bookmark: 45 * time.Second}).Reader("", configMaps)
+		stream, err := reader.WatchWithContext(ctx, initial())
+		require.NoError(t, err)
+		require.Equal(t, []string{"end of initial events of ConfigMap"}, arrived(stream))
+		time.Sleep(95 * time.Second) // a server's come every minute
+		require.Equal(t, []string{"BOOKMARK"}, arrived(stream))
+		w.put(w.keys[0], "a")
+		require.Equal(t, []string{"ADDED r0.loodse/a"}, arrived(stream))
+		opts := initial()
+		opts.AllowWatchBookmarks, opts.TimeoutSeconds = false, new(int64(300))
+		silent, err := reader.WatchWithContext(ctx, opts)
+		require.NoError(t, err)
+		require.Equal(t, []string{"ADDED r0.loodse/a"}, arrived(silent))
+		time.Sleep(301 * time.Second)
+		require.Equal(t, []string{"end"}, arrived(silent))
+	})
+}
+
+// What all regions refuse is refused; what one refuses is waited for.
+func TestRefusedWatches(t *testing.T) {
+	bubble(t, 2, func(t *testing.T, w *world, ctx context.Context) {
+		w.put(w.keys[0], "a")
+		forbid := func(i int) {
+			w.servers[w.keys[i]].Inject(regiontest.Fault{Verb: "list", Do: regiontest.Refuse(http.StatusForbidden)})
+		}
+		api := w.api(aggregate.Options{})
+		forbid(0)
+		forbid(1)
+		stream, err := api.Reader("", configMaps).WatchWithContext(ctx, initial())
+		require.NoError(t, err)
+		require.Equal(t, []string{"ERROR Forbidden", "end"}, arrived(stream))
+		forbid(1)
+		stream, err = api.Reader("", configMaps).WatchWithContext(ctx, initial())
+		require.NoError(t, err)
+		require.Equal(t, []string{"ADDED r0.loodse/a"}, arrived(stream))
+		time.Sleep(time.Second)
+		require.Equal(t, []string{"end of initial events of ConfigMap"}, arrived(stream))
+		stream, err = api.Reader("", unserved).WatchWithContext(ctx, initial())
+		require.NoError(t, err)
+		require.Equal(t, []string{"ERROR NotFound", "end"}, arrived(stream))
+		bad := initial()
+		bad.LabelSelector = "this is none"
+		stream, err = api.Reader("", configMaps).WatchWithContext(ctx, bad)
+		require.NoError(t, err)
+		require.Equal(t, []string{"ERROR BadRequest", "end"}, arrived(stream))
+	})
+}
+
+// A region that moves to another peer is repaired; nothing names a peer.
+func TestRegionsOfARouter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ring := regiontest.NewRing("secret-peer-1", "secret-peer-2")
+		defer ring.Close()
+		k, other := region.Key{Provider: "loodse", Name: "eu"}, region.Key{Provider: "loodse", Name: "us"}
+		require.NoError(t, ring.Serve("secret-peer-1", k, other))
+		for peer, names := range map[region.PeerName][]string{"secret-peer-1": {"a", "b"}, "secret-peer-2": {"b", "c"}} {
+			conn, err := ring.Conn(peer)
+			require.NoError(t, err)
+			for _, name := range names {
+				_, err := conn.Dynamic().Resource(configMaps).Namespace("default").Create(t.Context(), configMap(name, "1"), metav1.CreateOptions{})
+				require.NoError(t, err)
+			}
+		}
+		routes, err := router.New(ring, router.Options{})
+		require.NoError(t, err)
+		set, err := aggregate.Regions(routes, router.Self(), nil)
+		require.NoError(t, err)
+		api, err := aggregate.New(set, aggregate.Options{})
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer func() {
+			cancel()
+			synctest.Wait()
+		}()
+		stream, err := api.Reader("", configMaps).WatchWithContext(ctx, initial())
+		require.NoError(t, err)
+		require.Equal(t, []string{"ADDED eu.loodse/a", "ADDED eu.loodse/b", "end of initial events of ConfigMap"}, arrived(stream), "one peer that serves two regions has each object once")
+		require.NoError(t, ring.Serve("secret-peer-1"))
+		require.NoError(t, ring.Serve("secret-peer-2", k))
+		time.Sleep(time.Minute - time.Second)
+		events := arrived(stream)
+		held := map[string]bool{"ADDED eu.loodse/a": true, "ADDED eu.loodse/b": true}
+		for _, e := range events {
+			kind, at, _ := strings.Cut(e, " ")
+			if kind == "DELETED" {
+				delete(held, "ADDED "+at)
+			} else if kind == "ADDED" {
+				held[e] = true
+			}
+		}
+		require.Equal(t, map[string]bool{"ADDED eu.loodse/b": true, "ADDED eu.loodse/c": true}, held, "%v", events)
+
+		ring.Partition("secret-peer-2", true)
+		ctx, report := aggregate.WithReport(ctx)
+		_, err = api.Dynamic().Resource(configMaps).List(ctx, metav1.ListOptions{})
+		require.Error(t, err)
+		require.NotContains(t, err.Error(), "secret-peer")
+		require.NotContains(t, fmt.Sprint(report.Warnings()), "secret-peer")
+		_, err = api.Dynamic().Resource(configMaps).Namespace("default").Get(ctx, "b@eu.loodse", metav1.GetOptions{})
+		require.Error(t, err)
+		require.NotContains(t, err.Error(), "secret-peer")
+	})
+}
