@@ -238,4 +238,3 @@ func differ(want, got map[string]string) error {
 	}
 	return nil
 }
-
