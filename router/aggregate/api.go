@@ -7,9 +7,9 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"slices"
 	"strings"
 	"time"
@@ -97,7 +97,7 @@ type API struct {
 	set    Set
 	opts   Options
 	sealer *sealer
-	seed   maphash.Seed
+	seed   uint64 // of fingerprints
 }
 
 // New makes an API of the regions in set. It does no I/O.
@@ -133,7 +133,13 @@ func New(set Set, opts Options) (*API, error) {
 		key = make([]byte, 32)
 		_, _ = rand.Read(key) // it never fails
 	}
-	return &API{set: set, opts: opts, sealer: newSealer(key), seed: maphash.MakeSeed()}, nil
+	return &API{set: set, opts: opts, sealer: newSealer(key), seed: seedOf(key)}, nil
+}
+
+// seedOf is the same for the same key, so that processes with one key understand each other's stamps.
+func seedOf(key []byte) uint64 {
+	sum := sha256.Sum256(append([]byte("fingerprints of "), key...))
+	return binary.BigEndian.Uint64(sum[:])
 }
 
 // Dynamic returns the API as a client. Its clients are resources over all regions: see the package's documentation.

@@ -53,9 +53,9 @@
 //
 // # What is not guaranteed
 //
-//   - A watch that resumes from a version after the process has forgotten its consumer takes the region's history at that
-//     version for what was delivered. Only if a region was restored from a backup in between and came to the same version
-//     by another way, that is not so.
+//   - A version carries a stamp of the state that was delivered, so that a watch that resumes from it notices, with 410, that
+//     a region was restored from a backup meanwhile and came to the same number by another way. The version of a list that
+//     was read in pages has no stamp: between its first page and the watch, nobody notices.
 //   - resourceVersions are no numbers and cannot be compared. One object's differs from one event to the next, even if it
 //     has not changed.
 //   - ownerReferences and managedFields are those of the region, also where [Options.Map] changes groups.

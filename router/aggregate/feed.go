@@ -35,6 +35,7 @@ type news struct {
 	object *unstructured.Unstructured // of an event
 	own    string                     // the object's own version
 	at     string                     // the source's position after this; empty for an event in the middle of a repair
+	stamp  uint64                     // of the state at that position
 	state  State                      // of what is no event: OK once the source is delivered to the end of a list, or why a step failed
 	err    error
 	listed string // the kind of the objects, of a state
@@ -50,6 +51,7 @@ type feed struct {
 	ledger *ledger // of the feed's goroutine until done is closed
 	step   Step
 	at     string // up to here everything was delivered
+	stamp  uint64 // of what the consumer says that it was delivered; zero: it does not say
 	based  bool   // the ledger is what was delivered
 	fresh  bool   // begin with what is there now and deliver none of it
 	kind   string // of the objects, once known
@@ -125,7 +127,7 @@ func (f *feed) take(ctx context.Context) error {
 		switch {
 		case same:
 			f.step, f.based = StepWatch, true
-			f.send(ctx, news{at: f.at, state: OK, listed: f.kind})
+			f.send(ctx, news{at: f.at, stamp: f.ledger.stamp(), state: OK, listed: f.kind})
 		case f.based:
 			f.step = StepList
 		default:
@@ -168,7 +170,7 @@ func (f *feed) list(ctx context.Context) error {
 		return ctx.Err()
 	}
 	f.at, f.fresh = rv, false
-	f.send(ctx, news{at: rv, state: OK, listed: f.kind})
+	f.send(ctx, news{at: rv, stamp: f.ledger.stamp(), state: OK, listed: f.kind})
 	return nil
 }
 
@@ -199,7 +201,7 @@ func (f *feed) verify(ctx context.Context) (bool, error) {
 		return false, err
 	case !f.based:
 		f.ledger = was
-		return true, nil
+		return f.stamp == 0 || f.stamp == was.stamp(), nil
 	}
 	return was.sum == f.ledger.sum && len(was.known) == len(f.ledger.known), nil
 }
@@ -270,7 +272,7 @@ func (f *feed) watch(ctx context.Context) (orderly bool, err error) {
 		rv := o.GetResourceVersion()
 		if e.Type == watch.Bookmark {
 			f.at = rv
-			f.send(ctx, news{kind: watch.Bookmark, at: rv})
+			f.send(ctx, news{kind: watch.Bookmark, at: rv, stamp: f.ledger.stamp()})
 			continue
 		}
 		if !f.deliver(ctx, f.ledger.event(e.Type, o), rv) {
@@ -290,7 +292,10 @@ func (f *feed) deliver(ctx context.Context, changes []change, at string) bool {
 			n.own = c.entry.rv
 		}
 		if i == len(changes)-1 {
-			n.at = at
+			n.at, n.stamp = at, f.ledger.after(c)
+			if at == "" {
+				n.stamp = 0
+			}
 		}
 		f.api.outward(&f.source, o)
 		if !f.send(ctx, n) {

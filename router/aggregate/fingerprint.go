@@ -5,21 +5,20 @@ package aggregate
 
 import (
 	"fmt"
-	"hash/maphash"
 	"math"
 	"math/bits"
 )
 
 // fingerprint is a hash of decoded JSON that does not depend on the order of keys. Two states of one object in different
 // histories may have the same UID and resourceVersion, as after a restore from a backup: their content tells them apart.
-func fingerprint(seed maphash.Seed, v any) uint64 {
+func fingerprint(seed uint64, v any) uint64 {
 	switch v := v.(type) {
 	case string:
-		return maphash.String(seed, v)
+		return hashText(seed, v)
 	case map[string]any:
 		sum := uint64(len(v)) + 1
 		for key, value := range v {
-			sum += mix(maphash.String(seed, key) ^ bits.RotateLeft64(fingerprint(seed, value), 32))
+			sum += mix(hashText(seed, key) ^ bits.RotateLeft64(fingerprint(seed, value), 32))
 		}
 		return mix(sum)
 	case []any:
@@ -40,9 +39,21 @@ func fingerprint(seed maphash.Seed, v any) uint64 {
 	case nil:
 		return 7
 	default:
-		return maphash.String(seed, fmt.Sprintf("%T %v", v, v))
+		return hashText(seed, fmt.Sprintf("%T %v", v, v))
 	}
 }
+
+// hashText is FNV-1a, begun with the seed.
+func hashText(seed uint64, s string) uint64 {
+	h := seed ^ 0xcbf29ce484222325
+	for i := range len(s) {
+		h = (h ^ uint64(s[i])) * 0x100000001b3
+	}
+	return mix(h + uint64(len(s)))
+}
+
+// stamp stands for a whole state: the sum of the fingerprints of so many objects. It is never zero.
+func stamp(sum uint64, objects int) uint64 { return mix(sum+uint64(objects)*0x9e3779b97f4a7c15) | 1 }
 
 // mix is the finalizer of MurmurHash3.
 func mix(h uint64) uint64 {

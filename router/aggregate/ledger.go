@@ -5,7 +5,6 @@ package aggregate
 
 import (
 	"cmp"
-	"hash/maphash"
 	"maps"
 	"slices"
 
@@ -42,13 +41,13 @@ type change struct {
 // bring the consumer to another state, and takes note of those that were delivered, so that each is delivered once. It
 // does no I/O and is not safe for concurrent use.
 type ledger struct {
-	seed  maphash.Seed
+	seed  uint64
 	known map[place]entry
 	sum   uint64 // of the fingerprints of all that is known
 	pass  uint64
 }
 
-func newLedger(seed maphash.Seed) *ledger { return &ledger{seed: seed, known: map[place]entry{}} }
+func newLedger(seed uint64) *ledger { return &ledger{seed: seed, known: map[place]entry{}} }
 
 func (l *ledger) entry(o *unstructured.Unstructured) (place, entry) {
 	e := entry{uid: o.GetUID(), rv: o.GetResourceVersion(), print: fingerprint(l.seed, o.Object), labels: o.GetLabels()}
@@ -116,6 +115,21 @@ func (l *ledger) commit(c change) {
 	c.entry.pass = l.pass
 	l.known[c.at] = c.entry
 	l.sum += c.entry.print
+}
+
+// stamp stands for all that is known.
+func (l *ledger) stamp() uint64 { return stamp(l.sum, len(l.known)) }
+
+// after is the stamp once c is committed.
+func (l *ledger) after(c change) uint64 {
+	sum, n := l.sum, len(l.known)
+	if before, ok := l.known[c.at]; ok {
+		sum, n = sum-before.print, n-1
+	}
+	if c.kind != watch.Deleted {
+		sum, n = sum+c.entry.print, n+1
+	}
+	return stamp(sum, n)
 }
 
 // all returns the deletion of everything.

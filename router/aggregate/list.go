@@ -47,6 +47,7 @@ type listing struct {
 	q       query
 	sources []source
 	cursor  cursor
+	stamps  []uint64                         // by source, of what was read in one piece
 	ahead   []*unstructured.UnstructuredList // by source, what was read and not yet taken
 	items   []unstructured.Unstructured
 	head    *unstructured.UnstructuredList // any list that was read, for its kind
@@ -124,6 +125,7 @@ func (l *listing) ask(ctx context.Context, optionsFor func(*source) metav1.ListO
 	defer cancel(nil)
 	outcomes := make([]Outcome, len(l.sources))
 	l.ahead = make([]*unstructured.UnstructuredList, len(l.sources))
+	l.stamps = make([]uint64, len(l.sources))
 	slots := make(chan struct{}, l.api.opts.Parallel)
 	var wg sync.WaitGroup
 	for i := range l.sources {
@@ -131,7 +133,11 @@ func (l *listing) ask(ctx context.Context, optionsFor func(*source) metav1.ListO
 			slots <- struct{}{}
 			defer func() { <-slots }()
 			s, began := &l.sources[i], time.Now()
-			list, err := l.read(ctx, s, optionsFor(s))
+			var whole *uint64
+			if l.room == math.MaxInt64 {
+				whole = &l.stamps[i]
+			}
+			list, err := l.read(ctx, s, optionsFor(s), whole)
 			outcomes[i] = Outcome{Region: s.region, State: stateOf(err), Err: err, Elapsed: time.Since(began)}
 			if err != nil {
 				if l.api.opts.Policy.kind == kindFailFast && !outcomes[i].State.answered() {
@@ -149,8 +155,8 @@ func (l *listing) ask(ctx context.Context, optionsFor func(*source) metav1.ListO
 	return outcomes
 }
 
-// read lists one source once and turns its objects into those of the common API.
-func (l *listing) read(ctx context.Context, s *source, opts metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+// read lists one source once, stamps it if it came in one piece, and turns its objects into those of the common API.
+func (l *listing) read(ctx context.Context, s *source, opts metav1.ListOptions, whole *uint64) (*unstructured.UnstructuredList, error) {
 	opts.LabelSelector, opts.FieldSelector = l.q.labels, l.q.fields
 	limited, cancel := context.WithTimeout(ctx, l.api.opts.Timeout)
 	defer cancel()
@@ -160,6 +166,13 @@ func (l *listing) read(ctx context.Context, s *source, opts metav1.ListOptions) 
 			err = cause
 		}
 		return nil, err
+	}
+	if whole != nil && list.GetContinue() == "" {
+		var sum uint64
+		for i := range list.Items {
+			sum += fingerprint(l.api.seed, list.Items[i].Object)
+		}
+		*whole = stamp(sum, len(list.Items))
 	}
 	for i := range list.Items {
 		if err := l.api.single(s, &list.Items[i]); err != nil {
@@ -209,7 +222,7 @@ func (l *listing) more(ctx context.Context) (*unstructured.UnstructuredList, err
 	if c.inner == "" {
 		opts.ResourceVersion, opts.ResourceVersionMatch = c.sources[c.next].rv, metav1.ResourceVersionMatchExact
 	}
-	list, err := l.read(ctx, s, opts)
+	list, err := l.read(ctx, s, opts, nil)
 	if err == nil {
 		return list, nil
 	}
@@ -232,9 +245,13 @@ func (l *listing) answer() (*unstructured.UnstructuredList, error) {
 		}
 	}
 	v := version{origin: -1}
-	for _, p := range l.cursor.sources {
+	for i, p := range l.cursor.sources {
 		if !p.absent {
-			v.at = set(v.at, p.id, p.rv)
+			at := position{id: p.id, rv: p.rv}
+			if l.stamps != nil {
+				at.stamp = l.stamps[i]
+			}
+			v.at = set(v.at, at)
 		}
 	}
 	rv, err := v.encode(l.api.sealer)

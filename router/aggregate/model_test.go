@@ -95,7 +95,7 @@ func (s *schedule) run() {
 	if s.gentle {
 		clear(s.history) // the watch begins with what there is
 	}
-	s.consumer = &consumer{t: s.t, api: s.api, rng: s.rng, held: map[string]*unstructured.Unstructured{}, streaming: s.rng.IntN(2) == 0, resumes: !s.gentle && s.rng.IntN(3) == 0}
+	s.consumer = &consumer{t: s.t, api: s.api, rng: s.rng, held: map[string]*unstructured.Unstructured{}, streaming: s.rng.IntN(2) == 0, paged: s.gentle, resumes: !s.gentle && s.rng.IntN(3) == 0}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -236,6 +236,7 @@ type consumer struct {
 	api       *aggregate.API
 	rng       *rand.Rand
 	streaming bool // initial events instead of a list
+	paged     bool // lists in pages, whose version has no stamp
 	resumes   bool // ends its watches after a while
 	held      map[string]*unstructured.Unstructured
 	seen      map[region.Key][]string
@@ -305,7 +306,10 @@ func (c *consumer) follow(ctx context.Context) error {
 }
 
 func (c *consumer) list(ctx context.Context, reader *aggregate.Reader) error {
-	opts := metav1.ListOptions{Limit: int64(c.rng.IntN(4)), LabelSelector: "app=test"}
+	opts := metav1.ListOptions{LabelSelector: "app=test"}
+	if c.paged {
+		opts.Limit = int64(1 + c.rng.IntN(4))
+	}
 	items := map[string]*unstructured.Unstructured{}
 	for rv := ""; ; {
 		list, err := reader.ListAll(ctx, opts)

@@ -154,13 +154,13 @@ func (s *stream) follow(ctx context.Context, sources []source) bool {
 func (s *stream) join(ctx context.Context, src source) {
 	f := &feed{api: s.api, q: s.q, source: src, ledger: newLedger(s.api.seed), step: StepList, fresh: s.fresh, out: s.in, done: make(chan struct{})}
 	if i, ok := find(s.from.at, src.id); ok {
-		f.step, f.at, f.synced = StepVerify, s.from.at[i].rv, true
+		f.step, f.at, f.stamp, f.synced = StepVerify, s.from.at[i].rv, s.from.at[i].stamp, true
 		s.from.at = unset(slices.Clone(s.from.at), src.id)
 	}
 	if before := s.withheld[src.slot()]; before != nil {
 		f.ledger, f.kind = before.ledger, before.kind
 		s.at = unset(s.at, before.source.id)
-		s.at = set(s.at, src.id, "")
+		s.at = set(s.at, position{id: src.id})
 		delete(s.withheld, src.slot())
 	}
 	s.feeds[src.slot()] = f
@@ -190,7 +190,7 @@ func (s *stream) leave(ctx context.Context, f *feed) bool {
 	}
 	s.api.followed(ctx, FollowEvent{Region: f.source.region, Step: StepLeave, State: OK})
 	if s.api.opts.Withhold {
-		s.at = set(s.at, f.source.id, "")
+		s.at = set(s.at, position{id: f.source.id})
 		return true
 	}
 	delete(s.withheld, f.source.slot())
@@ -210,7 +210,7 @@ func (s *stream) handle(ctx context.Context, n news) bool {
 	f := n.feed
 	switch n.kind {
 	case watch.Added, watch.Modified, watch.Deleted:
-		s.at = set(s.at, f.source.id, n.at)
+		s.at = set(s.at, position{f.source.id, n.at, n.stamp})
 		i, _ := find(s.at, f.source.id)
 		rv, err := version{at: s.at, origin: i, own: n.own}.encode(s.api.sealer)
 		if err != nil {
@@ -220,7 +220,7 @@ func (s *stream) handle(ctx context.Context, n news) bool {
 		s.silent = false
 		return s.deliver(ctx, watch.Event{Type: n.kind, Object: n.object})
 	case watch.Bookmark:
-		s.at, s.silent = set(s.at, f.source.id, n.at), true
+		s.at, s.silent = set(s.at, position{f.source.id, n.at, n.stamp}), true
 		return true
 	}
 	if n.lost {
@@ -228,7 +228,7 @@ func (s *stream) handle(ctx context.Context, n news) bool {
 	}
 	if f.state, f.err = n.state, n.err; n.state == OK {
 		f.synced = true
-		s.at, s.silent = set(s.at, f.source.id, n.at), true
+		s.at, s.silent = set(s.at, position{f.source.id, n.at, n.stamp}), true
 		if f.source.common == s.q.types[0] && n.listed != "" {
 			s.kind = n.listed
 		}

@@ -29,7 +29,7 @@ func anyVersion() *rapid.Generator[version] {
 	return rapid.Custom(func(t *rapid.T) version {
 		v := version{origin: -1}
 		for _, id := range rapid.SliceOfN(anyID(), 0, 5).Draw(t, "ids") {
-			v.at = set(v.at, id, anyRevision().Draw(t, "rv"))
+			v.at = set(v.at, position{id, anyRevision().Draw(t, "rv"), rapid.Uint64().Draw(t, "stamp")})
 		}
 		if len(v.at) > 0 && rapid.Bool().Draw(t, "object") {
 			v.origin = rapid.IntRange(0, len(v.at)-1).Draw(t, "origin")
@@ -92,13 +92,13 @@ func TestTokensAreAuthentic(t *testing.T) {
 func TestOtherTextsOfAVersionAreRefused(t *testing.T) {
 	id := sourceID{1}
 	for name, payload := range map[string][]byte{
-		"a number in more bytes than it takes": append(append([]byte{kindVersion, 1}, id[:]...), 1, 0x85, 0, 0),
-		"a number as text":                     append(append([]byte{kindVersion, 1}, id[:]...), 3, '5', 0),
-		"a source twice":                       append(append(append(append([]byte{kindVersion, 2}, id[:]...), 0), id[:]...), 0, 0),
-		"sources out of order":                 append(append(append(append([]byte{kindVersion, 2}, id[:]...), 0), make([]byte, 8)...), 0, 0),
-		"an origin that is not listed":         append(append([]byte{kindVersion, 1}, id[:]...), 0, 2, 0),
-		"an own version that is no other":      append(append([]byte{kindVersion, 1}, id[:]...), 0, 1, 1, 0),
-		"something behind it":                  append(append([]byte{kindVersion, 1}, id[:]...), 0, 0, 0),
+		"a number in more bytes than it takes": append(append([]byte{kindVersion, 1}, id[:]...), 1, 0x85, 0, 0, 0),
+		"a number as text":                     append(append([]byte{kindVersion, 1}, id[:]...), 3, '5', 0, 0),
+		"a source twice":                       append(append(append(append([]byte{kindVersion, 2}, id[:]...), 0, 0), id[:]...), 0, 0, 0),
+		"sources out of order":                 append(append(append(append([]byte{kindVersion, 2}, id[:]...), 0, 0), make([]byte, 8)...), 0, 0, 0),
+		"an origin that is not listed":         append(append([]byte{kindVersion, 1}, id[:]...), 0, 0, 2, 0),
+		"an own version that is no other":      append(append([]byte{kindVersion, 1}, id[:]...), 0, 0, 1, 1, 0),
+		"something behind it":                  append(append([]byte{kindVersion, 1}, id[:]...), 0, 0, 0, 0),
 		"more sources than there are bytes":    {kindVersion, 0xff, 0xff, 0xff, 0xff, 0x0f},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -114,7 +114,7 @@ func TestTooManyRegionsForAToken(t *testing.T) {
 	var v version
 	v.origin = -1
 	for i := range 8000 {
-		v.at = append(v.at, position{sourceID{byte(i >> 8), byte(i)}, "1"})
+		v.at = append(v.at, position{id: sourceID{byte(i >> 8), byte(i)}, rv: "1"})
 	}
 	_, err := v.encode(testSealer)
 	require.ErrorIs(t, err, errTooLong)
@@ -122,7 +122,7 @@ func TestTooManyRegionsForAToken(t *testing.T) {
 
 // FuzzTokens decodes whatever it is given with a true seal, and holds it to be canonical.
 func FuzzTokens(f *testing.F) {
-	v := version{at: []position{{sourceID{1}, "17"}, {sourceID{2}, "x"}}, origin: 1, own: "16"}
+	v := version{at: []position{{sourceID{1}, "17", 5}, {sourceID{2}, "x", 0}}, origin: 1, own: "16"}
 	f.Add(v.append(nil))
 	f.Add(cursor{sources: []pinned{{id: sourceID{1}, rv: "7"}, {absent: true}}, inner: "abc"}.append(nil))
 	f.Add([]byte{})

@@ -13,6 +13,9 @@ import (
 type position struct {
 	id sourceID
 	rv string // empty: in the middle of a repair, which only that stream can end
+	// stamp stands for the state that was delivered, so that it can be told from what another history has at this version.
+	// Zero: it is not known.
+	stamp uint64
 }
 
 // version is a composite resourceVersion: what was delivered of each source and, if it is an object's, that object's own
@@ -23,14 +26,14 @@ type version struct {
 	own    string     // the object's own version
 }
 
-// set returns at with the position of id.
-func set(at []position, id sourceID, rv string) []position {
-	i, ok := find(at, id)
+// set returns at with the position p of a source.
+func set(at []position, p position) []position {
+	i, ok := find(at, p.id)
 	if ok {
-		at[i].rv = rv
+		at[i] = p
 		return at
 	}
-	return slices.Insert(at, i, position{id, rv})
+	return slices.Insert(at, i, p)
 }
 
 func unset(at []position, id sourceID) []position {
@@ -46,13 +49,14 @@ func find(at []position, id sourceID) (int, bool) {
 
 // objectVersion is the version of an object that was read by itself.
 func objectVersion(id sourceID, own string) version {
-	return version{at: []position{{id, own}}, own: own}
+	return version{at: []position{{id: id, rv: own}}, own: own}
 }
 
 func (v version) append(b []byte) []byte {
 	b = binary.AppendUvarint(append(b, kindVersion), uint64(len(v.at)))
 	for _, p := range v.at {
 		b = appendRevision(append(b, p.id[:]...), p.rv)
+		b = binary.AppendUvarint(b, p.stamp)
 	}
 	b = binary.AppendUvarint(b, uint64(v.origin+1))
 	switch {
@@ -67,7 +71,7 @@ func (v version) append(b []byte) []byte {
 
 // encode returns the text of v, the same for the same v.
 func (v version) encode(s *sealer) (string, error) {
-	return s.seal(v.append(make([]byte, 0, 32+macSize+16*len(v.at))))
+	return s.seal(v.append(make([]byte, 0, 32+macSize+26*len(v.at))))
 }
 
 // decodeVersion is the reverse of encode. There is one text for each version and key; any other is refused.
@@ -80,7 +84,7 @@ func decodeVersion(s *sealer, token string) (version, error) {
 	v := version{origin: -1}
 	n := r.uvarint()
 	for i := uint64(0); i < n && !r.bad; i++ {
-		v.at = append(v.at, position{r.id(), r.revision()})
+		v.at = append(v.at, position{r.id(), r.revision(), r.uvarint()})
 	}
 	if origin := r.uvarint(); origin > 0 && origin <= uint64(len(v.at)) && !r.bad {
 		v.origin = int(origin) - 1
