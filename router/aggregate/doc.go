@@ -54,8 +54,8 @@
 // # What is not guaranteed
 //
 //   - A version carries a stamp of the state that was delivered, so that a watch that resumes from it notices, with 410, that
-//     a region was restored from a backup meanwhile and came to the same number by another way. The version of a list that
-//     was read in pages has no stamp: between its first page and the watch, nobody notices.
+//     a region was restored from a backup meanwhile and came to the same number by another way. The version of a list has none of
+//     a region that did not fit into its share of the first page: between that page and the watch, nobody notices.
 //   - resourceVersions are no numbers and cannot be compared. One object's differs from one event to the next, even if it
 //     has not changed.
 //   - ownerReferences and managedFields are those of the region, also where [Options.Map] changes groups.

@@ -112,6 +112,10 @@ func (s *stream) run(ctx context.Context) {
 				return
 			}
 			s.fresh = false // who joins later has all to tell
+			if len(s.from.at) > 0 {
+				s.fail(ctx, apierrors.NewResourceExpired("a region left or moved at this moment; list anew"))
+				return
+			}
 		case n := <-s.in:
 			if s.feeds[n.feed.source.slot()] == n.feed && !s.handle(ctx, n) {
 				return
