@@ -182,9 +182,12 @@ func (s *schedule) act() {
 			}
 		}
 	default:
-		if i := slices.Index(s.present, k); i >= 0 {
+		switch i := slices.Index(s.present, k); {
+		case i >= 0 && len(s.present) == 1:
+			return // without any region nobody can say what there is
+		case i >= 0:
 			s.present = slices.Delete(s.present, i, i+1)
-		} else {
+		default:
 			s.present = append(s.present, k)
 		}
 		require.NoError(s.t, s.set.Put(s.members(s.present...)...))
