@@ -20,7 +20,8 @@ type cursor struct {
 type pinned struct {
 	id     sourceID
 	rv     string
-	absent bool // it did not answer, and is no part of this list
+	stamp  uint64 // of that state, if it is known
+	absent bool   // it did not answer, and is no part of this list
 }
 
 func (c cursor) append(b []byte) []byte {
@@ -32,7 +33,7 @@ func (c cursor) append(b []byte) []byte {
 			b = append(b, 1)
 			continue
 		}
-		b = appendRevision(append(b, 0), p.rv)
+		b = binary.AppendUvarint(appendRevision(append(b, 0), p.rv), p.stamp)
 	}
 	b = binary.AppendUvarint(b, uint64(c.next))
 	return append(binary.AppendUvarint(b, uint64(len(c.inner))), c.inner...)
@@ -53,7 +54,7 @@ func decodeCursor(s *sealer, token string) (cursor, error) {
 	for i := uint64(0); i < n && !r.bad; i++ {
 		p := pinned{id: r.id()}
 		if p.absent = r.uvarint() == 1; !p.absent {
-			p.rv = r.revision()
+			p.rv, p.stamp = r.revision(), r.uvarint()
 		}
 		c.sources = append(c.sources, p)
 	}

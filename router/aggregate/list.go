@@ -114,7 +114,7 @@ func (l *listing) begin(ctx context.Context, opts metav1.ListOptions) error {
 	for i, s := range l.sources {
 		l.cursor.sources[i] = pinned{id: s.id, absent: l.ahead[i] == nil}
 		if l.ahead[i] != nil {
-			l.cursor.sources[i].rv = l.ahead[i].GetResourceVersion()
+			l.cursor.sources[i].rv, l.cursor.sources[i].stamp = l.ahead[i].GetResourceVersion(), l.stamps[i]
 		} else {
 			l.missing = append(l.missing, outcomes[i].text())
 		}
@@ -244,13 +244,9 @@ func (l *listing) answer() (*unstructured.UnstructuredList, error) {
 		}
 	}
 	v := version{origin: -1}
-	for i, p := range l.cursor.sources {
+	for _, p := range l.cursor.sources {
 		if !p.absent {
-			at := position{id: p.id, rv: p.rv}
-			if l.stamps != nil {
-				at.stamp = l.stamps[i]
-			}
-			v.at = set(v.at, at)
+			v.at = set(v.at, position{p.id, p.rv, p.stamp})
 		}
 	}
 	rv, err := v.encode(l.api.sealer)

@@ -103,6 +103,7 @@ func (s *schedule) run() {
 	}()
 	if s.gentle {
 		time.Sleep(time.Second)
+		synctest.Wait()
 		s.consumer.seen = nil
 	}
 	for range actions {
