@@ -121,7 +121,7 @@ func (s *stream) run(ctx context.Context) {
 				return
 			}
 		case <-ticker.C:
-			if s.bookmarks && s.silent && !s.bookmark(ctx, nil) {
+			if s.bookmarks && s.silent && !s.initial && !s.bookmark(ctx, nil) {
 				return
 			}
 		case <-ctx.Done():
