@@ -95,6 +95,30 @@ func TestInitialEventsEndOnceAllRegionsAreThrough(t *testing.T) {
 	})
 }
 
+// Until the initial events have ended nobody may know of what kind the objects are, and an informer refuses what has none.
+func TestNoBookmarkBeforeTheInitialEventsEnd(t *testing.T) {
+	bubble(t, 2, func(t *testing.T, w *world, ctx context.Context) {
+		for _, s := range w.servers {
+			s.Partition(true)
+		}
+		stream, err := w.api(aggregate.Options{}).Reader("", configMaps).WatchWithContext(ctx, initial())
+		require.NoError(t, err)
+		require.Empty(t, arrived(stream))
+		require.NoError(t, w.set.Put(w.members(w.keys[0])...)) // one leaves that nobody has heard of
+		for range 10 {
+			time.Sleep(time.Minute)
+			require.Empty(t, arrived(stream))
+		}
+		w.servers[w.keys[0]].Partition(false)
+		var events []string
+		for len(events) == 0 {
+			time.Sleep(time.Second)
+			events = arrived(stream)
+		}
+		require.Equal(t, []string{"end of initial events of ConfigMap"}, events)
+	})
+}
+
 func TestRegionsJoinAndLeaveWithoutCuttingTheStream(t *testing.T) {
 	for _, withhold := range []bool{false, true} {
 		bubble(t, 2, func(t *testing.T, w *world, ctx context.Context) {
