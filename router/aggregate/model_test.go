@@ -95,7 +95,7 @@ func (s *schedule) run() {
 	if s.gentle {
 		clear(s.history) // the watch begins with what there is
 	}
-	s.consumer = &consumer{t: s.t, api: s.api, rng: s.rng, held: map[string]*unstructured.Unstructured{}, streaming: s.rng.IntN(2) == 0, paged: s.gentle, resumes: !s.gentle && s.rng.IntN(3) == 0}
+	s.consumer = &consumer{t: s.t, api: s.api, rng: rand.New(rand.NewPCG(s.rng.Uint64(), 2)), held: map[string]*unstructured.Unstructured{}, streaming: s.rng.IntN(2) == 0, paged: s.gentle, resumes: !s.gentle && s.rng.IntN(3) == 0}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
