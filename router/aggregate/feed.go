@@ -20,10 +20,8 @@ import (
 const (
 	// repairPage is how many objects a repair holds at a time.
 	repairPage = 500
-	// watchTime is how long one watch of a region is asked to last, give or take half of it.
-	watchTime = 8 * time.Minute
-	// early is how much sooner than asked for a watch may end and still have ended as it should.
-	early = time.Second
+	// watchTime is how long one watch of a region is asked to last, give or take half of it. Each end costs a list.
+	watchTime = 30 * time.Minute
 	// maxDoublings bounds the wait between attempts.
 	maxDoublings = 150
 )
@@ -44,20 +42,24 @@ type news struct {
 
 // feed delivers one source to a stream: its state as the ledger sees it, then its changes, for ever, repairing what was
 // interrupted. It is one goroutine.
+//
+// It goes round and round: it begins a watch, lists what there was at the version where that watch begins, delivers how
+// this differs from what was delivered before, and then what the watch brings. The watch comes first because a region that
+// is restored from a backup ends its watches: had it been listed before, and restored after that, then the watch would go
+// on from the same number in another history, and nobody would notice.
 type feed struct {
-	api    *API
-	q      query
-	source source
-	ledger *ledger // of the feed's goroutine until done is closed
-	step   Step
-	at     string // up to here everything was delivered
-	stamp  uint64 // of what the consumer says that it was delivered; zero: it does not say
-	based  bool   // the ledger is what was delivered
-	fresh  bool   // begin with what is there now and deliver none of it
-	kind   string // of the objects, once known
-	out    chan<- news
-	cancel context.CancelFunc
-	done   chan struct{}
+	api     *API
+	q       query
+	source  source
+	ledger  *ledger // of the feed's goroutine until done is closed
+	at      string  // where to go on; empty: where the source is now
+	unknown bool    // the consumer holds what there was at that version, and the ledger does not know what that is
+	stamp   uint64  // of what the consumer says that it was delivered; zero: it does not say
+	fresh   bool    // begin with what is there now and deliver none of it
+	kind    string  // of the objects, once known
+	out     chan<- news
+	cancel  context.CancelFunc
+	done    chan struct{}
 
 	// Of the stream's goroutine.
 	synced bool  // its initial state was delivered
@@ -65,29 +67,25 @@ type feed struct {
 	err    error
 }
 
-// run takes step after step until ctx ends.
+// run goes round until ctx ends.
 func (f *feed) run(ctx context.Context) {
 	defer close(f.done)
 	wait := f.api.opts.Retry
-	for ctx.Err() == nil {
-		step, began := f.step, time.Now()
-		err := f.take(ctx)
-		if ctx.Err() != nil {
-			return
-		}
-		state := stateOf(err)
-		f.api.followed(ctx, FollowEvent{Region: f.source.region, Step: step, State: state, Err: err})
+	for {
+		lasted, err := f.round(ctx)
 		switch {
+		case ctx.Err() != nil:
+			return
 		case errors.Is(err, errLost):
 			f.send(ctx, news{state: Expired, err: err, lost: true})
 			return
-		case err == nil && step != StepWatch:
-			continue
-		case err == nil && time.Since(began) > f.api.opts.Retry:
-			wait = f.api.opts.Retry
-			continue
 		case err != nil:
-			f.send(ctx, news{state: state, err: err})
+			f.send(ctx, news{state: stateOf(err), err: err})
+		}
+		if lasted > f.api.opts.Retry {
+			if wait = f.api.opts.Retry; err == nil {
+				continue
+			}
 		}
 		pause(ctx, wait/2+rand.N(wait/2+1))
 		wait = min(2*wait, maxDoublings*f.api.opts.Retry)
@@ -100,114 +98,113 @@ func (f *feed) end() {
 	<-f.done
 }
 
-// unknown says that the consumer holds something of this source that the ledger does not know.
-func (f *feed) unknown() bool { return !f.based && f.at != "" }
-
 // errLost says that the consumer's state cannot be brought up to date by events.
 var errLost = errors.New("what was delivered up to that resourceVersion is not known any more")
 
-// take takes the next step and says what comes after it.
-func (f *feed) take(ctx context.Context) error {
-	switch f.step {
-	case StepWatch:
-		orderly, err := f.watch(ctx)
-		if expired(err) {
-			f.step = StepList
-			return nil
-		}
-		if !orderly {
-			f.step = StepVerify
-		}
-		return err
-	case StepVerify:
-		same, err := f.verify(ctx)
-		if err != nil {
-			return err
+// round brings the consumer up to date and keeps it so until the watch ends, and says how long that lasted.
+func (f *feed) round(ctx context.Context) (time.Duration, error) {
+	w, err := f.begin(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer w.Stop()
+	began := time.Now()
+	err = f.follow(ctx, w)
+	if expired(err) {
+		f.at, err = "", nil
+	}
+	f.took(ctx, StepWatch, err)
+	return time.Since(began), err
+}
+
+// begin begins a watch where the last one ended or, if that is not possible, where the source is now, and brings the
+// consumer there.
+func (f *feed) begin(ctx context.Context) (w watch.Interface, err error) {
+	step := StepList
+	if f.at != "" {
+		step = StepVerify
+	}
+	now, err := f.now(ctx)
+	if err == nil && step == StepVerify {
+		if older(now, f.at) {
+			err = apierrors.NewResourceExpired("the region is not as far any more")
+		} else {
+			w, err = f.from(ctx, f.at)
 		}
 		switch {
-		case same:
-			f.step, f.based = StepWatch, true
-			f.send(ctx, news{at: f.at, stamp: f.ledger.stamp(), state: OK, listed: f.kind})
-		case f.based:
-			f.step = StepList
-		default:
-			return errLost
+		case expired(err) && f.unknown:
+			err = errLost
+		case expired(err):
+			f.took(ctx, step, err)
+			step, err = StepList, nil
 		}
-		return nil
-	default:
-		if err := f.list(ctx); err != nil {
-			return err
-		}
-		f.step, f.based = StepWatch, true
-		return nil
 	}
+	if err == nil && step == StepList {
+		w, err = f.from(ctx, now)
+	}
+	f.took(ctx, step, err)
+	return w, err
+}
+
+// from begins a watch at that version and brings the consumer there.
+func (f *feed) from(ctx context.Context, at string) (watch.Interface, error) {
+	w, err := f.watch(ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.list(ctx, at); err != nil {
+		w.Stop()
+		return nil, err
+	}
+	return w, nil
 }
 
 func expired(err error) bool {
 	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
 }
 
-// list delivers the difference between the ledger and what there is. For a fresh feed there is none.
-func (f *feed) list(ctx context.Context) error {
-	f.ledger.begin()
-	rv, err := f.pages(ctx, metav1.ListOptions{}, func(o *unstructured.Unstructured) bool {
-		changes := f.ledger.object(o)
-		if f.fresh {
-			for _, c := range changes {
-				f.ledger.commit(c)
+// older says that a source has not come to a version yet, or not again. Versions that are no numbers cannot be compared.
+func older(now, at string) bool {
+	n, comparable := number(now)
+	m, ok := number(at)
+	return comparable && ok && n < m
+}
+
+// list delivers the difference between the ledger and what there was at that version, which is none if the history up to it
+// is the one that was delivered. If the ledger does not know that yet, it learns it.
+func (f *feed) list(ctx context.Context, at string) error {
+	if f.unknown {
+		was := newLedger(f.api.seed)
+		if err := f.pages(ctx, at, func(o *unstructured.Unstructured) bool { return was.hold(o) }); err != nil {
+			return err
+		}
+		if f.stamp != 0 && f.stamp != was.stamp() {
+			return errLost
+		}
+		f.ledger, f.unknown = was, false
+	} else {
+		f.at = at // whatever of the difference is delivered, the way leads there and not back
+		f.ledger.begin()
+		err := f.pages(ctx, at, func(o *unstructured.Unstructured) bool {
+			if f.fresh {
+				return f.ledger.hold(o)
 			}
-			return true
+			return f.deliver(ctx, f.ledger.object(o), "")
+		})
+		if err != nil {
+			return err
 		}
-		return f.deliver(ctx, changes, "")
-	})
-	if err != nil {
-		if expired(err) {
-			err = fmt.Errorf("the region forgot the version of the list meanwhile: %w", err)
+		if !f.deliver(ctx, f.ledger.missing(), "") {
+			return ctx.Err()
 		}
-		return err
+		f.fresh = false
 	}
-	if !f.deliver(ctx, f.ledger.missing(), "") {
-		return ctx.Err()
-	}
-	f.at, f.fresh = rv, false
-	f.send(ctx, news{at: rv, stamp: f.ledger.stamp(), state: OK, listed: f.kind})
+	f.send(ctx, news{at: at, stamp: f.ledger.stamp(), state: OK, listed: f.kind})
 	return nil
 }
 
-// verify says whether the source's history up to f.at is the one that was delivered. If it is not known what was, it
-// becomes known. After a restore from a backup a source may have come to the same version by another way.
-func (f *feed) verify(ctx context.Context) (bool, error) {
-	now, err := f.one(ctx)
-	if err != nil {
-		return false, err
-	}
-	if at, ok := number(f.at); ok {
-		if n, ok := number(now); ok && n < at {
-			return false, nil
-		}
-	}
-	exact := metav1.ListOptions{ResourceVersion: f.at, ResourceVersionMatch: metav1.ResourceVersionMatchExact}
-	was := newLedger(f.api.seed)
-	_, err = f.pages(ctx, exact, func(o *unstructured.Unstructured) bool {
-		for _, c := range was.object(o) {
-			was.commit(c)
-		}
-		return true
-	})
-	switch {
-	case expired(err):
-		return false, nil
-	case err != nil:
-		return false, err
-	case !f.based:
-		f.ledger = was
-		return f.stamp == 0 || f.stamp == was.stamp(), nil
-	}
-	return was.sum == f.ledger.sum && len(was.known) == len(f.ledger.known), nil
-}
-
-// one returns the present version of the source.
-func (f *feed) one(ctx context.Context) (string, error) {
+// now returns the present version of the source.
+func (f *feed) now(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, f.api.opts.Timeout)
 	defer cancel()
 	list, err := f.source.client.List(ctx, metav1.ListOptions{LabelSelector: f.q.labels, FieldSelector: f.q.fields, Limit: 1})
@@ -217,57 +214,76 @@ func (f *feed) one(ctx context.Context) (string, error) {
 	return list.GetResourceVersion(), nil
 }
 
-// pages calls fn with each object of a list, which is read page by page, until it returns false.
-func (f *feed) pages(ctx context.Context, opts metav1.ListOptions, fn func(*unstructured.Unstructured) bool) (string, error) {
-	opts.LabelSelector, opts.FieldSelector, opts.Limit = f.q.labels, f.q.fields, repairPage
+// pages calls fn with each object that there was at that version, page by page, until it returns false.
+func (f *feed) pages(ctx context.Context, at string, fn func(*unstructured.Unstructured) bool) error {
+	opts := metav1.ListOptions{
+		LabelSelector: f.q.labels, FieldSelector: f.q.fields, Limit: repairPage,
+		ResourceVersion: at, ResourceVersionMatch: metav1.ResourceVersionMatchExact,
+	}
 	for {
 		limited, cancel := context.WithTimeout(ctx, f.api.opts.Timeout)
 		list, err := f.source.client.List(limited, opts)
 		cancel()
 		if err != nil {
-			return "", err
+			return err
 		}
 		f.kind = strings.TrimSuffix(list.GetKind(), "List")
 		for i := range list.Items {
 			if !fn(&list.Items[i]) {
-				return "", ctx.Err()
+				return ctx.Err()
 			}
 		}
 		if opts.Continue = list.GetContinue(); opts.Continue == "" {
-			return list.GetResourceVersion(), nil
+			return nil
 		}
 		opts.ResourceVersion, opts.ResourceVersionMatch = "", ""
 	}
 }
 
-// watch follows the source from f.at. orderly says that the watch ended when it was to end.
-func (f *feed) watch(ctx context.Context) (orderly bool, err error) {
+// watch begins a watch at that version.
+func (f *feed) watch(ctx context.Context, at string) (watch.Interface, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	lasts := watchTime/2 + rand.N(watchTime)
-	seconds := int64(lasts / time.Second)
 	accepted := time.AfterFunc(f.api.opts.Timeout, cancel)
 	w, err := f.source.client.Watch(ctx, metav1.ListOptions{
-		LabelSelector: f.q.labels, FieldSelector: f.q.fields, ResourceVersion: f.at, AllowWatchBookmarks: true, TimeoutSeconds: &seconds,
+		LabelSelector: f.q.labels, FieldSelector: f.q.fields, ResourceVersion: at, AllowWatchBookmarks: true,
+		TimeoutSeconds: new(int64(lasts / time.Second)),
 	})
-	if !accepted.Stop() {
-		if err == nil {
-			w.Stop()
-		}
-		return false, fmt.Errorf("watch was not accepted: %w", context.DeadlineExceeded)
+	late := !accepted.Stop()
+	if late && err == nil {
+		w.Stop()
+	}
+	if late {
+		err = fmt.Errorf("watch was not accepted: %w", context.DeadlineExceeded)
 	}
 	if err != nil {
-		return false, err
+		cancel()
+		return nil, err
 	}
-	defer w.Stop()
-	began := time.Now()
+	return watching{w, cancel}, nil
+}
+
+// watching is a watch with its context.
+type watching struct {
+	watch.Interface
+	cancel context.CancelFunc
+}
+
+// Stop ends the watch and its request.
+func (w watching) Stop() {
+	w.Interface.Stop()
+	w.cancel()
+}
+
+// follow delivers what w brings, until it ends.
+func (f *feed) follow(ctx context.Context, w watch.Interface) error {
 	for e := range w.ResultChan() {
 		if e.Type == watch.Error {
-			return false, apierrors.FromObject(e.Object)
+			return apierrors.FromObject(e.Object)
 		}
 		o, ok := e.Object.(*unstructured.Unstructured)
 		if !ok {
-			return false, fmt.Errorf("watch sent a %T", e.Object)
+			return fmt.Errorf("watch sent a %T", e.Object)
 		}
 		rv := o.GetResourceVersion()
 		if e.Type == watch.Bookmark {
@@ -276,11 +292,18 @@ func (f *feed) watch(ctx context.Context) (orderly bool, err error) {
 			continue
 		}
 		if !f.deliver(ctx, f.ledger.event(e.Type, o), rv) {
-			return false, ctx.Err()
+			return ctx.Err()
 		}
 		f.at = rv
 	}
-	return time.Since(began) >= lasts-early, nil
+	return nil
+}
+
+// took tells the observer of a step.
+func (f *feed) took(ctx context.Context, step Step, err error) {
+	if ctx.Err() == nil {
+		f.api.followed(ctx, FollowEvent{Region: f.source.region, Step: step, State: stateOf(err), Err: err})
+	}
 }
 
 // deliver sends changes and notes each that was taken. at is the position after the last.

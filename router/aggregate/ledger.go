@@ -87,6 +87,14 @@ func (l *ledger) object(o *unstructured.Unstructured) []change {
 	}
 }
 
+// hold notes that the consumer holds o as it is. It returns true.
+func (l *ledger) hold(o *unstructured.Unstructured) bool {
+	for _, c := range l.object(o) {
+		l.commit(c)
+	}
+	return true
+}
+
 // begin starts a pass over the whole source: each object is given to object and the changes committed; missing ends it.
 // A pass that is not ended may be begun again.
 func (l *ledger) begin() { l.pass++ }

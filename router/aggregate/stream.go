@@ -32,8 +32,8 @@ type stream struct {
 	feeds     map[slot]*feed
 	withheld  map[slot]*feed // of regions that left
 	at        []position
-	silent    bool   // at has moved since the consumer was told last
-	kind      string // of the first type's objects, once known
+	silent    bool                    // at has moved since the consumer was told last
+	kind      schema.GroupVersionKind // of the first type's objects or, until that is known, of another's
 	in        chan news
 	out       chan watch.Event
 	cancel    context.CancelFunc
@@ -121,7 +121,7 @@ func (s *stream) run(ctx context.Context) {
 				return
 			}
 		case <-ticker.C:
-			if s.bookmarks && s.silent && !s.initial && !s.bookmark(ctx, nil) {
+			if s.bookmarks && s.silent && !s.initial && !s.kind.Empty() && !s.bookmark(ctx, nil) {
 				return
 			}
 		case <-ctx.Done():
@@ -156,9 +156,9 @@ func (s *stream) follow(ctx context.Context, sources []source) bool {
 
 // join starts the feed of a source: where the consumer's version says, or with what was delivered of it before.
 func (s *stream) join(ctx context.Context, src source) {
-	f := &feed{api: s.api, q: s.q, source: src, ledger: newLedger(s.api.seed), step: StepList, fresh: s.fresh, out: s.in, done: make(chan struct{})}
+	f := &feed{api: s.api, q: s.q, source: src, ledger: newLedger(s.api.seed), fresh: s.fresh, out: s.in, done: make(chan struct{})}
 	if i, ok := find(s.from.at, src.id); ok {
-		f.step, f.at, f.stamp, f.synced = StepVerify, s.from.at[i].rv, s.from.at[i].stamp, true
+		f.unknown, f.at, f.stamp, f.synced = true, s.from.at[i].rv, s.from.at[i].stamp, true
 		s.from.at = unset(slices.Clone(s.from.at), src.id)
 	}
 	if before := s.withheld[src.slot()]; before != nil {
@@ -180,7 +180,7 @@ func (s *stream) join(ctx context.Context, src source) {
 func (s *stream) moved(ctx context.Context, f *feed) bool {
 	f.end()
 	delete(s.feeds, f.source.slot())
-	if f.unknown() {
+	if f.unknown {
 		return s.fail(ctx, expiry(f.source, errLost))
 	}
 	s.withheld[f.source.slot()] = f
@@ -233,8 +233,8 @@ func (s *stream) handle(ctx context.Context, n news) bool {
 	if f.state, f.err = n.state, n.err; n.state == OK {
 		f.synced = true
 		s.at, s.silent = set(s.at, position{f.source.id, n.at, n.stamp}), true
-		if f.source.common == s.q.types[0] && n.listed != "" {
-			s.kind = n.listed
+		if n.listed != "" && (s.kind.Empty() || f.source.common == s.q.types[0]) {
+			s.kind = f.source.common.GroupVersion().WithKind(n.listed)
 		}
 	}
 	return s.progress(ctx)
@@ -262,21 +262,21 @@ func (s *stream) progress(ctx context.Context) bool {
 	if refused || s.initial && failed && s.api.opts.Policy.kind == kindFailFast {
 		return s.fail(ctx, &PartialError{Op: s.q.op("watch"), Outcomes: outcomes, policy: s.api.opts.Policy})
 	}
-	if !s.initial || !began || !s.api.opts.Policy.met(outcomes) {
+	if !s.initial || !began || s.bookmarks && s.kind.Empty() || !s.api.opts.Policy.met(outcomes) {
 		return true
 	}
 	s.initial = false
 	return !s.bookmarks || s.bookmark(ctx, map[string]string{metav1.InitialEventsAnnotationKey: "true"})
 }
 
-// bookmark tells how far the watch has come.
+// bookmark tells how far the watch has come. The kind must be known: informers refuse what has none.
 func (s *stream) bookmark(ctx context.Context, annotations map[string]string) bool {
 	rv, err := version{at: s.at, origin: -1}.encode(s.api.sealer)
 	if err != nil {
 		return s.fail(ctx, apierrors.NewInternalError(fmt.Errorf("aggregate: resourceVersion: %w", err)))
 	}
 	o := &unstructured.Unstructured{}
-	o.SetGroupVersionKind(s.q.types[0].GroupVersion().WithKind(s.kind))
+	o.SetGroupVersionKind(s.kind)
 	o.SetResourceVersion(rv)
 	if annotations != nil {
 		o.SetAnnotations(annotations)
