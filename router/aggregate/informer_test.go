@@ -5,8 +5,6 @@ package aggregate_test
 
 import (
 	"context"
-	"math/rand/v2"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,25 +14,17 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/atoll-dev/atoll/region"
-	"github.com/atoll-dev/atoll/region/regiontest"
 	"github.com/atoll-dev/atoll/router/aggregate"
 )
 
 // An informer of client-go as it is, over regions that have objects of the same names, ends equal to their union.
 func TestInformer(t *testing.T) {
-	first := uint64(time.Now().UnixNano())
-	for i := range uint64(12) {
+	for seed := range seeds(t, 12) {
 		synctest.Test(t, func(t *testing.T) {
-			t.Logf("seed %d", first+i)
-			s := &schedule{
-				t: t, rng: rand.New(rand.NewPCG(first+i, 1)), world: newWorld(t, 4),
-				cut: map[region.Key]bool{}, saved: map[region.Key]regiontest.Saved{}, history: map[region.Key][]string{},
-			}
+			t.Logf("seed %d", seed)
+			s := newSchedule(t, seed, false)
 			defer s.close()
-			s.present = slices.Clone(s.keys[:3])
-			require.NoError(t, s.set.Put(s.members(s.present...)...))
-			s.api = s.world.api(aggregate.Options{Qualify: true})
+			s.api = s.world.api(aggregate.Options{Qualify: true, Observer: s.observer()})
 			example := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
 			informer := cache.NewSharedIndexInformer(s.api.Reader("", configMaps), example, 0, cache.Indexers{})
 			ctx, cancel := context.WithCancel(t.Context())
@@ -42,6 +32,10 @@ func TestInformer(t *testing.T) {
 			go func() {
 				defer close(done)
 				informer.RunWithContext(ctx)
+			}()
+			defer func() {
+				cancel()
+				<-done
 			}()
 			for range 3 * actions {
 				s.act()
@@ -70,8 +64,7 @@ func TestInformer(t *testing.T) {
 			}
 			require.True(t, informer.HasSynced())
 			require.Empty(t, cmp.Diff(want, got))
-			cancel()
-			<-done
+			require.Empty(t, refused(), "events that the informer did not take")
 		})
 	}
 }

@@ -6,6 +6,7 @@ package aggregate_test
 import (
 	"context"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -32,20 +33,36 @@ const schedules = 60
 
 const actions = 40 // of a schedule
 
-// TestModel follows lists and watches through schedules of writes and misfortunes. However they come, each event fits what
-// the consumer holds, and in the end it holds the union of what the regions hold.
-func TestModel(t *testing.T) {
-	first := time.Now().UnixNano()
-	n := schedules
+// seeds yields the seeds of n schedules, or of as many as ATOLL_SCHEDULES says, beginning at ATOLL_SEED or at one that is
+// printed.
+func seeds(t *testing.T, n int) iter.Seq[uint64] {
+	t.Helper()
+	first := uint64(time.Now().UnixNano())
+	if given := os.Getenv("ATOLL_SEED"); given != "" {
+		var err error
+		first, err = strconv.ParseUint(given, 10, 64)
+		require.NoError(t, err)
+	}
 	if given := os.Getenv("ATOLL_SCHEDULES"); given != "" {
 		var err error
 		n, err = strconv.Atoi(given)
 		require.NoError(t, err)
 	}
-	t.Logf("seeds from %d", first)
-	for _, gentle := range []bool{true, false} {
-		for i := range n {
-			seed := uint64(first) + uint64(i)
+	t.Logf("%d seeds from %d", n, first)
+	return func(yield func(uint64) bool) {
+		for i := range uint64(n) {
+			if !yield(first + i) {
+				return
+			}
+		}
+	}
+}
+
+// TestModel follows lists and watches through schedules of writes and misfortunes. However they come, each event fits what
+// the consumer holds, and in the end it holds the union of what the regions hold.
+func TestModel(t *testing.T) {
+	for seed := range seeds(t, schedules) {
+		for _, gentle := range []bool{true, false} {
 			if !runSchedule(t, seed, gentle) {
 				t.Fatalf("seed %d, gentle %t", seed, gentle)
 			}
@@ -64,6 +81,7 @@ func runSchedule(t *testing.T, seed uint64, gentle bool) bool {
 // schedule is one run of the model.
 type schedule struct {
 	*world
+	*journal
 	t        *testing.T
 	rng      *rand.Rand
 	gentle   bool // nothing happens after which events may be summed up
@@ -76,18 +94,19 @@ type schedule struct {
 }
 
 func newSchedule(t *testing.T, seed uint64, gentle bool) *schedule {
+	t.Helper()
 	s := &schedule{
-		t: t, rng: rand.New(rand.NewPCG(seed, 0)), gentle: gentle, world: newWorld(t, 4),
+		t: t, rng: rand.New(rand.NewPCG(seed, 0)), gentle: gentle, world: newWorld(t, 4), journal: newJournal(t),
 		cut: map[region.Key]bool{}, saved: map[region.Key]regiontest.Saved{}, history: map[region.Key][]string{},
 	}
 	s.present = slices.Clone(s.keys[:3])
 	require.NoError(t, s.set.Put(s.members(s.present...)...))
-	s.api = s.world.api(aggregate.Options{Withhold: !gentle && s.rng.IntN(3) == 0})
 	return s
 }
 
 func (s *schedule) run() {
 	defer s.close()
+	s.api = s.world.api(aggregate.Options{Withhold: !s.gentle && s.rng.IntN(3) == 0, Observer: s.observer()})
 	ctx, cancel := context.WithCancel(s.t.Context())
 	for range s.rng.IntN(6) {
 		s.write(s.any(s.keys))
@@ -95,7 +114,11 @@ func (s *schedule) run() {
 	if s.gentle {
 		clear(s.history) // the watch begins with what there is
 	}
-	s.consumer = &consumer{t: s.t, api: s.api, rng: rand.New(rand.NewPCG(s.rng.Uint64(), 2)), held: map[string]*unstructured.Unstructured{}, streaming: s.rng.IntN(2) == 0, paged: s.gentle, resumes: !s.gentle && s.rng.IntN(3) == 0}
+	s.consumer = &consumer{
+		t: s.t, journal: s.journal, api: s.api, rng: rand.New(rand.NewPCG(s.rng.Uint64(), 2)),
+		held: map[string]*unstructured.Unstructured{}, streaming: s.rng.IntN(2) == 0, paged: s.gentle,
+		resumes: !s.gentle && s.rng.IntN(3) == 0,
+	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -169,14 +192,19 @@ func (s *schedule) act() {
 		s.partition(k, true)
 		s.partition(k, false)
 	case n == 19:
-		server.Inject(regiontest.Fault{Verb: []string{"list", "watch"}[s.rng.IntN(2)], Do: s.fault()})
+		f := regiontest.Fault{Verb: []string{"list", "watch"}[s.rng.IntN(2)], Do: s.fault()}
+		s.note("%s meets %s at the next %s", k, f.Do, f.Verb)
+		server.Inject(f)
 	case s.gentle:
 	case n == 20:
+		s.note("%s compacts", k)
 		server.Compact()
 	case n == 21:
+		s.note("%s is saved", k)
 		s.saved[k] = server.Save()
 	case n == 22:
 		if saved, ok := s.saved[k]; ok {
+			s.note("%s is restored", k)
 			require.NoError(s.t, server.Load(saved))
 			for range s.rng.IntN(4) {
 				s.write(k) // so that the versions meet again
@@ -191,6 +219,7 @@ func (s *schedule) act() {
 		default:
 			s.present = append(s.present, k)
 		}
+		s.note("regions are %v", s.present)
 		require.NoError(s.t, s.set.Put(s.members(s.present...)...))
 	}
 }
@@ -210,24 +239,32 @@ func (s *schedule) write(k region.Key) {
 	exists := slices.ContainsFunc(was, func(o map[string]any) bool { return (&unstructured.Unstructured{Object: o}).GetName() == name })
 	s.servers[k].Partition(false)
 	defer func() { s.servers[k].Partition(s.cut[k]) }()
+	var written *unstructured.Unstructured
 	client, kind := s.clients[k].Resource(configMaps).Namespace("default"), watch.Modified
+	value := s.value()
 	switch {
 	case !exists:
 		kind = watch.Added
-		_, err = client.Create(s.t.Context(), configMap(name, s.value()), metav1.CreateOptions{})
+		written, err = client.Create(s.t.Context(), configMap(name, value), metav1.CreateOptions{})
 	case s.rng.IntN(3) == 0:
 		kind = watch.Deleted
 		err = client.Delete(s.t.Context(), name, metav1.DeleteOptions{})
 	default:
-		_, err = client.Update(s.t.Context(), configMap(name, s.value()), metav1.UpdateOptions{})
+		written, err = client.Update(s.t.Context(), configMap(name, value), metav1.UpdateOptions{})
 	}
 	require.NoError(s.t, err)
+	if written != nil {
+		s.note("%s at %s: %s %s %s", k, written.GetResourceVersion(), kind, name, text(written))
+	} else {
+		s.note("%s: %s %s", k, kind, name)
+	}
 	if slices.Contains(s.present, k) {
 		s.history[k] = append(s.history[k], string(kind)+" "+name)
 	}
 }
 
 func (s *schedule) partition(k region.Key, cut bool) {
+	s.note("%s is cut off: %t", k, cut)
 	s.cut[k] = cut
 	s.servers[k].Partition(cut)
 }
@@ -236,6 +273,7 @@ func (s *schedule) value() string { return fmt.Sprint(s.rng.Uint32()) }
 
 // consumer holds what lists and watches tell it, and is strict about it.
 type consumer struct {
+	*journal
 	t         *testing.T
 	api       *aggregate.API
 	rng       *rand.Rand
@@ -250,6 +288,7 @@ type consumer struct {
 func (c *consumer) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		err := c.follow(ctx)
+		c.note("        the watch ended: %v", err)
 		if err != nil && ctx.Err() == nil {
 			c.rv = ""
 		}
@@ -300,7 +339,7 @@ func (c *consumer) follow(ctx context.Context) error {
 				initial = false
 			}
 		} else {
-			c.event(e.Type, o)
+			c.take(e.Type, o)
 		}
 		if !initial {
 			c.rv = o.GetResourceVersion() // until then, the state is not whole
@@ -331,14 +370,18 @@ func (c *consumer) list(ctx context.Context, reader *aggregate.Reader) error {
 			rv = list.GetResourceVersion()
 		}
 		if opts.Continue = list.GetContinue(); opts.Continue == "" {
+			for _, o := range items {
+				c.event("listed", o)
+			}
 			c.held, c.rv = items, rv
 			return nil
 		}
 	}
 }
 
-// event fails if o does not follow what is held.
-func (c *consumer) event(kind watch.EventType, o *unstructured.Unstructured) {
+// take fails if o does not follow what is held.
+func (c *consumer) take(kind watch.EventType, o *unstructured.Unstructured) {
+	c.event(kind, o)
 	at := id(o)
 	before, held := c.held[at], c.held[at] != nil
 	switch kind {

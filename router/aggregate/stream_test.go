@@ -71,7 +71,7 @@ func describe(e watch.Event) string {
 	case e.Type == watch.Bookmark && o.GetAnnotations()[metav1.InitialEventsAnnotationKey] != "":
 		return "end of initial events of " + o.GetKind()
 	case e.Type == watch.Bookmark:
-		return string(e.Type)
+		return string(e.Type) + " of " + o.GetKind()
 	default:
 		return string(e.Type) + " " + id(o)
 	}
@@ -116,6 +116,36 @@ func TestNoBookmarkBeforeTheInitialEventsEnd(t *testing.T) {
 			events = arrived(stream)
 		}
 		require.Equal(t, []string{"end of initial events of ConfigMap"}, events)
+	})
+}
+
+// A watch that goes on from a version does not know the kind either until it has reached a region.
+func TestNoBookmarkOfNoKind(t *testing.T) {
+	bubble(t, 2, func(t *testing.T, w *world, ctx context.Context) {
+		a, b := w.keys[0], w.keys[1]
+		w.put(a, "a")
+		require.NoError(t, w.set.Put(w.members(a)...))
+		reader := w.api(aggregate.Options{}).Reader("", configMaps)
+		list, err := reader.ListAll(ctx, metav1.ListOptions{LabelSelector: "app=test"})
+		require.NoError(t, err)
+		for _, s := range w.servers {
+			s.Partition(true)
+		}
+		stream, err := reader.WatchWithContext(ctx, metav1.ListOptions{
+			LabelSelector: "app=test", AllowWatchBookmarks: true, ResourceVersion: list.GetResourceVersion(),
+		})
+		require.NoError(t, err)
+		require.Empty(t, arrived(stream))
+		require.NoError(t, w.set.Put(w.members(a, b)...))
+		require.Empty(t, arrived(stream))
+		require.NoError(t, w.set.Put(w.members(a)...)) // one leaves that nobody has heard of
+		for range 10 {
+			time.Sleep(time.Minute)
+			require.Empty(t, arrived(stream))
+		}
+		w.servers[a].Partition(false)
+		time.Sleep(100 * time.Second)
+		require.Equal(t, []string{"BOOKMARK of ConfigMap"}, arrived(stream))
 	})
 }
 
@@ -202,7 +232,7 @@ func TestBookmarks(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []string{"end of initial events of ConfigMap"}, arrived(stream))
 		time.Sleep(95 * time.Second) // a server's come every minute
-		require.Equal(t, []string{"BOOKMARK"}, arrived(stream))
+		require.Equal(t, []string{"BOOKMARK of ConfigMap"}, arrived(stream))
 		w.put(w.keys[0], "a")
 		require.Equal(t, []string{"ADDED r0.loodse/a"}, arrived(stream))
 		opts := initial()

@@ -1,0 +1,107 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package aggregate_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/atoll-dev/atoll/region/regiontest"
+	"github.com/atoll-dev/atoll/router/aggregate"
+)
+
+// A region that is restored from a backup and comes to the same version by another way is noticed, at whichever request
+// of a watch's beginning, or of its repair, that happens.
+func TestRestoredAtAnyRequest(t *testing.T) {
+	for _, mode := range []string{"begins", "resumes", "is repaired"} {
+		for _, held := range []regiontest.Fault{
+			{Verb: "list"}, {Verb: "watch"}, {Verb: "list", Skip: 1}, {Verb: "list", Skip: 2},
+		} {
+			t.Run(fmt.Sprintf("%s while %s %d is held up", mode, held.Verb, held.Skip), func(t *testing.T) {
+				bubble(t, 1, func(t *testing.T, w *world, ctx context.Context) { restoreAtRequest(t, w, ctx, mode, held) })
+			})
+		}
+	}
+}
+
+func restoreAtRequest(t *testing.T, w *world, ctx context.Context, mode string, held regiontest.Fault) {
+	t.Helper()
+	k := w.keys[0]
+	server := w.servers[k]
+	w.put(k, "kept")
+	saved := server.Save()
+	w.put(k, "lost")
+	reader := w.api(aggregate.Options{}).Reader("", configMaps)
+	opts, has := initial(), map[string]bool{}
+	if mode == "resumes" {
+		list, err := reader.ListAll(ctx, metav1.ListOptions{LabelSelector: "app=test"})
+		require.NoError(t, err)
+		opts = metav1.ListOptions{LabelSelector: "app=test", ResourceVersion: list.GetResourceVersion()}
+		has = map[string]bool{"kept": true, "lost": true}
+	}
+	held.Do = regiontest.Delay(3 * time.Second)
+	if mode != "is repaired" {
+		server.Inject(held)
+	}
+	stream, err := reader.WatchWithContext(ctx, opts)
+	require.NoError(t, err)
+	if mode == "is repaired" {
+		expired := collect(t, stream, has)
+		require.False(t, expired)
+		require.Equal(t, map[string]bool{"kept": true, "lost": true}, has)
+		server.Inject(held)
+		server.Partition(true)
+		server.Partition(false)
+	}
+	time.Sleep(time.Second)
+	collect(t, stream, has)
+	require.NoError(t, server.Load(saved))
+	w.put(k, "other") // at the version of the one that was lost
+	time.Sleep(time.Minute)
+	if collect(t, stream, has) {
+		require.Equal(t, "resumes", mode, "a watch that knows what it delivered repairs it")
+		return
+	}
+	require.Equal(t, map[string]bool{"kept": true, "other": true}, has)
+}
+
+// collect takes what has arrived and says whether the watch ended with 410.
+func collect(t *testing.T, w watch.Interface, has map[string]bool) (expired bool) {
+	t.Helper()
+	for {
+		synctest.Wait()
+		select {
+		case e, ok := <-w.ResultChan():
+			if !ok {
+				return expired
+			}
+			if e.Type == watch.Error {
+				require.True(t, apierrors.IsResourceExpired(apierrors.FromObject(e.Object)), "%v", e.Object)
+				expired = true
+				continue
+			}
+			o, ok := e.Object.(*unstructured.Unstructured)
+			require.True(t, ok)
+			switch e.Type {
+			case watch.Added:
+				require.False(t, has[o.GetName()], "ADDED twice: %s", o.GetName())
+				has[o.GetName()] = true
+			case watch.Deleted:
+				require.True(t, has[o.GetName()], "DELETED and was not there: %s", o.GetName())
+				delete(has, o.GetName())
+			}
+		default:
+			return expired
+		}
+	}
+}
