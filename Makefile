@@ -38,8 +38,9 @@ explore: ## all interleavings of the protocol's large models, figures to docs/ex
 security: ## what somebody could try against router and proxy, and what is found without each guard, to docs/security.md
 	ATOLL_DOCS="$(CURDIR)/docs" $(GOTEST) -count=1 -p 1 -run '^TestMutants$$' ./router ./router/proxy
 
-mutants: security ## break each rule of the protocol and see what notices, to docs/mutants.md
+mutants: security ## break each rule of the protocol, and of merged watches, and see what notices, to docs/mutants.md and docs/mutants-aggregate.md
 	$(PROTOCOL) -run '^TestMutants$$'
+	ATOLL_MUTANTS=1 ATOLL_DOCS="$(CURDIR)/docs" $(GOTEST) -count=1 -run '^TestMutants$$' ./router/aggregate
 
 simulate: ## RUNS (1000000) random schedules of the protocol, figures to docs/exploration.md (minutes)
 	ATOLL_RUNS=$(RUNS) $(PROTOCOL) -run '^TestSimulate$$'

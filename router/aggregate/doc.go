@@ -30,16 +30,20 @@
 // Guaranteed, for a consumer that starts from a list or from nothing:
 //   - Each event fits what was delivered before: no ADDED of what is there, no MODIFIED or DELETED of what is not.
 //   - Events of one object come in the order of its history in its region. There is no order between regions.
-//   - An interruption of one region is repaired inside, while the others flow: if its history up to the last event is the
-//     one that was delivered, the watch goes on from there and no event is left out. If it was compacted, or the region was
-//     restored from a backup, the region is listed and exactly the difference is delivered.
+//   - An interruption of one region is repaired inside, while the others flow: its watch begins again and it is listed, at
+//     the version of the last event. If its history up to there is the one that was delivered, the watch goes on and no event
+//     is left out. If it was compacted, or the region was restored from a backup, exactly the difference is delivered.
 //   - A region that joins has its objects ADDED, one that leaves has them DELETED (unless [Options.Withhold]); one that
 //     cannot be reached has nothing happen to its objects. A region that moves to another cluster is repaired.
 //   - The resourceVersion of an event or bookmark covers what was delivered and nothing else, so a watch resumes from it.
 //     If that cannot be done without a loss (a region left, or forgot), it is 410 and the consumer lists anew.
-//   - sendInitialEvents: the bookmark that ends the initial events comes once [Options.Policy] is met.
+//   - sendInitialEvents: the bookmark that ends the initial events comes once [Options.Policy] is met and a region has told
+//     the kind of the objects. Every bookmark has a kind.
 //   - A consumer that takes no event for [Options.Patience] loses the watch, and no event. What is held for it is one event
 //     per region.
+//
+// To a region, a merged watch costs one watch and, each time that begins (after an interruption, and every half hour), a
+// request for one object and a list in pages of 500.
 //
 // A DELETED that comes of a repair has the object's name, UID and labels, since nobody has the rest any more. A watch
 // remembers UID, version, labels and a hash of each object: some 200 bytes, more with labels.

@@ -105,3 +105,44 @@ func collect(t *testing.T, w watch.Interface, has map[string]bool) (expired bool
 		}
 	}
 }
+
+// A repair that fails half-way is gone on with, and does not lead back to where the watch was before it.
+func TestARepairIsGoneOnWith(t *testing.T) {
+	bubble(t, 1, func(t *testing.T, w *world, ctx context.Context) {
+		k := w.keys[0]
+		server, own := w.servers[k], w.clients[k].Resource(configMaps).Namespace("default")
+		for i := range 501 { // two pages
+			w.put(k, fmt.Sprintf("o%03d", i))
+		}
+		stream, err := w.api(aggregate.Options{}).Reader("", configMaps).WatchWithContext(ctx, initial())
+		require.NoError(t, err)
+		require.Len(t, arrived(stream), 502)
+		server.Inject(
+			regiontest.Fault{Verb: "watch", Do: regiontest.Gone()},
+			regiontest.Fault{Verb: "list", Skip: 4, Do: regiontest.Refuse(503)}, // after one look, two pages, a first page again
+		)
+		server.Partition(true)
+		_, err = own.Update(ctx, configMap("o000", "1"), metav1.UpdateOptions{})
+		require.Error(t, err)
+		server.Partition(false)
+		_, err = own.Update(ctx, configMap("o000", "1"), metav1.UpdateOptions{})
+		require.NoError(t, err)
+		time.Sleep(50 * time.Second)
+		require.Equal(t, []string{"MODIFIED r0.loodse/o000"}, arrived(stream))
+	})
+}
+
+// Nobody can go on from the middle of a list that only one stream was about to end.
+func TestResumeInTheMiddleOfARepair(t *testing.T) {
+	bubble(t, 1, func(t *testing.T, w *world, ctx context.Context) {
+		w.put(w.keys[0], "a", "b")
+		reader := w.api(aggregate.Options{}).Reader("", configMaps)
+		stream, err := reader.WatchWithContext(ctx, metav1.ListOptions{LabelSelector: "app=test"})
+		require.NoError(t, err)
+		o, ok := (<-stream.ResultChan()).Object.(*unstructured.Unstructured)
+		require.True(t, ok)
+		stream.Stop()
+		_, err = reader.WatchWithContext(ctx, metav1.ListOptions{LabelSelector: "app=test", ResourceVersion: o.GetResourceVersion()})
+		require.True(t, apierrors.IsResourceExpired(err), "%v", err)
+	})
+}
