@@ -51,6 +51,7 @@ var update = flag.Bool("update", false, "write the expected output of scripts an
 //	fault NAME VERB RESOURCE CODE|drop-request|drop-reply|hang [times]
 //	                       lets requests fail
 //	deny NAME VERB RESOURCE  takes a right away
+//	grant NAME VERB RESOURCE  gives another right
 //	get NAME PATH          prints the object at a path of a server's API
 //	create NAME PATH FILE  creates an object there, as a person may
 //	delete NAME PATH       deletes it
@@ -134,6 +135,9 @@ func TestScripts(t *testing.T) {
 			},
 			"deny": func(ts *testscript.TestScript, _ bool, args []string) {
 				serverOf(ts, args[0]).deny(args[1], schema.ParseGroupResource(args[2]))
+			},
+			"grant": func(ts *testscript.TestScript, _ bool, args []string) {
+				serverOf(ts, args[0]).grant(args[1], schema.ParseGroupResource(args[2]))
 			},
 			"get": get,
 			"create": func(ts *testscript.TestScript, _ bool, args []string) {

@@ -139,6 +139,12 @@ func (s *server) deny(verb string, resource schema.GroupResource) {
 	s.denied = append(s.denied, right{verb, resource})
 }
 
+func (s *server) grant(verb string, resource schema.GroupResource) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.allowed = append(s.allowed, right{verb, resource})
+}
+
 // send sends a request to a path such as
 // apis/kubecarrier.io/v1alpha1/namespaces/acme/serviceclusters/db.
 func (s *server) send(method, path, body string) (text []byte, code int) {
