@@ -1,0 +1,275 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package splitter
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// division is one call of Divide.
+type division struct {
+	Demand
+	budget  int64 // moves that are left
+	present bool  // whether anything is present anywhere
+	names   []string
+	parties [2][]party // reused
+	plan    Plan
+}
+
+// claim is a Share with its bounds, those of its members included.
+type claim struct {
+	*Share
+	weight  int64
+	lo      int64 // what it shall have
+	hi      int64 // what it can have
+	wish    int64 // what it can have by weight: hi, or lo if the weight is zero
+	held    int64 // what is present
+	stays   int64 // what is present and stays, with what the members' minima add
+	tie     uint64
+	members []claim
+}
+
+// level checks shares that are siblings and turns them into claims.
+func (v *division) level(shares []Share) ([]claim, error) {
+	level := make([]claim, len(shares))
+	if v.names == nil {
+		v.names = make([]string, 0, len(shares))
+	}
+	var weights int64
+	for i := range shares {
+		s := &shares[i]
+		c := claim{Share: s, weight: 1, lo: s.Min, hi: math.MaxInt64, held: s.Present, stays: s.Present, tie: tie(v.UID, s.Name)}
+		if s.Weight != nil {
+			c.weight = *s.Weight
+		}
+		if s.Max != nil {
+			c.hi = *s.Max
+		}
+		switch {
+		case s.Name == "":
+			return nil, fmt.Errorf("Name of share %d is empty", i)
+		case c.weight < 0 || s.Min < 0 || c.hi < 0 || s.Present < 0 || s.Capacity != nil && *s.Capacity < 0:
+			return nil, fmt.Errorf("%s: Weight, Min, Max, Capacity or Present is below zero", s.Name)
+		case s.Min > c.hi:
+			return nil, fmt.Errorf("%s: Min %d is above Max %d", s.Name, s.Min, c.hi)
+		case s.Members != nil && s.Present != 0:
+			return nil, fmt.Errorf("%s: Present is that of the members, and must be zero beside them", s.Name)
+		case s.Members != nil && v.Mode == Duplicate && (s.Min != 0 || s.Max != nil || s.Capacity != nil):
+			return nil, fmt.Errorf("%s: Min, Max and Capacity have no meaning for a group with Duplicate", s.Name)
+		case weights > math.MaxInt64-c.weight:
+			return nil, fmt.Errorf("%s: Weight %d makes the sum of all weights more than %d", s.Name, c.weight, int64(math.MaxInt64))
+		}
+		weights += c.weight
+		if s.Capacity != nil {
+			c.hi = min(c.hi, *s.Capacity)
+		}
+		c.wish = c.hi
+		if s.Members == nil {
+			v.names = append(v.names, s.Name)
+			v.present = v.present || s.Present > 0
+		} else if err := v.group(&c); err != nil {
+			return nil, err
+		}
+		c.lo = min(c.lo, c.wish)
+		if c.weight == 0 {
+			c.wish = c.lo
+		}
+		level[i] = c
+	}
+	return level, siblings(level)
+}
+
+// group adds the members of a region or zone to its claim.
+func (v *division) group(c *claim) (err error) {
+	if c.members, err = v.level(c.Members); err != nil {
+		return fmt.Errorf("%s: %w", c.Name, err)
+	}
+	var lo, hi, wish int64
+	c.held, c.stays = 0, 0
+	for _, m := range c.members {
+		lo, hi, wish = plus(lo, m.lo), plus(hi, m.hi), plus(wish, m.wish)
+		c.held, c.stays = plus(c.held, min(m.held, m.hi)), plus(c.stays, min(max(m.stays, m.lo), m.hi))
+	}
+	c.lo, c.hi, c.wish = max(c.lo, lo), min(c.hi, hi), min(c.wish, wish)
+	return nil
+}
+
+func siblings(level []claim) error {
+	var names []string
+	for _, c := range level {
+		if c.Members != nil {
+			names = append(names, c.Name)
+		}
+	}
+	return distinct(names)
+}
+
+// unique checks that no cluster is there twice.
+func (v *division) unique() error { return distinct(v.names) }
+
+func distinct(names []string) error {
+	if !slices.IsSorted(names) {
+		slices.Sort(names)
+	}
+	for i := 1; i < len(names); i++ {
+		if names[i] == names[i-1] {
+			return fmt.Errorf("Name %s is there twice", names[i])
+		}
+	}
+	return nil
+}
+
+// plus adds and stays at the greatest number rather than overflow. Neither is below zero.
+func plus(a, b int64) int64 {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
+}
+
+// exceed says whether what is counted adds up to more than n.
+func exceed[T any](n int64, of []T, count func(*T) int64) bool {
+	for i := range of {
+		c := count(&of[i])
+		if c > n {
+			return true
+		}
+		n -= c
+	}
+	return false
+}
+
+// divide gives n to the claims of one level, then down to the clusters.
+func (v *division) divide(level []claim, n int64) {
+	if exceed(n, level, func(c *claim) int64 { return c.lo }) {
+		// Too few for the minima. They are what is divided towards.
+		for i := range level {
+			c := &level[i]
+			c.hi, c.wish, c.lo, c.stays = c.lo, c.lo, 0, c.held
+		}
+	}
+	kept, shares := v.kept(level, n), v.shares(level, n)
+	moved, due := v.move(kept, shares)
+	v.plan.Moved += moved
+	v.plan.Due += due
+	v.budget -= moved
+	v.explain(level, kept, shares, n)
+	for i := range level {
+		seats := kept[i].seats
+		if level[i].Members == nil {
+			v.plan.Shards = append(v.plan.Shards, Assignment{Cluster: level[i].Name, Replicas: seats})
+			v.plan.Unplaced -= seats
+			continue
+		}
+		level[i].held = seats // what is below uses the buffers again
+	}
+	for i := range level {
+		if level[i].Members != nil {
+			v.divide(level[i].members, level[i].held)
+		}
+	}
+}
+
+// kept divides so that nothing moves that need not.
+func (v *division) kept(level []claim, n int64) []party {
+	ps := v.take(0, level)
+	for i := range level {
+		c := &level[i]
+		ps[i].seats = min(max(c.stays, c.lo), c.hi)
+	}
+	fewer := exceed(n, ps, func(p *party) int64 { return p.seats })
+	for i := range level {
+		c, p := &level[i], &ps[i]
+		if fewer {
+			p.lo, p.hi = c.lo, p.seats
+		} else {
+			p.lo, p.hi = p.seats, max(c.wish, p.seats)
+		}
+	}
+	apportion(v.Mode, n, ps)
+	return ps
+}
+
+// shares divides as if nothing was present.
+func (v *division) shares(level []claim, n int64) []party {
+	if !v.present {
+		return v.parties[0] // the same
+	}
+	ps := v.take(1, level)
+	for i := range level {
+		ps[i].lo, ps[i].hi = level[i].lo, level[i].wish
+	}
+	apportion(v.Mode, n, ps)
+	return ps
+}
+
+// take returns a party for each claim, in a buffer that is used again.
+func (v *division) take(buffer int, level []claim) []party {
+	ps := slices.Grow(v.parties[buffer][:0], len(level))[:len(level)]
+	v.parties[buffer] = ps
+	for i := range level {
+		ps[i] = party{name: level[i].Name, weight: level[i].weight, tie: level[i].tie}
+	}
+	return ps
+}
+
+// move brings kept nearer to the shares, as far as the budget goes. What moves leaves where the excess is greatest by the
+// same rule, and goes where the lack is.
+func (v *division) move(kept, shares []party) (moved, due int64) {
+	var over, under int64
+	for i := range kept {
+		over = plus(over, max(0, kept[i].seats-shares[i].seats))
+		under = plus(under, max(0, shares[i].seats-kept[i].seats))
+	}
+	total := min(over, under)
+	moved = min(total, v.budget)
+	if moved == 0 {
+		return 0, total
+	}
+	from, to := make([]party, 0, len(kept)), make([]party, 0, len(kept))
+	for i, k := range kept {
+		share := shares[i].seats
+		k.index = i
+		switch {
+		case k.seats > share:
+			k.lo, k.hi = share, k.seats
+			from = append(from, k)
+		case k.seats < share:
+			k.lo, k.hi = k.seats, share
+			to = append(to, k)
+		}
+	}
+	apportion(v.Mode, sum(from, func(p party) int64 { return p.hi })-moved, from)
+	apportion(v.Mode, sum(to, func(p party) int64 { return p.lo })+moved, to)
+	for _, p := range slices.Concat(from, to) {
+		kept[p.index].seats = p.seats
+	}
+	return moved, total - moved
+}
+
+func (v *division) duplicate(level []claim) {
+	for i := range level {
+		c := &level[i]
+		if c.Members != nil {
+			v.duplicate(c.members)
+			continue
+		}
+		n := min(max(v.Replicas, c.lo), c.hi)
+		switch {
+		case c.weight == 0:
+			n = c.lo
+		case n < v.Replicas:
+			v.plan.Unplaced = plus(v.plan.Unplaced, v.Replicas-n)
+			v.because(c, upper(c.Share), v.Replicas-n)
+		case n > v.Replicas:
+			v.because(c, LimitMin, n-v.Replicas)
+		}
+		if n < c.Min {
+			v.because(c, LimitUnmet, c.Min-n)
+		}
+		v.plan.Shards = append(v.plan.Shards, Assignment{Cluster: c.Name, Replicas: n})
+	}
+}
