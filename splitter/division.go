@@ -55,8 +55,9 @@ type Share struct {
 	Capacity *int64
 	// Present is how many it has now. Zero for regions and zones, which have what their members have.
 	Present int64
-	// Members, if not nil, makes this a region or zone, with an equal claim of each by default: its replicas are divided
-	// over its members by the same rule.
+	// Group makes this a region or zone: what it gets is divided over its Members by the same rule. Like clusters, all have
+	// the same weight unless they say otherwise.
+	Group   bool
 	Members []Share
 }
 
@@ -72,9 +73,11 @@ type Share struct {
 //     anything with a weight is below its upper bound.
 //   - Nobody has more than Max and Capacity. Nobody has less than Min, unless all have no more than theirs.
 //   - More replicas take none away anywhere, and fewer add none anywhere, from any state within the bounds.
-//   - One that joins only takes from the others, and one that leaves only gives to them.
-//   - No more replicas leave than the bounds force and Moves allows. Repeated, the plan ends at the shares, after as many
-//     moves as the first said were due.
+//   - One that joins only takes from the others, and one that leaves only gives to them. With Fewest that holds among
+//     siblings; who joins makes its region roomier.
+//   - No more replicas leave than the bounds force and Moves allows, unless there are too few for all minima. Repeated, the
+//     plan ends at the shares, after as many moves as the first said were due (in a division without groups, not with
+//     Fewest).
 //
 // It fails on input that contradicts itself: a number below zero, a Min above Max, an empty name or one that is there
 // twice, weights of siblings that add up to more than an int64 holds. The error names the field.
@@ -91,7 +94,7 @@ func Divide(d Demand, shares []Share) (Plan, error) {
 		return Plan{}, fmt.Errorf("divide: Moves is %d, and may not be below zero: AnyMoves is no bound", d.Moves)
 	}
 	v := &division{Demand: d, budget: d.Moves}
-	level, err := v.level(shares)
+	level, err := v.level(shares, true)
 	if err != nil {
 		return Plan{}, fmt.Errorf("divide: %w", err)
 	}
@@ -103,7 +106,7 @@ func Divide(d Demand, shares []Share) (Plan, error) {
 		v.plan.Unplaced = 0
 		v.duplicate(level)
 	} else {
-		v.divide(level, d.Replicas)
+		v.divide(level, d.Replicas, 0, 0)
 	}
 	v.plan.sort()
 	return v.plan, nil

@@ -4,6 +4,7 @@
 package splitter
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -23,17 +24,19 @@ type division struct {
 type claim struct {
 	*Share
 	weight  int64
-	lo      int64 // what it shall have
-	hi      int64 // what it can have
-	wish    int64 // what it can have by weight: hi, or lo if the weight is zero
-	held    int64 // what is present
-	stays   int64 // what is present and stays, with what the members' minima add
+	lo, hi  int64 // what it shall have, and what it can have
+	wish    int64 // what it asks for by weight: hi, or lo if the weight is zero
+	most    int64 // wish, with what is present where there is no weight
+	stays   int64 // what is present, with what the members' minima add
+	least   int64 // what a group has to share out, even where there is no weight
+	seats   int64 // what a group gets
 	tie     uint64
 	members []claim
 }
 
-// level checks shares that are siblings and turns them into claims.
-func (v *division) level(shares []Share) ([]claim, error) {
+// level checks shares that are siblings and turns them into claims. They ask for nothing if a group that they are in has
+// no weight.
+func (v *division) level(shares []Share, asking bool) ([]claim, error) {
 	level := make([]claim, len(shares))
 	if v.names == nil {
 		v.names = make([]string, 0, len(shares))
@@ -41,7 +44,7 @@ func (v *division) level(shares []Share) ([]claim, error) {
 	var weights int64
 	for i := range shares {
 		s := &shares[i]
-		c := claim{Share: s, weight: 1, lo: s.Min, hi: math.MaxInt64, held: s.Present, stays: s.Present, tie: tie(v.UID, s.Name)}
+		c := claim{Share: s, weight: 1, lo: s.Min, hi: math.MaxInt64, stays: s.Present, tie: tie(v.UID, s.Name)}
 		if s.Weight != nil {
 			c.weight = *s.Weight
 		}
@@ -55,9 +58,11 @@ func (v *division) level(shares []Share) ([]claim, error) {
 			return nil, fmt.Errorf("%s: Weight, Min, Max, Capacity or Present is below zero", s.Name)
 		case s.Min > c.hi:
 			return nil, fmt.Errorf("%s: Min %d is above Max %d", s.Name, s.Min, c.hi)
-		case s.Members != nil && s.Present != 0:
-			return nil, fmt.Errorf("%s: Present is that of the members, and must be zero beside them", s.Name)
-		case s.Members != nil && v.Mode == Duplicate && (s.Min != 0 || s.Max != nil || s.Capacity != nil):
+		case s.Group && s.Present != 0:
+			return nil, fmt.Errorf("%s: Present of a group is that of its members, and must be zero", s.Name)
+		case !s.Group && len(s.Members) > 0:
+			return nil, fmt.Errorf("%s: Members are only for a Group", s.Name)
+		case s.Group && v.Mode == Duplicate && (s.Min != 0 || s.Max != nil || s.Capacity != nil):
 			return nil, fmt.Errorf("%s: Min, Max and Capacity have no meaning for a group with Duplicate", s.Name)
 		case weights > math.MaxInt64-c.weight:
 			return nil, fmt.Errorf("%s: Weight %d makes the sum of all weights more than %d", s.Name, c.weight, int64(math.MaxInt64))
@@ -66,16 +71,17 @@ func (v *division) level(shares []Share) ([]claim, error) {
 		if s.Capacity != nil {
 			c.hi = min(c.hi, *s.Capacity)
 		}
-		c.wish = c.hi
-		if s.Members == nil {
+		c.wish, c.most = c.hi, c.hi
+		if !s.Group {
 			v.names = append(v.names, s.Name)
 			v.present = v.present || s.Present > 0
-		} else if err := v.group(&c); err != nil {
+		} else if err := v.group(&c, asking && c.weight > 0); err != nil {
 			return nil, err
 		}
-		c.lo = min(c.lo, c.wish)
-		if c.weight == 0 {
-			c.wish = c.lo
+		c.lo = min(c.lo, c.hi)
+		c.least, c.wish, c.most = c.lo, max(c.wish, c.lo), max(c.most, c.lo)
+		if c.weight == 0 || !asking {
+			c.wish, c.most = c.lo, min(max(c.stays, c.lo), c.hi)
 		}
 		level[i] = c
 	}
@@ -83,24 +89,24 @@ func (v *division) level(shares []Share) ([]claim, error) {
 }
 
 // group adds the members of a region or zone to its claim.
-func (v *division) group(c *claim) (err error) {
-	if c.members, err = v.level(c.Members); err != nil {
+func (v *division) group(c *claim, asking bool) (err error) {
+	if c.members, err = v.level(c.Members, asking); err != nil {
 		return fmt.Errorf("%s: %w", c.Name, err)
 	}
-	var lo, hi, wish int64
-	c.held, c.stays = 0, 0
+	var lo, hi, wish, most, stays int64
 	for _, m := range c.members {
-		lo, hi, wish = plus(lo, m.lo), plus(hi, m.hi), plus(wish, m.wish)
-		c.held, c.stays = plus(c.held, min(m.held, m.hi)), plus(c.stays, min(max(m.stays, m.lo), m.hi))
+		lo, hi, wish, most = plus(lo, m.lo), plus(hi, m.hi), plus(wish, m.wish), plus(most, m.most)
+		stays = plus(stays, min(max(m.stays, m.lo), m.hi))
 	}
-	c.lo, c.hi, c.wish = max(c.lo, lo), min(c.hi, hi), min(c.wish, wish)
+	c.lo, c.hi, c.wish, c.most = max(c.lo, lo), min(c.hi, hi), min(c.wish, wish), min(c.most, most)
+	c.stays = stays
 	return nil
 }
 
 func siblings(level []claim) error {
 	var names []string
 	for _, c := range level {
-		if c.Members != nil {
+		if c.Group {
 			names = append(names, c.Name)
 		}
 	}
@@ -142,68 +148,83 @@ func exceed[T any](n int64, of []T, count func(*T) int64) bool {
 	return false
 }
 
-// divide gives n to the claims of one level, then down to the clusters.
-func (v *division) divide(level []claim, n int64) {
+// divide gives n to the claims of one level, then down to the clusters. Where there is no weight it finds a place for what
+// must be placed, and shares out what must be shared.
+func (v *division) divide(level []claim, n, placed, shared int64) {
 	if exceed(n, level, func(c *claim) int64 { return c.lo }) {
-		// Too few for the minima. They are what is divided towards.
+		// Too few for the minima, which are now what is divided towards, from the beginning.
 		for i := range level {
 			c := &level[i]
-			c.hi, c.wish, c.lo, c.stays = c.lo, c.lo, 0, c.held
+			c.weight, c.hi, c.wish, c.most, c.lo, c.stays = max(c.weight, 1), c.lo, c.lo, c.lo, 0, 0
 		}
 	}
-	kept, shares := v.kept(level, n), v.shares(level, n)
+	kept, shares := v.kept(level, n, placed), v.shares(level, n, shared)
 	moved, due := v.move(kept, shares)
 	v.plan.Moved += moved
 	v.plan.Due += due
 	v.budget -= moved
 	v.explain(level, kept, shares, n)
+	var groups []*claim
 	for i := range level {
-		seats := kept[i].seats
-		if level[i].Members == nil {
-			v.plan.Shards = append(v.plan.Shards, Assignment{Cluster: level[i].Name, Replicas: seats})
-			v.plan.Unplaced -= seats
+		c, seats := &level[i], kept[i].seats
+		if c.Group {
+			c.seats, c.least = seats, max(c.least, shares[i].seats) // the buffers are used again below
+			groups = append(groups, c)
 			continue
 		}
-		level[i].held = seats // what is below uses the buffers again
+		v.plan.Shards = append(v.plan.Shards, Assignment{Cluster: c.Name, Replicas: seats})
+		v.plan.Unplaced -= seats
 	}
-	for i := range level {
-		if level[i].Members != nil {
-			v.divide(level[i].members, level[i].held)
-		}
+	// The budget is used up by one after another, in an order that is not the caller's.
+	slices.SortFunc(groups, func(a, b *claim) int { return cmp.Compare(a.Name, b.Name) })
+	for _, g := range groups {
+		v.divide(g.members, g.seats, g.seats, g.least)
 	}
 }
 
 // kept divides so that nothing moves that need not.
-func (v *division) kept(level []claim, n int64) []party {
+func (v *division) kept(level []claim, n, least int64) []party {
 	ps := v.take(0, level)
 	for i := range level {
 		c := &level[i]
 		ps[i].seats = min(max(c.stays, c.lo), c.hi)
 	}
-	fewer := exceed(n, ps, func(p *party) int64 { return p.seats })
-	for i := range level {
-		c, p := &level[i], &ps[i]
-		if fewer {
-			p.lo, p.hi = c.lo, p.seats
-		} else {
-			p.lo, p.hi = p.seats, max(c.wish, p.seats)
+	if exceed(n, ps, func(p *party) int64 { return p.seats }) {
+		for i := range ps {
+			ps[i].lo, ps[i].hi = level[i].lo, ps[i].seats
 		}
+		apportion(v.Mode, n, ps)
+		return ps
 	}
-	apportion(v.Mode, n, ps)
+	for i := range ps {
+		ps[i].lo, ps[i].hi = ps[i].seats, level[i].most
+	}
+	beyond(v.Mode, n, least, level, ps)
 	return ps
 }
 
 // shares divides as if nothing was present.
-func (v *division) shares(level []claim, n int64) []party {
+func (v *division) shares(level []claim, n, least int64) []party {
 	if !v.present {
 		return v.parties[0] // the same
 	}
 	ps := v.take(1, level)
-	for i := range level {
+	for i := range ps {
 		ps[i].lo, ps[i].hi = level[i].lo, level[i].wish
 	}
-	apportion(v.Mode, n, ps)
+	beyond(v.Mode, n, least, level, ps)
 	return ps
+}
+
+// beyond apportions to parties that may have to take more than they ask for.
+func beyond(mode Mode, n, least int64, level []claim, ps []party) {
+	if !exceed(n, ps, func(p *party) int64 { return p.hi }) {
+		n = min(n, max(least, sum(ps, func(p party) int64 { return p.hi })))
+		for i := range ps {
+			ps[i].lo, ps[i].hi = ps[i].hi, level[i].hi
+		}
+	}
+	apportion(mode, n, ps)
 }
 
 // take returns a party for each claim, in a buffer that is used again.
@@ -253,7 +274,7 @@ func (v *division) move(kept, shares []party) (moved, due int64) {
 func (v *division) duplicate(level []claim) {
 	for i := range level {
 		c := &level[i]
-		if c.Members != nil {
+		if c.Group {
 			v.duplicate(c.members)
 			continue
 		}

@@ -78,11 +78,11 @@ func TestDivide(t *testing.T) {
 		"duplicate": {splitter.Demand{Replicas: 5, Mode: splitter.Duplicate}, shares{{Name: "a"}, {Name: "b", Max: new(int64(3))}, {Name: "c", Min: 6}, {Name: "d", Weight: new(int64(0))}, {Name: "e", Min: 4, Capacity: new(int64(1))}},
 			want{"a": 5, "b": 3, "c": 6, "d": 0, "e": 1}, 6, []splitter.Reason{{Name: "b", Limit: splitter.LimitMax, By: 2}, {Name: "c", Limit: splitter.LimitMin, By: 1},
 				{Name: "e", Limit: splitter.LimitCapacity, By: 4}, {Name: "e", Limit: splitter.LimitUnmet, By: 3}}},
-		"zones": {splitter.Demand{Replicas: 12}, shares{{Name: "north", Members: weights(1, 1, 1)}, {Name: "south", Members: shares{{Name: "z"}}}},
+		"zones": {splitter.Demand{Replicas: 12}, shares{{Name: "north", Group: true, Members: weights(1, 1, 1)}, {Name: "south", Group: true, Members: shares{{Name: "z"}}}},
 			want{"a": 2, "b": 2, "c": 2, "z": 6}, 0, nil},
-		"a zone without room": {splitter.Demand{Replicas: 13}, shares{{Name: "north", Members: weights(1, 3)}, {Name: "south", Members: shares{{Name: "z", Capacity: new(int64(2))}}}},
+		"a zone without room": {splitter.Demand{Replicas: 13}, shares{{Name: "north", Group: true, Members: weights(1, 3)}, {Name: "south", Group: true, Members: shares{{Name: "z", Capacity: new(int64(2))}}}},
 			want{"a": 3, "b": 8, "z": 2}, 0, []splitter.Reason{}},
-		"a zone without clusters": {splitter.Demand{Replicas: 2}, shares{{Name: "north", Members: shares{}}, {Name: "south", Members: shares{{Name: "z"}}}}, want{"z": 2}, 0, nil},
+		"a zone without clusters": {splitter.Demand{Replicas: 2}, shares{{Name: "north", Group: true, Members: shares{}}, {Name: "south", Group: true, Members: shares{{Name: "z"}}}}, want{"z": 2}, 0, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan, err := splitter.Divide(test.demand, test.shares)
@@ -107,20 +107,21 @@ func TestDivideRefuses(t *testing.T) {
 		"Moves is -1":               {splitter.Demand{Moves: -1}, one},
 		"Name of share 1 is empty":  {splitter.Demand{}, []splitter.Share{{Name: "a"}, {}}},
 		"Name a is there twice":     {splitter.Demand{}, []splitter.Share{{Name: "a"}, {Name: "b"}, {Name: "a"}}},
-		"Name z is there twice":     {splitter.Demand{}, []splitter.Share{{Name: "z", Members: one}, {Name: "z", Members: []splitter.Share{{Name: "b"}}}}},
+		"Name z is there twice":     {splitter.Demand{}, []splitter.Share{{Name: "z", Group: true, Members: one}, {Name: "z", Group: true, Members: []splitter.Share{{Name: "b"}}}}},
 		"a: Min 2 is above Max 1":   {splitter.Demand{}, []splitter.Share{{Name: "a", Min: 2, Max: new(int64(1))}}},
-		"a: Present is that of":     {splitter.Demand{}, []splitter.Share{{Name: "a", Present: 1, Members: one}}},
-		"a: Min, Max and Capacity":  {splitter.Demand{Mode: splitter.Duplicate}, []splitter.Share{{Name: "a", Min: 1, Members: one}}},
-		"z: a: Weight, Min, Max":    {splitter.Demand{}, []splitter.Share{{Name: "z", Members: []splitter.Share{{Name: "a", Present: -1}}}}},
+		"a: Present of a group":     {splitter.Demand{}, []splitter.Share{{Name: "a", Present: 1, Group: true, Members: one}}},
+		"a: Members are only for":   {splitter.Demand{}, []splitter.Share{{Name: "a", Members: []splitter.Share{{Name: "b"}}}}},
+		"a: Min, Max and Capacity":  {splitter.Demand{Mode: splitter.Duplicate}, []splitter.Share{{Name: "a", Min: 1, Group: true, Members: one}}},
+		"z: a: Weight, Min, Max":    {splitter.Demand{}, []splitter.Share{{Name: "z", Group: true, Members: []splitter.Share{{Name: "a", Present: -1}}}}},
 		"b: Weight 1 makes the sum": {splitter.Demand{}, weights(math.MaxInt64, 1)},
-		"y: z: b: Min 3 is above":   {splitter.Demand{}, []splitter.Share{{Name: "y", Members: []splitter.Share{{Name: "z", Members: []splitter.Share{{Name: "b", Min: 3, Max: new(int64(2))}}}}}}},
+		"y: z: b: Min 3 is above":   {splitter.Demand{}, []splitter.Share{{Name: "y", Group: true, Members: []splitter.Share{{Name: "z", Group: true, Members: []splitter.Share{{Name: "b", Min: 3, Max: new(int64(2))}}}}}}},
 	} {
 		t.Run(text, func(t *testing.T) {
 			_, err := splitter.Divide(test.demand, test.shares)
 			require.ErrorContains(t, err, "divide: "+text)
 		})
 	}
-	_, err := splitter.Divide(splitter.Demand{}, []splitter.Share{{Name: "x", Members: one}, {Name: "y", Members: one}})
+	_, err := splitter.Divide(splitter.Demand{}, []splitter.Share{{Name: "x", Group: true, Members: one}, {Name: "y", Group: true, Members: one}})
 	require.ErrorContains(t, err, "Name a is there twice", "in two zones")
 }
 
