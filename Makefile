@@ -9,9 +9,10 @@ GOTEST ?= go test
 FUZZTIME ?= 20s
 BENCH ?= .
 RUNS ?= 1000000
+CASES ?= 100000
 TOOL := go tool -modfile=tools/go.mod
 
-.PHONY: help build test e2e judge explore security mutants simulate torn bench buildcost fuzz lint generate drift compat demo
+.PHONY: help build test e2e judge explore security mutants simulate torn divide bench buildcost fuzz lint generate drift compat demo
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,6 +48,10 @@ simulate: ## RUNS (1000000) random schedules of the protocol, figures to docs/ex
 
 torn: ## what a loss of power may leave of the log's file, figures to docs/torn-images.md
 	ATOLL_DOCS="$(CURDIR)/docs" $(GOTEST) -count=1 -v -run '^Test(TornImages|CutFirstFile|FlippedBits|FileSizeLimit|FullLog)$$' ./wal
+
+divide: ## CASES (100000) of each property of the division, and other methods compared, to docs/division.md (minutes)
+	ATOLL_CASES=$(CASES) ATOLL_DOCS="$(CURDIR)/docs" $(GOTEST) -count=1 -timeout 60m -v -run '^Test(Divide.*|MethodsCompared)$$' ./splitter \
+		-rapid.checks=$(CASES)
 
 bench: ## run the benchmarks and write docs/benchmarks.md
 	go run ./internal/benchdoc -bench '$(BENCH)' -o docs/benchmarks.md ./...

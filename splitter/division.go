@@ -101,7 +101,7 @@ func Divide(d Demand, shares []Share) (Plan, error) {
 	if err := v.unique(); err != nil {
 		return Plan{}, fmt.Errorf("divide: %w", err)
 	}
-	v.plan.Unplaced = d.Replicas
+	v.plan.Shards, v.plan.Unplaced = make([]Assignment, 0, len(v.names)), d.Replicas
 	if d.Mode == Duplicate {
 		v.plan.Unplaced = 0
 		v.duplicate(level)

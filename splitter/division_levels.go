@@ -219,7 +219,7 @@ func (v *division) shares(level []claim, n, least int64) []party {
 // beyond apportions to parties that may have to take more than they ask for.
 func beyond(mode Mode, n, least int64, level []claim, ps []party) {
 	if !exceed(n, ps, func(p *party) int64 { return p.hi }) {
-		n = min(n, max(least, sum(ps, func(p party) int64 { return p.hi })))
+		n = min(n, max(least, sum(ps, func(p *party) int64 { return p.hi })))
 		for i := range ps {
 			ps[i].lo, ps[i].hi = ps[i].hi, level[i].hi
 		}
@@ -263,8 +263,8 @@ func (v *division) move(kept, shares []party) (moved, due int64) {
 			to = append(to, k)
 		}
 	}
-	apportion(v.Mode, sum(from, func(p party) int64 { return p.hi })-moved, from)
-	apportion(v.Mode, sum(to, func(p party) int64 { return p.lo })+moved, to)
+	apportion(v.Mode, sum(from, func(p *party) int64 { return p.hi })-moved, from)
+	apportion(v.Mode, sum(to, func(p *party) int64 { return p.lo })+moved, to)
 	for _, p := range slices.Concat(from, to) {
 		kept[p.index].seats = p.seats
 	}

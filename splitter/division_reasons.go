@@ -28,7 +28,7 @@ func (v *division) explain(level []claim, got, shares []party, n int64) {
 			v.because(c, LimitMin, seats-quotas[i])
 		}
 	}
-	if short := n - sum(got, func(p party) int64 { return p.seats }); short > 0 {
+	if short := n - sum(got, func(p *party) int64 { return p.seats }); short > 0 {
 		for i := range level {
 			if c := &level[i]; c.weight == 0 && c.hi > got[i].seats {
 				v.because(c, LimitWeight, short)

@@ -5,6 +5,7 @@ package splitter
 
 import (
 	"cmp"
+	"math"
 	"math/bits"
 	"slices"
 
@@ -37,7 +38,11 @@ func apportion(mode Mode, n int64, ps []party) {
 		fill(n, ps, before)
 		return
 	}
-	if !slices.ContainsFunc(ps, func(p party) bool { return p.weight == 0 }) {
+	lightest := ps[0].weight
+	for i := range ps {
+		lightest = min(lightest, ps[i].weight)
+	}
+	if lightest > 0 {
 		webster(n, ps)
 		return
 	}
@@ -51,9 +56,9 @@ func apportion(mode Mode, n int64, ps []party) {
 			light = append(light, p)
 		}
 	}
-	rest := n - sum(light, func(p party) int64 { return p.lo })
+	rest := n - sum(light, func(p *party) int64 { return p.lo })
 	apportion(mode, rest, heavy)
-	apportion(mode, n-sum(heavy, func(p party) int64 { return p.seats }), light)
+	apportion(mode, n-sum(heavy, func(p *party) int64 { return p.seats }), light)
 	for _, p := range slices.Concat(heavy, light) {
 		ps[p.index].seats = p.seats
 	}
@@ -180,34 +185,83 @@ func divisor(n int64, ps []party) (num, den int64) {
 	}
 	// The sum grows with the fraction, and is linear between those at which a party leaves its lower bound or meets its
 	// upper one.
-	type bend struct {
-		at, weight int64 // at / weight
-		up         bool
-	}
 	bends := make([]bend, 0, 2*len(ps))
 	for i := range ps {
 		if p := &ps[i]; p.lo < p.hi {
-			bends = append(bends, bend{p.lo, p.weight, false}, bend{p.hi, p.weight, true})
+			w := float64(p.weight)
+			bends = append(bends, bend{float64(p.lo) / w, p.lo, p.weight, false}, bend{float64(p.hi) / w, p.hi, p.weight, true})
 		}
 	}
-	slices.SortFunc(bends, func(a, b bend) int {
-		return cmp.Or(compare(a.at, uint64(b.weight), b.at, uint64(a.weight)), flag(a.up)-flag(b.up))
-	})
-	fixed, free := least, int64(0)
-	for _, b := range bends {
-		if compare(free, uint64(b.at), n-fixed, uint64(b.weight)) >= 0 {
-			if free > 0 {
-				return n - fixed, free
-			}
-			return b.at, b.weight
+	return search(n-least, bends)
+}
+
+// bend is the fraction at / weight at which a party leaves its lower bound or meets its upper one.
+type bend struct {
+	near       float64 // the fraction, not exactly
+	at, weight int64
+	up         bool
+}
+
+// compare is exact: the floating point numbers decide only where they are far enough from each other.
+func (a bend) compare(b bend) int {
+	if c := cmp.Compare(a.near, b.near); math.Abs(a.near-b.near) > 1e-12*max(a.near, b.near) {
+		return c
+	}
+	return cmp.Or(compare(a.at, uint64(b.weight), b.at, uint64(a.weight)), flag(a.up)-flag(b.up))
+}
+
+// search finds the fraction at which all that is beyond the lower bounds is rest. It looks at one bend drawn by lot, then
+// on one side of it, and so on, which takes less than putting all in order.
+func search(rest int64, bends []bend) (num, den int64) {
+	var end bend // the first that is known to be far enough
+	free := int64(0)
+	for lot := uint64(1); len(bends) > 0; {
+		lot = lot*6364136223846793005 + 1442695040888963407
+		pivot := bends[lot>>33%uint64(len(bends))]
+		before, same := partition(bends, pivot)
+		left, weights, near := rest, free, 0.0
+		for _, b := range bends[:before] {
+			left, weights, near = b.pass(left, weights, near)
 		}
-		if b.up {
-			fixed, free = fixed+b.at, free-b.weight
-		} else {
-			fixed, free = fixed-b.at, free+b.weight
+		// What is left may be too far below zero for an int64: the floating point number knows.
+		if near > 1.001*float64(rest) || left <= 0 || compare(weights, uint64(pivot.at), left, uint64(pivot.weight)) >= 0 {
+			bends, end = bends[:before], pivot
+			continue
+		}
+		for _, b := range bends[before:same] {
+			left, weights, near = b.pass(left, weights, near)
+		}
+		rest, free, bends = left, weights, bends[same:]
+	}
+	if free > 0 {
+		return rest, free
+	}
+	return end.at, end.weight
+}
+
+// partition puts the bends before a pivot first, and then those that are equal to it.
+func partition(bends []bend, pivot bend) (before, same int) {
+	for i := range bends {
+		switch c := bends[i].compare(pivot); {
+		case c < 0:
+			bends[i], bends[same] = bends[same], bends[i]
+			bends[same], bends[before] = bends[before], bends[same]
+			before++
+			same++
+		case c == 0:
+			bends[i], bends[same] = bends[same], bends[i]
+			same++
 		}
 	}
-	return n, 1 // not reached: n is below the sum of the upper bounds
+	return before, same
+}
+
+// pass takes a bend into account: a party is free beyond its lower bound, and no more beyond its upper one.
+func (b bend) pass(left, weights int64, near float64) (int64, int64, float64) {
+	if b.up {
+		return left - b.at, weights - b.weight, near + float64(b.at)
+	}
+	return left + b.at, weights + b.weight, near - float64(b.at)
 }
 
 func flag(b bool) int {
@@ -217,9 +271,9 @@ func flag(b bool) int {
 	return 0
 }
 
-func sum(ps []party, of func(party) int64) (total int64) {
-	for _, p := range ps {
-		total = plus(total, of(p))
+func sum(ps []party, of func(*party) int64) (total int64) {
+	for i := range ps {
+		total = plus(total, of(&ps[i]))
 	}
 	return total
 }

@@ -1,0 +1,70 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package splitter_test
+
+import (
+	"cmp"
+	"slices"
+)
+
+// What others do, over weights alone and from nothing: the methods of the comparison.
+
+// largestRemainder gives everyone the floor of its share, and the rest to the largest fractions.
+func largestRemainder(n int64, weights []int64) []int64 {
+	seats, rest := floors(n, weights)
+	total := sumOf(weights)
+	order := ranked(weights, func(i, j int) int { return cmp.Compare(n*weights[j]%total, n*weights[i]%total) })
+	for _, i := range order[:rest] {
+		seats[i]++
+	}
+	return seats
+}
+
+// floorThenLargest gives everyone the floor of its share, and the rest to the heaviest, one each.
+func floorThenLargest(n int64, weights []int64) []int64 {
+	seats, rest := floors(n, weights)
+	order := ranked(weights, func(i, j int) int { return cmp.Compare(weights[j], weights[i]) })
+	for _, i := range order[:rest] {
+		seats[i]++
+	}
+	return seats
+}
+
+// ceilInTurn gives everyone in turn, the heaviest first, its share rounded up, as long as there is something left.
+func ceilInTurn(n int64, weights []int64) []int64 {
+	seats, total := make([]int64, len(weights)), sumOf(weights)
+	left := n
+	for _, i := range ranked(weights, func(i, j int) int { return cmp.Compare(weights[j], weights[i]) }) {
+		seats[i] = min(left, (n*weights[i]+total-1)/total)
+		left -= seats[i]
+	}
+	return seats
+}
+
+func floors(n int64, weights []int64) (seats []int64, rest int64) {
+	total := sumOf(weights)
+	rest = n
+	for _, w := range weights {
+		seats = append(seats, n*w/total)
+		rest -= n * w / total
+	}
+	return seats, rest
+}
+
+func sumOf(numbers []int64) (total int64) {
+	for _, n := range numbers {
+		total += n
+	}
+	return total
+}
+
+// ranked is the order of the weights' indices by a rule, then as they stand.
+func ranked(weights []int64, rule func(i, j int) int) []int {
+	order := make([]int, len(weights))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, rule)
+	return order
+}
