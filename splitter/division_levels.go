@@ -53,7 +53,7 @@ func (v *division) level(shares []Share, asking bool) ([]claim, error) {
 		}
 		switch {
 		case s.Name == "":
-			return nil, fmt.Errorf("Name of share %d is empty", i)
+			return nil, fmt.Errorf("share %d: Name is empty", i)
 		case c.weight < 0 || s.Min < 0 || c.hi < 0 || s.Present < 0 || s.Capacity != nil && *s.Capacity < 0:
 			return nil, fmt.Errorf("%s: Weight, Min, Max, Capacity or Present is below zero", s.Name)
 		case s.Min > c.hi:
@@ -122,7 +122,7 @@ func distinct(names []string) error {
 	}
 	for i := 1; i < len(names); i++ {
 		if names[i] == names[i-1] {
-			return fmt.Errorf("Name %s is there twice", names[i])
+			return fmt.Errorf("%s: Name is there twice", names[i])
 		}
 	}
 	return nil

@@ -105,9 +105,9 @@ func TestDivideRefuses(t *testing.T) {
 		`Mode is "Even"`:            {splitter.Demand{Mode: "Even"}, one},
 		"Replicas is -1":            {splitter.Demand{Replicas: -1}, one},
 		"Moves is -1":               {splitter.Demand{Moves: -1}, one},
-		"Name of share 1 is empty":  {splitter.Demand{}, []splitter.Share{{Name: "a"}, {}}},
-		"Name a is there twice":     {splitter.Demand{}, []splitter.Share{{Name: "a"}, {Name: "b"}, {Name: "a"}}},
-		"Name z is there twice":     {splitter.Demand{}, []splitter.Share{{Name: "z", Group: true, Members: one}, {Name: "z", Group: true, Members: []splitter.Share{{Name: "b"}}}}},
+		"share 1: Name is empty":    {splitter.Demand{}, []splitter.Share{{Name: "a"}, {}}},
+		"a: Name is there twice":    {splitter.Demand{}, []splitter.Share{{Name: "a"}, {Name: "b"}, {Name: "a"}}},
+		"z: Name is there twice":    {splitter.Demand{}, []splitter.Share{{Name: "z", Group: true, Members: one}, {Name: "z", Group: true, Members: []splitter.Share{{Name: "b"}}}}},
 		"a: Min 2 is above Max 1":   {splitter.Demand{}, []splitter.Share{{Name: "a", Min: 2, Max: new(int64(1))}}},
 		"a: Present of a group":     {splitter.Demand{}, []splitter.Share{{Name: "a", Present: 1, Group: true, Members: one}}},
 		"a: Members are only for":   {splitter.Demand{}, []splitter.Share{{Name: "a", Members: []splitter.Share{{Name: "b"}}}}},
@@ -122,7 +122,7 @@ func TestDivideRefuses(t *testing.T) {
 		})
 	}
 	_, err := splitter.Divide(splitter.Demand{}, []splitter.Share{{Name: "x", Group: true, Members: one}, {Name: "y", Group: true, Members: one}})
-	require.ErrorContains(t, err, "Name a is there twice", "in two zones")
+	require.ErrorContains(t, err, "a: Name is there twice", "in two zones")
 }
 
 // The odd one goes to another cluster for another object, and always to the same one for the same.
