@@ -41,6 +41,28 @@ func (s *Server) AddCRD(crd *apiextensionsv1.CustomResourceDefinition) error {
 	return err
 }
 
+// shareCRD serves crd, which other has just been given, with what other has made of it, and stores the object with a UID
+// of its own. It returns false, and does nothing, where that would not be what AddCRD does.
+func (s *Server) shareCRD(other *Server, crd *apiextensionsv1.CustomResourceDefinition) bool {
+	key := objectKey{name: crd.Name}
+	theirs := other.store.get(crdResource, key)
+	if s == other || theirs == nil || s.store.get(crdResource, key) != nil || s.nameConflict(crd) != nil {
+		return false
+	}
+	o := runtime.DeepCopyJSON(theirs.object)
+	fillSystemFields(metadataOf(o))
+	if _, err := s.store.put(crdResource, key, nil, o); err != nil {
+		return false
+	}
+	gr := crdGroupResource(crd)
+	for _, r := range other.catalogue.all() {
+		if r.gr() == gr {
+			s.catalogue.add(r)
+		}
+	}
+	return true
+}
+
 // decodeCRD reads a stored CRD.
 func decodeCRD(o object) (*apiextensionsv1.CustomResourceDefinition, error) {
 	data, err := json.Marshal(o)

@@ -85,14 +85,22 @@ func (r *Ring) Partition(name region.PeerName, cut bool) {
 	s.Partition(cut)
 }
 
-// AddCRDs creates or replaces CRDs in all servers.
+// AddCRDs creates or replaces CRDs in all servers. Schemas and rules are compiled once for all of them.
 func (r *Ring) AddCRDs(crds ...*apiextensionsv1.CustomResourceDefinition) error {
 	r.mu.Lock()
 	servers := maps.Clone(r.servers)
 	r.mu.Unlock()
+	var first *Server
 	for _, name := range slices.Sorted(maps.Keys(servers)) {
+		s := servers[name]
+		if first == nil {
+			first = s
+		}
 		for _, crd := range crds {
-			if err := servers[name].AddCRD(crd); err != nil {
+			if s != first && s.shareCRD(first, crd) {
+				continue
+			}
+			if err := s.AddCRD(crd); err != nil {
 				return &region.Error{Peer: name, Op: "create CRD " + crd.Name, Err: err}
 			}
 		}
