@@ -4,114 +4,17 @@
 package account
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"runtime"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sync/errgroup"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/atoll-dev/atoll/fanout"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/region/regiontest"
-	"github.com/atoll-dev/atoll/wal/waltest"
 )
-
-// BenchmarkConverge brings 1,000 Accounts of a central plane to three peers in
-// memory, until every one of them is Ready. The baseline makes the objects that
-// stand there in the end with bare clients, as many at once, without reservations,
-// log, reading back, status or central plane; the ratio is the baseline's time over
-// ours.
-func BenchmarkConverge(b *testing.B) {
-	const accounts = 1000
-	var ours, bare time.Duration
-	for b.Loop() {
-		w := &world{t: b}
-		w.ring, _ = newRing(b)
-		var err error
-		w.c, err = fanout.New(w.ring, waltest.NewMemory(), fanout.Options{Kinds: Kinds()})
-		require.NoError(b, err)
-		w.plane = regiontest.NewServer(regiontest.Options{Name: "plane", CRDs: crds(b)})
-		w.api, err = region.APIFor(w.plane.Config())
-		require.NoError(b, err)
-		for i := range accounts {
-			w.create(newAccount(fmt.Sprintf("acme-%04d", i), []any{"Tenant"}, alice))
-		}
-		ready := make(chan struct{})
-		var mu sync.Mutex
-		done := map[string]bool{}
-		r, err := NewReplicator(w.api, w.ring, w.c, Options{Observer: &Observer{Changed: func(_ context.Context, p Presence) {
-			mu.Lock()
-			defer mu.Unlock()
-			if p.Complete() {
-				done[p.Key.Name] = true
-				if len(done) == accounts {
-					close(ready)
-				}
-			}
-		}}})
-		require.NoError(b, err)
-		start := time.Now()
-		stop := run(b, r.Start)
-		<-ready
-		ours += time.Since(start)
-		stop()
-		w.plane.Close()
-		w.ring.Close()
-		bare += bareConverge(b, accounts)
-	}
-	b.ReportMetric(bare.Seconds()/ours.Seconds(), "ratio")
-	b.ReportMetric(float64(accounts*b.N)/ours.Seconds(), "accounts/s")
-}
-
-func bareConverge(b *testing.B, accounts int) time.Duration {
-	b.Helper()
-	ring, _ := newRing(b)
-	defer ring.Close()
-	start := time.Now()
-	var g errgroup.Group
-	g.SetLimit(8)
-	for i := range accounts {
-		g.Go(func() error {
-			account := newAccount(fmt.Sprintf("acme-%04d", i), []any{"Tenant"}, alice)
-			roles, bindings := DefaultRights().grants(account)
-			var peers errgroup.Group
-			for _, name := range peerNames {
-				peers.Go(func() error {
-					conn, err := ring.Conn(name)
-					if err != nil {
-						return err
-					}
-					return bareCreate(b.Context(), conn, account, roles[0], bindings[0])
-				})
-			}
-			return peers.Wait()
-		})
-	}
-	require.NoError(b, g.Wait())
-	return time.Since(start)
-}
-
-func bareCreate(ctx context.Context, c *region.Conn, account, role, binding *unstructured.Unstructured) error {
-	name := account.GetName()
-	if _, err := c.Dynamic().Resource(resource).Create(ctx, account, metav1.CreateOptions{}); err != nil {
-		return err
-	}
-	if _, err := namespaces(c).Create(ctx, manifest(name), metav1.CreateOptions{}); err != nil {
-		return err
-	}
-	if _, err := c.Dynamic().Resource(rolesResource).Namespace(name).Create(ctx, role, metav1.CreateOptions{}); err != nil {
-		return err
-	}
-	_, err := c.Dynamic().Resource(bindingsResource).Namespace(name).Create(ctx, binding, metav1.CreateOptions{})
-	return err
-}
 
 // BenchmarkThousandPeers looks at one Account in 1,000 peers, two thirds of which are
 // exceptions, and makes its status.

@@ -85,7 +85,9 @@ func (k *Controller) newKeeper(c *region.Conn) *keeper {
 	p.namespaces = copyOf(namespacesResource, Label, byName)
 	p.roles = copyOf(rolesResource, Label, byNamespace)
 	p.bindings = copyOf(bindingsResource, Label, byNamespace)
-	p.sets = copyOf(peerSetsResource, "", func(types.NamespacedName) { p.all() })
+	p.sets = loop.NewObjects(c.Dynamic(), peerSetsResource, loop.ObjectsOptions{
+		Strip: keepSelf, Changed: func(types.NamespacedName) { p.all() }, Flows: p.all,
+	})
 	return p
 }
 
@@ -162,12 +164,6 @@ func (p *keeper) quarantined() bool {
 		return false
 	}
 	return selfState(set) == fanoutv1alpha1.PeerQuarantined
-}
-
-// selfState is what a PeerSet says of the peer in which it stands.
-func selfState(set *unstructured.Unstructured) fanoutv1alpha1.PeerState {
-	state, _, _ := unstructured.NestedString(set.Object, "spec", "self", "state")
-	return fanoutv1alpha1.PeerState(state)
 }
 
 // granted says whether anything of RBAC stands in the namespace for the account.

@@ -8,14 +8,11 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"slices"
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
 	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/region"
 )
@@ -30,38 +27,23 @@ type member struct {
 	uid   types.UID // of its cluster; empty until it is known
 	asked bool      // for its UID, with whatever answer
 	since time.Time // it is watched
-	read  map[types.NamespacedName]reading
-}
-
-// reading is a copy as it was unpacked.
-type reading struct {
-	resourceVersion string
-	replica         *replica
 }
 
 // replica is the peer's copy of an object, nil if it has none.
 func (m *member) replica(key types.NamespacedName) *replica {
 	obj, ok := m.copies.Get(key)
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	if !ok {
-		delete(m.read, key)
 		return nil
 	}
-	if was := m.read[key]; was.replica != nil && was.replica.UID == obj.GetUID() && was.resourceVersion == obj.GetResourceVersion() {
-		return was.replica
-	}
-	now := reading{obj.GetResourceVersion(), unpack(obj)}
-	m.read[key] = now
-	return now.replica
+	return unpack(obj)
 }
 
 // engage watches one peer for as long as it is there.
 func (r *Replicator) engage(ctx context.Context, c *region.Conn) error {
-	m := &member{conn: c, since: time.Now(), read: map[types.NamespacedName]reading{}}
+	m := &member{conn: c, since: time.Now()}
 	m.copies = loop.NewObjects(c.Dynamic(), r.kind.Resource, loop.ObjectsOptions{Strip: pack(r.kind), Changed: r.add, Flows: r.all})
 	m.sets = loop.NewObjects(c.Dynamic(), peerSetsResource, loop.ObjectsOptions{
-		Strip: loop.KeepManager(), Changed: func(types.NamespacedName) { r.all() }, Flows: r.all,
+		Strip: r.rosters.pack, Changed: func(types.NamespacedName) { r.all() }, Flows: r.all,
 	})
 	r.mu.Lock()
 	r.peers[c.Peer()] = m
@@ -155,49 +137,17 @@ func (r *Replicator) look(key types.NamespacedName) []sight {
 	members := r.members()
 	snapshot := r.directory.Snapshot()
 	sights := make([]sight, 0, snapshot.Len())
+	others := sync.OnceValue(func() *roster { return rosterOf(members) })
 	for p := range snapshot.Peers() {
 		m := members[p.Name]
 		s := sight{peer: p.Name, err: m.err()}
 		if m != nil {
 			s.copy = m.replica(key)
 		}
-		s.member = stateIn(p.Name, m, members)
+		s.member = stateIn(p.Name, m, others)
 		sights = append(sights, s)
 	}
 	return sights
-}
-
-// stateIn is how far a peer belongs to the ring: by its own PeerSet, or by those of
-// others if it has not shown one. Empty if it does not.
-func stateIn(name region.PeerName, m *member, members map[region.PeerName]*member) fanoutv1alpha1.PeerState {
-	if m != nil {
-		if set, ok := m.sets.Get(types.NamespacedName{Name: fanoutv1alpha1.PeerSetName}); ok {
-			return selfState(set)
-		}
-		if m.sets.Err() == nil {
-			return ""
-		}
-	}
-	for _, other := range slices.Sorted(maps.Keys(members)) {
-		set, ok := members[other].sets.Get(types.NamespacedName{Name: fanoutv1alpha1.PeerSetName})
-		if !ok || selfState(set) != fanoutv1alpha1.PeerActive {
-			continue
-		}
-		return listedIn(set, name)
-	}
-	return ""
-}
-
-// listedIn is what a PeerSet says of another peer.
-func listedIn(set *unstructured.Unstructured, name region.PeerName) fanoutv1alpha1.PeerState {
-	members, _, _ := unstructured.NestedSlice(set.Object, "spec", "members")
-	for _, raw := range members {
-		if m, ok := raw.(map[string]any); ok && m["peer"] == string(name) {
-			state, _ := m["state"].(string)
-			return fanoutv1alpha1.PeerState(state)
-		}
-	}
-	return ""
 }
 
 // patience is how long a peer may take to say who it is before it is taken not to be

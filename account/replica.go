@@ -5,10 +5,10 @@ package account
 
 import (
 	"fmt"
+	"maps"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/atoll-dev/atoll/fanout"
@@ -22,20 +22,19 @@ const OriginAnnotation = "atoll.dev/origin"
 
 // replica is what a Replicator remembers of a peer's copy of an object.
 type replica struct {
-	UID         types.UID            `json:"uid"`
-	Stage       fanoutv1alpha1.Stage `json:"stage,omitempty"` // empty without a claim
-	Home        bool                 `json:"home,omitempty"`  // it decides
-	HomePeer    string               `json:"homePeer,omitempty"`
-	Revision    int64                `json:"revision,omitempty"`
-	Digest      string               `json:"digest,omitempty"` // of the revision
-	Actual      string               `json:"actual,omitempty"` // of what stands there, if edits show
-	Bare        string               `json:"bare,omitempty"`   // of what stands there without its origin
-	Origin      types.UID            `json:"origin,omitempty"`
-	Terminating bool                 `json:"terminating,omitempty"`
-	Ready       bool                 `json:"ready,omitempty"`
-	NotReady    string               `json:"notReady,omitempty"` // why, if it says so
-	Orphaned    bool                 `json:"orphaned,omitempty"` // its status says so
-	Bad         string               `json:"bad,omitempty"`      // why its claim cannot be read
+	UID         types.UID
+	Stage       fanoutv1alpha1.Stage // empty without a claim
+	Home        bool                 // it decides
+	Revision    int64
+	Digest      string // of the revision
+	Actual      string // of what stands there, if edits show
+	Bare        string // of what stands there without its origin
+	Origin      types.UID
+	Terminating bool
+	Ready       bool
+	NotReady    string // why, if it says so
+	Orphaned    bool   // its status says so
+	Bad         string // why its claim cannot be read
 }
 
 func (c *replica) committed() bool {
@@ -55,11 +54,6 @@ func replicaOf(kind fanout.Kind, obj *unstructured.Unstructured) replica {
 	state, err := kind.State(obj)
 	if err == nil && state != nil && state.Claim != nil {
 		c.Stage, c.Home = state.Stage, isHome(state)
-		if state.Home != nil {
-			c.HomePeer = state.Home.Peer
-		} else if state.Claim.Primary != nil {
-			c.HomePeer = state.Claim.Primary.Peer
-		}
 		if state.Revision != nil {
 			c.Revision, c.Digest = state.Revision.Number, state.Revision.Digest
 		}
@@ -85,11 +79,14 @@ func bare(kind fanout.Kind, obj *unstructured.Unstructured) (string, error) {
 	if _, ok := obj.GetAnnotations()[OriginAnnotation]; !ok {
 		return kind.Digest(obj)
 	}
-	obj = obj.DeepCopy()
+	// Only what is changed is copied.
+	other := &unstructured.Unstructured{Object: maps.Clone(obj.Object)}
+	metadata, _ := obj.Object["metadata"].(map[string]any)
+	other.Object["metadata"] = maps.Clone(metadata)
 	annotations := obj.GetAnnotations()
 	delete(annotations, OriginAnnotation)
-	obj.SetAnnotations(annotations)
-	return kind.Digest(obj)
+	other.SetAnnotations(annotations)
+	return kind.Digest(other)
 }
 
 // whyNot is what the conditions of an object say is wrong.
@@ -102,28 +99,27 @@ func whyNot(obj *unstructured.Unstructured) string {
 	return ""
 }
 
-// pack leaves of obj its identity and what replicaOf says of it.
+// pack leaves of obj its identity and what replicaOf says of it. The result is not to
+// be encoded or copied.
 func pack(kind fanout.Kind) func(*unstructured.Unstructured) {
 	return func(obj *unstructured.Unstructured) {
+		unstructured.RemoveNestedField(obj.Object, "metadata", "managedFields")
 		c := replicaOf(kind, obj)
-		// Plain data always converts.
-		packed, _ := runtime.DefaultUnstructuredConverter.ToUnstructured(&c)
-		metadata := map[string]any{"name": obj.GetName(), "resourceVersion": obj.GetResourceVersion(), "uid": string(obj.GetUID())}
+		metadata := identity(obj)
 		if namespace := obj.GetNamespace(); namespace != "" {
 			metadata["namespace"] = namespace
 		}
-		obj.Object = map[string]any{
-			"apiVersion": obj.GetAPIVersion(), "kind": obj.GetKind(), "metadata": metadata, "replica": packed,
-		}
+		obj.Object = map[string]any{"metadata": metadata, "replica": &c}
 	}
 }
 
-// unpack reverses pack.
+// identity is what a copy of an object needs of its metadata.
+func identity(obj *unstructured.Unstructured) map[string]any {
+	return map[string]any{"name": obj.GetName(), "resourceVersion": obj.GetResourceVersion(), "uid": string(obj.GetUID())}
+}
+
+// unpack reverses pack. What it returns must not be modified.
 func unpack(obj *unstructured.Unstructured) *replica {
-	var c replica
-	packed, _ := obj.Object["replica"].(map[string]any)
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(packed, &c); err != nil {
-		c.Bad = err.Error()
-	}
-	return &c
+	c, _ := obj.Object["replica"].(*replica)
+	return c
 }

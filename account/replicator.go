@@ -67,6 +67,8 @@ type Replicator struct {
 	opts        Options
 	wishes      *loop.Objects
 	queue       *loop.Queue
+	rosters     rosters
+	stirred     chan struct{} // holds one if all objects are to be looked at
 
 	mu        sync.Mutex
 	planeUID  types.UID // of the central plane's cluster; empty until it is known
@@ -103,6 +105,7 @@ func NewReplicator(plane region.API, d region.Directory, c *fanout.Coordinator, 
 	r := &Replicator{
 		plane: plane, directory: d, coordinator: c, kind: opts.Kind, opts: opts,
 		queue:     loop.NewQueue(loop.QueueOptions{Workers: opts.Workers}),
+		stirred:   make(chan struct{}, 1),
 		peers:     map[region.PeerName]*member{},
 		presences: map[types.NamespacedName]Presence{},
 		settling:  map[types.NamespacedName]time.Time{},
@@ -127,6 +130,7 @@ func (r *Replicator) Start(ctx context.Context) error {
 		}
 	})
 	wg.Go(func() { r.attend(ctx) })
+	wg.Go(func() { r.rouse(ctx) })
 	wg.Go(func() { resharded(ctx, r.opts.Shard, r.all) })
 	wg.Go(func() { r.identify(ctx) })
 	return r.queue.Start(ctx, r.work)
@@ -144,10 +148,32 @@ func (r *Replicator) Presence(key types.NamespacedName) (p Presence, ok bool) {
 
 func (r *Replicator) add(key types.NamespacedName) { r.queue.Add(keyText(key)) }
 
-// all asks for work on every object.
+// all asks for work on every object. It does not block.
 func (r *Replicator) all() {
-	for _, obj := range r.wishes.List() {
-		r.add(loop.KeyOf(obj))
+	select {
+	case r.stirred <- struct{}{}:
+	default:
+	}
+}
+
+// lull is the least time between two looks at everything. When a thousand peers come,
+// each of them gives several reasons for one.
+const lull = 100 * time.Millisecond
+
+// rouse does what all asks for.
+func (r *Replicator) rouse(ctx context.Context) {
+	for {
+		select {
+		case <-r.stirred:
+		case <-ctx.Done():
+			return
+		}
+		for _, obj := range r.wishes.List() {
+			r.add(loop.KeyOf(obj))
+		}
+		if !pause(ctx, lull) {
+			return
+		}
 	}
 }
 

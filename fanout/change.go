@@ -217,11 +217,11 @@ func (c *Coordinator) peerSet(ctx context.Context, peer region.PeerName) (protoc
 	if err != nil {
 		return protocol.PeerSet{}, err
 	}
-	set, err := within(ctx, c.opts.CallTimeout, func(ctx context.Context) (*v1alpha1.PeerSet, error) { return getPeerSet(ctx, conn) })
+	set, err := within(ctx, c.opts.CallTimeout, func(ctx context.Context) (*readSet, error) { return c.sets.read(ctx, conn) })
 	if err != nil {
 		return protocol.PeerSet{}, err
 	}
-	return viewPeerSet(set), nil
+	return set.view, nil
 }
 
 // still says whether the PeerSet of peer, and that of the anchor of the change in

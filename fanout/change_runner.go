@@ -168,10 +168,11 @@ func (r *changeRunner) perform(ctx context.Context, attempt *region.Attempt, com
 	}
 	switch command.Verb {
 	case protocol.ReadPeerSet:
-		set, err := getPeerSet(ctx, conn)
+		set, err := r.coordinator.sets.read(ctx, conn)
 		reply := protocol.Reply{Class: protocol.Applied, Code: classifyRead(err)}
 		if err == nil {
-			reply.PeerSet = r.viewed(set)
+			r.noted(set.PeerSet)
+			reply.PeerSet = set.view
 		}
 		if reply.Code == protocol.NotFound {
 			err = nil
@@ -209,15 +210,13 @@ func (r *changeRunner) writeLog(ctx context.Context, verb protocol.Verb, write l
 	return protocol.Reply{Class: protocol.Applied, Code: protocol.OK}, nil
 }
 
-// viewed is what the protocol sees of a PeerSet, whose times are kept for later
-// writes.
-func (r *changeRunner) viewed(set *v1alpha1.PeerSet) protocol.PeerSet {
+// noted keeps the times in a PeerSet for later writes.
+func (r *changeRunner) noted(set *v1alpha1.PeerSet) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, d := range set.Spec.Departed {
 		r.departed[d.Peer] = d.At
 	}
-	return viewPeerSet(set)
 }
 
 // putPeerSet writes a PeerSet on what was read of it.
@@ -246,7 +245,8 @@ func (r *changeRunner) putPeerSet(ctx context.Context, attempt *region.Attempt, 
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(got.Object, &now); err != nil {
 		return protocol.Reply{Class: protocol.Unknown, Code: protocol.Unavailable}, err
 	}
-	reply.PeerSet = r.viewed(&now)
+	r.noted(&now)
+	reply.PeerSet = viewPeerSet(&now)
 	return reply, nil
 }
 

@@ -12,7 +12,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
@@ -49,7 +48,7 @@ func (r *runner) execute(ctx context.Context, command protocol.Command, write lo
 		observer = nil // nothing is carried out
 	}
 	observer.step(ctx, event)
-	call, cancel := context.WithTimeout(ctx, r.coordinator.opts.CallTimeout)
+	call, cancel := context.WithTimeout(ctx, r.coordinator.callTimeout(event.Peer))
 	defer cancel()
 	// Nothing is repeated behind the machine's back: it counts its own attempts.
 	var attempt region.Attempt
@@ -65,6 +64,19 @@ func (r *runner) execute(ctx context.Context, command protocol.Command, write lo
 	event.Done, event.Code, event.Class, event.Err = true, string(reply.Code), reply.Class.String(), err
 	observer.step(ctx, event)
 	return reply
+}
+
+// hasty is the time that a call has which is likely to be in vain.
+const hasty = time.Second
+
+// callTimeout is less for a peer that does not answer probes: it is still asked, but what
+// the others wait for does not take several times CallTimeout.
+func (c *Coordinator) callTimeout(peer region.PeerName) time.Duration {
+	conn, err := c.directory.Conn(peer)
+	if err == nil && conn.Health().State == region.Unhealthy {
+		return min(hasty, c.opts.CallTimeout)
+	}
+	return c.opts.CallTimeout
 }
 
 func roleOf(command protocol.Command) string {
@@ -299,24 +311,12 @@ func (r *runner) read(ctx context.Context, conn *region.Conn) (protocol.Reply, e
 }
 
 func (r *runner) readPeerSet(ctx context.Context, conn *region.Conn) (protocol.Reply, error) {
-	set, err := getPeerSet(ctx, conn)
+	set, err := r.coordinator.sets.read(ctx, conn)
 	reply := protocol.Reply{Class: protocol.Applied, Code: classifyRead(err)}
 	if err == nil {
-		reply.PeerSet = viewPeerSet(set)
+		reply.PeerSet = set.view
 	}
 	return reply, err
-}
-
-func getPeerSet(ctx context.Context, conn *region.Conn) (*v1alpha1.PeerSet, error) {
-	obj, err := conn.Dynamic().Resource(peerSets).Get(ctx, v1alpha1.PeerSetName, metav1.GetOptions{})
-	if err != nil {
-		return nil, err
-	}
-	var set v1alpha1.PeerSet
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, &set); err != nil {
-		return nil, fmt.Errorf("PeerSet: %w", err)
-	}
-	return &set, nil
 }
 
 func (r *runner) readOwner(ctx context.Context, conn *region.Conn) (protocol.Reply, error) {

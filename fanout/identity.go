@@ -35,14 +35,14 @@ func (c *Coordinator) recognize(ctx context.Context, conn *region.Conn) error {
 	if met {
 		return nil
 	}
-	set, err := getPeerSet(ctx, conn)
+	set, err := c.sets.read(ctx, conn)
 	switch {
 	case isAbsent(err):
 		return fmt.Errorf("%w: peer %s has no PeerSet", ErrMembership, conn.Peer())
 	case err != nil:
 		return err
 	}
-	if err := calledItself(set, conn.Peer()); err != nil {
+	if err := calledItself(set.PeerSet, conn.Peer()); err != nil {
 		return err
 	}
 	c.mu.Lock()

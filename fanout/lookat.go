@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/atoll-dev/atoll/fanout/internal/protocol"
-	"github.com/atoll-dev/atoll/fanout/v1alpha1"
 	"github.com/atoll-dev/atoll/region"
 )
 
@@ -29,9 +28,9 @@ func (c *Coordinator) readPeer(ctx context.Context, kind Kind, key types.Namespa
 	if err != nil {
 		return nil, protocol.PeerSet{}, explain(peer, "connect", err)
 	}
-	set, err := within(ctx, c.opts.CallTimeout, func(ctx context.Context) (*v1alpha1.PeerSet, error) { return getPeerSet(ctx, conn) })
+	set, err := within(ctx, c.opts.CallTimeout, func(ctx context.Context) (*readSet, error) { return c.sets.read(ctx, conn) })
 	if err == nil {
-		err = calledItself(set, peer)
+		err = calledItself(set.PeerSet, peer)
 	}
 	if err != nil {
 		return nil, protocol.PeerSet{}, explain(peer, "read the PeerSet", err)
@@ -41,10 +40,10 @@ func (c *Coordinator) readPeer(ctx context.Context, kind Kind, key types.Namespa
 	})
 	switch {
 	case isAbsent(err):
-		return nil, viewPeerSet(set), nil
+		return nil, set.view, nil
 	case err != nil:
 		return nil, protocol.PeerSet{}, explain(peer, operationName(protocol.Action(protocol.Read), kind, key), err)
 	default:
-		return []unstructured.Unstructured{*obj}, viewPeerSet(set), nil
+		return []unstructured.Unstructured{*obj}, set.view, nil
 	}
 }

@@ -36,7 +36,8 @@ type Options struct {
 	// depend on it: a lease decides only when somebody may try.
 	LeaseTimeout time.Duration
 
-	// CallTimeout bounds each request to a peer. Zero means 10 seconds.
+	// CallTimeout bounds each request to a peer, and a second does for one whose
+	// health is Unhealthy. Zero means 10 seconds.
 	CallTimeout time.Duration
 
 	// Cleanup bounds what an operation still does after its context has ended:

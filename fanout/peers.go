@@ -41,8 +41,8 @@ func (c *Coordinator) InitPeers(ctx context.Context) error {
 	for o := range uids.All() {
 		members = append(members, v1alpha1.Member{Peer: string(o.Peer), UID: o.Value, State: v1alpha1.PeerActive})
 	}
-	present, err := region.Each(ctx, c.directory, "read the PeerSet", region.All(), func(ctx context.Context, conn *region.Conn) (*v1alpha1.PeerSet, error) {
-		set, err := within(ctx, c.opts.CallTimeout, func(ctx context.Context) (*v1alpha1.PeerSet, error) { return getPeerSet(ctx, conn) })
+	present, err := region.Each(ctx, c.directory, "read the PeerSet", region.All(), func(ctx context.Context, conn *region.Conn) (*readSet, error) {
+		set, err := within(ctx, c.opts.CallTimeout, func(ctx context.Context) (*readSet, error) { return c.sets.read(ctx, conn) })
 		if isAbsent(err) {
 			return nil, nil
 		}
@@ -53,7 +53,7 @@ func (c *Coordinator) InitPeers(ctx context.Context) error {
 	}
 	for o := range present.All() {
 		if o.Value != nil {
-			if problem := differs(o.Value, string(o.Peer), members); problem != "" {
+			if problem := differs(o.Value.PeerSet, string(o.Peer), members); problem != "" {
 				return fmt.Errorf("%w: peer %s has a PeerSet already, in which %s", ErrMembership, o.Peer, problem)
 			}
 		}
@@ -61,12 +61,12 @@ func (c *Coordinator) InitPeers(ctx context.Context) error {
 	_, err = region.Each(ctx, c.directory, "create the PeerSet", region.All(), func(ctx context.Context, conn *region.Conn) (struct{}, error) {
 		ctx, cancel := context.WithTimeout(ctx, c.opts.CallTimeout)
 		defer cancel()
-		return struct{}{}, explain(conn.Peer(), "create the PeerSet", createPeerSet(ctx, conn, members))
+		return struct{}{}, explain(conn.Peer(), "create the PeerSet", c.createPeerSet(ctx, conn, members))
 	})
 	return err
 }
 
-func createPeerSet(ctx context.Context, conn *region.Conn, members []v1alpha1.Member) error {
+func (c *Coordinator) createPeerSet(ctx context.Context, conn *region.Conn, members []v1alpha1.Member) error {
 	set := v1alpha1.PeerSet{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "PeerSet"},
 		ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.PeerSetName},
@@ -84,11 +84,11 @@ func createPeerSet(ctx context.Context, conn *region.Conn, members []v1alpha1.Me
 	_, err = conn.Dynamic().Resource(peerSets).Create(ctx, &unstructured.Unstructured{Object: raw}, metav1.CreateOptions{FieldManager: fieldManager})
 	if apierrors.IsAlreadyExists(err) {
 		// Somebody initialised the ring at the same time.
-		got, err := getPeerSet(ctx, conn)
+		got, err := c.sets.read(ctx, conn)
 		if err != nil {
 			return err
 		}
-		if problem := differs(got, string(conn.Peer()), members); problem != "" {
+		if problem := differs(got.PeerSet, string(conn.Peer()), members); problem != "" {
 			return fmt.Errorf("%w: %s", ErrMembership, problem)
 		}
 		return nil

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/atoll-dev/atoll/fanout/internal/protocol"
-	"github.com/atoll-dev/atoll/fanout/v1alpha1"
 	"github.com/atoll-dev/atoll/region"
 )
 
@@ -103,11 +102,11 @@ func (c *Coordinator) listPeer(ctx context.Context, kind Kind, peer region.PeerN
 	if err != nil {
 		return nil, protocol.PeerSet{}, explain(peer, "connect", err)
 	}
-	set, err := within(ctx, c.opts.CallTimeout, func(ctx context.Context) (*v1alpha1.PeerSet, error) { return getPeerSet(ctx, conn) })
+	set, err := within(ctx, c.opts.CallTimeout, func(ctx context.Context) (*readSet, error) { return c.sets.read(ctx, conn) })
 	if err != nil {
 		return nil, protocol.PeerSet{}, explain(peer, "read the PeerSet", err)
 	}
-	if err := calledItself(set, peer); err != nil {
+	if err := calledItself(set.PeerSet, peer); err != nil {
 		return nil, protocol.PeerSet{}, explain(peer, "read the PeerSet", err)
 	}
 	var (
@@ -123,7 +122,7 @@ func (c *Coordinator) listPeer(ctx context.Context, kind Kind, peer region.PeerN
 		}
 		items = append(items, list.Items...)
 		if opts.Continue = list.GetContinue(); opts.Continue == "" {
-			return items, viewPeerSet(set), nil
+			return items, set.view, nil
 		}
 	}
 }

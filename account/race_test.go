@@ -1,0 +1,10 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build race
+
+package account
+
+// manyPeers is how many a test takes that is about many: fewer under the race detector,
+// which takes ten times as long.
+const manyPeers = 100
