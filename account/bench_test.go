@@ -4,16 +4,23 @@
 package account
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"runtime"
+	"slices"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/atoll-dev/atoll/fanout"
-	"github.com/atoll-dev/atoll/region"
-	"github.com/atoll-dev/atoll/region/regiontest"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	k8sruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
 )
 
 // BenchmarkThousandPeers looks at one Account in 1,000 peers, two thirds of which are
@@ -32,34 +39,30 @@ func BenchmarkThousandPeers(b *testing.B) {
 	b.ReportMetric(float64(len(text)), "status-bytes")
 }
 
-// BenchmarkIdlePeers watches 500 peers that hold ten Accounts each, and measures what
-// a Replicator remembers of each, connection and watches included. The peers are one
-// server under many names, which takes its own part of the figure.
+// BenchmarkIdlePeers is what heap and stacks grow by for each of 1,000 peers that hold ten
+// Accounts and are watched by a Replicator, each with a PeerSet that lists all thousand,
+// connections included, without sockets and their buffers. The baseline is a bare dynamic
+// client for each with client-go's reflectors of the same two resources; the ratio is the
+// baseline's bytes over ours.
 func BenchmarkIdlePeers(b *testing.B) {
-	const peers, accounts = 500, 10
-	ring, c := newRing(b)
+	const peers, accounts = 1000, 10
+	w := newWorld(b, Options{})
 	for i := range accounts {
-		_, err := c.Add(b.Context(), newAccount(fmt.Sprintf("acme-%d", i), []any{"Tenant"}), fanout.AddOptions{})
-		require.NoError(b, err)
+		w.create(newAccount(fmt.Sprintf("acme-%d", i), []any{"Tenant"}, alice))
 	}
-	plane := regiontest.NewServer(regiontest.Options{Name: "plane", CRDs: crds(b)})
-	defer plane.Close()
-	api, err := region.APIFor(plane.Config())
-	require.NoError(b, err)
-	creds, err := region.FromConfig(ring.Server(peerNames[0]).Config())
-	require.NoError(b, err)
+	for i := range accounts {
+		w.awaitReady(fmt.Sprintf("acme-%d", i))
+	}
+	w.stop()
+	s := stillOf(w, peers)
+	var ours, bare int64
 	for b.Loop() {
-		before := heap()
-		conns := make([]*region.Conn, 0, peers)
-		for i := range peers {
-			conn, err := region.NewConn(region.Peer{Name: region.PeerName(fmt.Sprintf("peer-%03d", i)), Credentials: creds}, region.ConnOptions{})
-			require.NoError(b, err)
-			conns = append(conns, conn)
-		}
-		r, err := NewReplicator(api, region.Fixed(conns...), c, Options{})
+		before := used()
+		directory := s.directory(b, peers)
+		r, err := NewReplicator(w.api, directory, slow(b, directory), Options{})
 		require.NoError(b, err)
 		stop := run(b, r.Start)
-		eventually(b, func() bool {
+		require.Eventually(b, func() bool {
 			members := r.members()
 			for _, m := range members {
 				if m.err() != nil {
@@ -67,16 +70,58 @@ func BenchmarkIdlePeers(b *testing.B) {
 				}
 			}
 			return len(members) == peers
-		})
-		b.ReportMetric(float64(heap()-before)/peers/1024, "KiB/peer")
+		}, 10*time.Minute, 100*time.Millisecond)
+		ours = used() - before
 		stop()
+
+		before = used()
+		stop = bareReflectors(b, s, peers)
+		bare = used() - before
+		stop()
+	}
+	b.ReportMetric(float64(ours)/peers, "B/peer")
+	b.ReportMetric(float64(bare)/float64(ours), "ratio")
+}
+
+// bareReflectors watches what a Replicator watches, by client-go alone.
+func bareReflectors(b *testing.B, s *still, peers int) (stop func()) {
+	b.Helper()
+	ctx, cancel := context.WithCancel(b.Context())
+	var wg sync.WaitGroup
+	var reflectors []*cache.Reflector
+	for i := range peers {
+		client, err := dynamic.NewForConfig(&rest.Config{Host: "http://" + stillName(i) + ".invalid", Transport: s, QPS: -1})
+		require.NoError(b, err)
+		for _, gvr := range []schema.GroupVersionResource{resource, peerSetsResource} {
+			source := &bareSource{ListWatch: &cache.ListWatch{WatchFuncWithContext: client.Resource(gvr).Watch}}
+			source.ListWithContextFunc = func(ctx context.Context, opts metav1.ListOptions) (k8sruntime.Object, error) {
+				return client.Resource(gvr).List(ctx, opts)
+			}
+			reflector := cache.NewReflector(source, &unstructured.Unstructured{}, cache.NewStore(cache.MetaNamespaceKeyFunc), 0)
+			wg.Go(func() { reflector.RunWithContext(ctx) })
+			reflectors = append(reflectors, reflector)
+		}
+	}
+	require.Eventually(b, func() bool {
+		return !slices.ContainsFunc(reflectors, func(r *cache.Reflector) bool { return r.LastSyncResourceVersion() == "" })
+	}, 10*time.Minute, 100*time.Millisecond)
+	return func() {
+		cancel()
+		wg.Wait()
 	}
 }
 
-func heap() uint64 {
-	runtime.GC()
-	runtime.GC()
+// bareSource is not asked for streamed lists, which the peers do not know.
+type bareSource struct{ *cache.ListWatch }
+
+func (*bareSource) IsWatchListSemanticsUnSupported() bool { return true }
+
+// used is what is alive of heap and stacks, in bytes.
+func used() int64 {
+	for range 4 { // each shrinks stacks by half
+		runtime.GC()
+	}
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
+	return int64(m.HeapAlloc + m.StackInuse) //nolint:gosec // it is far below
 }

@@ -59,7 +59,7 @@ func stillOf(w *world, listed int) *still {
 	}
 	members := make([]fanoutv1alpha1.Member, listed)
 	for i := range members {
-		members[i] = member1(stillName(i))
+		members[i] = activeMember(stillName(i))
 	}
 	text, err := json.Marshal(members)
 	require.NoError(w.t, err)
@@ -69,7 +69,7 @@ func stillOf(w *world, listed int) *still {
 
 func stillName(i int) string { return fmt.Sprintf("peer-%04d", i) }
 
-func member1(name string) fanoutv1alpha1.Member {
+func activeMember(name string) fanoutv1alpha1.Member {
 	return fanoutv1alpha1.Member{Peer: name, UID: types.UID("0a6d51bf-6ad4-4b11-8c5f-" + name), State: fanoutv1alpha1.PeerActive}
 }
 
@@ -117,7 +117,7 @@ func (s *still) RoundTrip(r *http.Request) (*http.Response, error) {
 		resp.Body = io.NopCloser(strings.NewReader(fmt.Sprintf(format, args...)))
 		return resp, nil
 	}
-	self := member1(host)
+	self := activeMember(host)
 	query := r.URL.Query()
 	switch {
 	case query.Get("watch") != "":
