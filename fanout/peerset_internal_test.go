@@ -4,7 +4,6 @@
 package fanout
 
 import (
-	"errors"
 	"net/http"
 	"testing"
 
@@ -79,7 +78,7 @@ func TestSetReader(t *testing.T) {
 	require.Equal(t, protocol.Unavailable, classifyRead(err))
 	ring.Partition("eu", true)
 	_, err = s.read(t.Context(), conn("eu"))
-	require.True(t, errors.Is(err, region.ErrUnavailable), "%v", err)
+	require.ErrorIs(t, err, region.ErrUnavailable)
 
 	// Another cluster in its place, and an old state of it, are read as they are.
 	server := regiontest.NewServer(regiontest.Options{Name: "eu-2"})
