@@ -65,6 +65,7 @@ func TestSetReader(t *testing.T) {
 	obj, err := client.Get(t.Context(), v1alpha1.PeerSetName, metav1.GetOptions{})
 	require.NoError(t, err)
 	require.NoError(t, unstructured.SetNestedField(obj.Object, "Leaving", "spec", "self", "state"))
+	require.NoError(t, unstructured.SetNestedField(obj.Object, int64(2), "spec", "epoch"))
 	_, err = client.Update(t.Context(), obj, metav1.UpdateOptions{})
 	require.NoError(t, err)
 	now, err := s.read(t.Context(), conn("eu"))
