@@ -84,7 +84,8 @@ func (t *task) remove(ctx context.Context) (gone bool, err error) {
 		if err != nil && !errors.Is(err, fanout.ErrNotFound) {
 			return false, err
 		}
-	case t.anySilent():
+	}
+	if t.anySilent() {
 		return false, nil // one of them may hold it
 	}
 	return t.confirmed(ctx)

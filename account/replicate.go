@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -27,6 +28,7 @@ type task struct {
 	itself region.PeerName // the peer that is the central plane; empty if none is
 	sights []sight
 	want   wanted
+	leave  func() // gives its place among the workers to another
 
 	// Why it is not brought along, for people.
 	reason  v1alpha1.AccountConditionReason
@@ -36,6 +38,9 @@ type task struct {
 
 // work brings one object along and reports how it stands.
 func (r *Replicator) work(ctx context.Context, text string) (again time.Duration, err error) {
+	r.places <- struct{}{}
+	leave := sync.OnceFunc(func() { <-r.places })
+	defer leave()
 	key := keyOf(text)
 	if !owns(r.opts.Shard, r.kind.Kind+"/"+text) {
 		r.forget(key)
@@ -53,7 +58,7 @@ func (r *Replicator) work(ctx context.Context, text string) (again time.Duration
 	if !known {
 		return patience / 10, nil
 	}
-	t := &task{Replicator: r, key: key, wish: wish, itself: itself, sights: r.look(key)}
+	t := &task{Replicator: r, key: key, wish: wish, itself: itself, sights: r.look(key), leave: leave}
 	if itself != "" && t.keptApart() {
 		t.itself = ""
 		t.sights = slices.DeleteFunc(t.sights, func(s sight) bool { return s.peer == itself })
@@ -233,8 +238,12 @@ func (t *task) lagging(home *sight) bool {
 	})
 }
 
-// do carries out an operation and says what came of it.
+// do carries out an operation and says what came of it. One that asks peers which do not
+// answer waits for the most part, and keeps no other object waiting.
 func (t *task) do(ctx context.Context, action string, operation func() (*fanout.Operation, error)) error {
+	if t.anySilent() {
+		t.leave()
+	}
 	op, err := operation()
 	t.opts.Observer.replicated(ctx, ReplicateEvent{Kind: t.kind.GroupKind(), Key: t.key, Action: action, Err: err})
 	if held, ok := errors.AsType[*fanout.HeldError](err); ok {

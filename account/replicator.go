@@ -42,7 +42,8 @@ type Options struct {
 	// Shard says which objects this replica works on, by keys "KIND/NAME" or
 	// "KIND/NAMESPACE/NAME"; nil: all.
 	Shard Shard
-	// Workers is how many objects are worked on at once; zero: 8.
+	// Workers is how many objects are worked on at once; zero: 8. Beside them, four
+	// times as many may wait for peers that do not answer.
 	Workers int
 	// Observer receives what happens. Nil means nobody.
 	Observer *Observer
@@ -67,6 +68,7 @@ type Replicator struct {
 	opts        Options
 	wishes      *loop.Objects
 	queue       *loop.Queue
+	places      chan struct{} // one is in it for each worker that does not wait for a silent peer
 	rosters     rosters
 	stirred     chan struct{} // holds one if all objects are to be looked at
 
@@ -74,7 +76,8 @@ type Replicator struct {
 	planeUID  types.UID // of the central plane's cluster; empty until it is known
 	peers     map[region.PeerName]*member
 	presences map[types.NamespacedName]Presence
-	settling  map[types.NamespacedName]time.Time // until when what was done may take to show
+	settling  map[types.NamespacedName]time.Time    // until when what was done may take to show
+	budgets   map[types.NamespacedName]*loop.Budget // of writes of a status
 }
 
 // NewReplicator checks its arguments and does no I/O; see Start. It works through
@@ -102,13 +105,18 @@ func NewReplicator(plane region.API, d region.Directory, c *fanout.Coordinator, 
 	if opts.FieldManager == "" {
 		opts.FieldManager = ReplicatorFieldManager
 	}
+	if opts.Workers <= 0 {
+		opts.Workers = 8
+	}
 	r := &Replicator{
 		plane: plane, directory: d, coordinator: c, kind: opts.Kind, opts: opts,
-		queue:     loop.NewQueue(loop.QueueOptions{Workers: opts.Workers}),
+		queue:     loop.NewQueue(loop.QueueOptions{Workers: 5 * opts.Workers}),
+		places:    make(chan struct{}, opts.Workers),
 		stirred:   make(chan struct{}, 1),
 		peers:     map[region.PeerName]*member{},
 		presences: map[types.NamespacedName]Presence{},
 		settling:  map[types.NamespacedName]time.Time{},
+		budgets:   map[types.NamespacedName]*loop.Budget{},
 	}
 	r.wishes = loop.NewObjects(plane.Dynamic(), r.kind.Resource, loop.ObjectsOptions{
 		Strip: loop.KeepManager(), Changed: r.add, Flows: r.all,
@@ -227,6 +235,20 @@ func (r *Replicator) forget(key types.NamespacedName) {
 	defer r.mu.Unlock()
 	delete(r.presences, key)
 	delete(r.settling, key)
+	delete(r.budgets, key)
+}
+
+// budget is that of writes of one object's status: when a thousand peers come or go one
+// after the other, the status is not written for each of them.
+func (r *Replicator) budget(key types.NamespacedName) *loop.Budget {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	b := r.budgets[key]
+	if b == nil {
+		b = new(loop.NewBudget(4, time.Second))
+		r.budgets[key] = b
+	}
+	return b
 }
 
 // settle gives what was done time to show in the copies of the peers.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,7 +23,8 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// report writes how a central object stands, if that is not there already.
+// report writes how a central object stands, if that is not there already. It has it
+// written later if that changes too often.
 func (r *Replicator) report(ctx context.Context, wish *unstructured.Unstructured, p Presence) error {
 	if r.opts.Report == nil {
 		return nil
@@ -32,6 +34,10 @@ func (r *Replicator) report(ctx context.Context, wish *unstructured.Unstructured
 		return fmt.Errorf("status of %s %s: %w", r.kind.Kind, keyText(p.Key), err)
 	}
 	if has(wish.Object["status"], content) {
+		return nil
+	}
+	if wait := r.budget(p.Key).Take(time.Now()); wait > 0 {
+		r.queue.AddAfter(keyText(p.Key), wait)
 		return nil
 	}
 	apply := &unstructured.Unstructured{Object: map[string]any{"status": content}}

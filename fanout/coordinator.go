@@ -51,7 +51,8 @@ type Coordinator struct {
 	rest    map[string]time.Time // when an operation that could not be settled may be tried again
 	met     map[place]bool       // peers whose cluster calls itself by their name
 
-	sets *setReader
+	sets  *setReader
+	reach reach
 }
 
 // New checks opts and reads nothing: it does not block, and d may still be

@@ -48,11 +48,7 @@ func (r *runner) execute(ctx context.Context, command protocol.Command, write lo
 		observer = nil // nothing is carried out
 	}
 	observer.step(ctx, event)
-	call, cancel := context.WithTimeout(ctx, r.coordinator.callTimeout(event.Peer))
-	defer cancel()
-	// Nothing is repeated behind the machine's back: it counts its own attempts.
-	var attempt region.Attempt
-	reply, err := r.perform(region.WithAttempt(call, &attempt), &attempt, command, write)
+	reply, err := r.call(ctx, command, write)
 	switch {
 	case err == nil:
 	case event.Peer == "": // the log
@@ -66,17 +62,20 @@ func (r *runner) execute(ctx context.Context, command protocol.Command, write lo
 	return reply
 }
 
-// hasty is the time that a call has which is likely to be in vain.
-const hasty = time.Second
-
-// callTimeout is less for a peer that does not answer probes: it is still asked, but what
-// the others wait for does not take several times CallTimeout.
-func (c *Coordinator) callTimeout(peer region.PeerName) time.Duration {
-	conn, err := c.directory.Conn(peer)
-	if err == nil && conn.Health().State == region.Unhealthy {
-		return min(hasty, c.opts.CallTimeout)
+// call performs a command within the time that its peer has.
+func (r *runner) call(ctx context.Context, command protocol.Command, write logWrite) (protocol.Reply, error) {
+	peer := region.PeerName(command.Peer)
+	limit, err := r.coordinator.reach.begin(r.coordinator, peer)
+	if err != nil {
+		return protocol.Reply{Class: protocol.NotApplied, Code: protocol.Unavailable}, err
 	}
-	return c.opts.CallTimeout
+	call, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	// Nothing is repeated behind the machine's back: it counts its own attempts.
+	var attempt region.Attempt
+	reply, err := r.perform(region.WithAttempt(call, &attempt), &attempt, command, write)
+	r.coordinator.reach.end(peer, err != nil && call.Err() != nil && ctx.Err() == nil)
+	return reply, err
 }
 
 func roleOf(command protocol.Command) string {

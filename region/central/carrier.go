@@ -23,7 +23,7 @@ import (
 type carrierWriting struct {
 	version string
 	status  operatorv1alpha1.KubeCarrierStatus
-	budget  budget
+	budget  loop.Budget
 }
 
 // report writes the status of one KubeCarrier of the plane, if it differs.
@@ -56,7 +56,7 @@ func (m *Master) report(ctx context.Context, name string) error {
 	if equality.Semantic.DeepEqual(status, carrier.Status) {
 		return nil
 	}
-	if wait := w.budget.take(now); wait > 0 {
+	if wait := w.budget.Take(now); wait > 0 {
 		m.written[name] = w
 		m.queue.AddAfter(name, wait)
 		return nil

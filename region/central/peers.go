@@ -49,7 +49,7 @@ type record struct {
 	look     *look
 	failures int
 	written  writing
-	budget   budget
+	budget   loop.Budget
 
 	mu       sync.Mutex
 	observed *observation // while the peer is engaged

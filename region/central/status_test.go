@@ -203,20 +203,3 @@ func TestStatusIsBoundedAndStable(t *testing.T) {
 	}
 	require.Len(t, statusOf(p, f, now).Regions, maxRegions)
 }
-
-// A budget gives what was asked for at once as often as it says, then at its interval, and never owes more than it holds.
-func TestBudget(t *testing.T) {
-	b, now := newBudget(), time.Unix(0, 0)
-	for range budgetSize {
-		require.Zero(t, b.take(now))
-	}
-	require.Equal(t, budgetInterval, b.take(now))
-	now = now.Add(budgetInterval)
-	require.Zero(t, b.take(now))
-	require.Equal(t, budgetInterval, b.take(now))
-	now = now.Add(1000 * budgetInterval)
-	for range budgetSize {
-		require.Zero(t, b.take(now))
-	}
-	require.Positive(t, b.take(now))
-}

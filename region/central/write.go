@@ -40,7 +40,7 @@ func (p *Peers) write(ctx context.Context, r *record, before *masterv1alpha1.Pee
 	if equality.Semantic.DeepEqual(status, before.Status) {
 		return 0, nil
 	}
-	if wait := r.budget.take(now); wait > 0 {
+	if wait := r.budget.Take(now); wait > 0 {
 		return wait, nil
 	}
 	desired, err := manifest(before, status)
@@ -97,34 +97,13 @@ func eventOf(before *masterv1alpha1.Peer, status masterv1alpha1.PeerStatus) *Rea
 	return e
 }
 
-// budget keeps a Peer that flaps from causing a write each time: so many at once, then one in a while.
-type budget struct {
-	left int
-	next time.Time // when there will be one more
-}
-
+// What flaps does not cause a write each time.
 const (
 	budgetSize     = 20
 	budgetInterval = 5 * time.Second
 )
 
-func newBudget() budget { return budget{left: budgetSize} }
-
-// take returns zero if there may be a write now, or else how long to wait.
-func (b *budget) take(now time.Time) time.Duration {
-	for b.left < budgetSize && !now.Before(b.next) {
-		b.left++
-		b.next = b.next.Add(budgetInterval)
-	}
-	if b.left == 0 {
-		return b.next.Sub(now)
-	}
-	if b.left == budgetSize {
-		b.next = now.Add(budgetInterval)
-	}
-	b.left--
-	return 0
-}
+func newBudget() loop.Budget { return loop.NewBudget(budgetSize, budgetInterval) }
 
 // jitter makes d up to a fifth longer.
 func jitter(d time.Duration) time.Duration { return d + rand.N(d/5+1) }

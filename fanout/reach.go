@@ -1,0 +1,57 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fanout
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/atoll-dev/atoll/region"
+)
+
+const (
+	// hasty is the time that a call has which is likely to be in vain.
+	hasty = time.Second
+	// reserve is how long nobody tries again after one that was.
+	reserve = 5 * time.Second
+)
+
+// reach remembers the peers that let a call time out. Those that answer no probes either
+// are still asked, since probes may be wrong, but what the others wait for is a second in
+// a while and not several times CallTimeout in every operation. A request that is not made
+// is certainly not applied; one that was made is as unknown after a second as after ten.
+type reach struct {
+	mu   sync.Mutex
+	vain map[region.PeerName]time.Time // when the last call timed out
+}
+
+// begin says how long a call may take. An error says that there is to be none.
+func (r *reach) begin(c *Coordinator, peer region.PeerName) (time.Duration, error) {
+	conn, err := c.directory.Conn(peer)
+	if err != nil || conn.Health().State != region.Unhealthy {
+		return c.opts.CallTimeout, nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if at, ok := r.vain[peer]; ok && time.Since(at) < reserve {
+		return 0, fmt.Errorf("%w: it answers no probes and let a call time out %s ago; it is asked again after %s",
+			region.ErrUnavailable, time.Since(at).Round(time.Millisecond), reserve)
+	}
+	return min(hasty, c.opts.CallTimeout), nil
+}
+
+// end notes how a call ended.
+func (r *reach) end(peer region.PeerName, timedOut bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !timedOut {
+		delete(r.vain, peer)
+		return
+	}
+	if r.vain == nil {
+		r.vain = map[region.PeerName]time.Time{}
+	}
+	r.vain[peer] = time.Now()
+}
