@@ -14,10 +14,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
 	"github.com/atoll-dev/atoll/account/v1alpha1"
 	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
+	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
@@ -130,7 +132,7 @@ func TestStatusIsBounded(t *testing.T) {
 	require.NoError(t, err)
 	obj, err := api.Dynamic().Resource(resource).Create(t.Context(), newAccount("acme", []any{"Tenant"}), metav1.CreateOptions{})
 	require.NoError(t, err)
-	r := &Replicator{plane: api, kind: Kind(), opts: Options{Report: reportAccount}}
+	r := &Replicator{plane: api, kind: Kind(), opts: Options{Report: reportAccount}, budgets: map[types.NamespacedName]*loop.Budget{}}
 
 	p := presence(keyOf("acme"), thousand(), wanted{digest: "d", origin: "wish"})
 	require.Equal(t, 1000, p.Total)

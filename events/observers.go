@@ -9,6 +9,7 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/atoll-dev/atoll/account"
 	accountv1alpha1 "github.com/atoll-dev/atoll/account/v1alpha1"
@@ -74,17 +75,31 @@ func (r *Recorder) Claims(peers region.Directory, next *claim.Observer) *claim.O
 			next.Reported(ctx, e)
 		}
 	}
+	o.Contradicted = func(ctx context.Context, e claim.ContradictEvent) {
+		r.recordIn(peers, e.Peer, ofContradiction(e))
+		if next.Contradicted != nil {
+			next.Contradicted(ctx, e)
+		}
+	}
 	return &o
 }
 
-func ofClaim(e claim.ReportEvent) (Event, bool) {
-	event := Event{
-		About: Object{
-			APIVersion: regionv1alpha1.GroupVersion.String(), Kind: "RegionClaim",
-			Namespace: e.Region.Provider, Name: e.Region.Name, UID: e.UID,
-		},
-		Message: e.Message,
+func aboutClaim(k region.Key, uid types.UID) Object {
+	return Object{
+		APIVersion: regionv1alpha1.GroupVersion.String(), Kind: "RegionClaim", Namespace: k.Provider, Name: k.Name, UID: uid,
 	}
+}
+
+func ofContradiction(e claim.ContradictEvent) Event {
+	return Event{
+		About: aboutClaim(e.Region, e.UID), Type: Warning, Reason: "Contradicted",
+		Message: fmt.Sprintf("somebody else writes again and again that %s and not %s holds the region: this peer may be registered in another central plane too",
+			cmp.Or(e.Theirs, "nobody"), e.Holder),
+	}
+}
+
+func ofClaim(e claim.ReportEvent) (Event, bool) {
+	event := Event{About: aboutClaim(e.Region, e.UID), Message: e.Message}
 	switch {
 	case e.Phase == e.Before:
 		return Event{}, false

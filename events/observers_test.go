@@ -124,11 +124,14 @@ func TestObserversPassOn(t *testing.T) {
 		claims := s.r.Claims(ring, &claim.Observer{
 			Reported: func(context.Context, claim.ReportEvent) { note("reported") },
 			Gated:    func(context.Context, claim.GateEvent) { note("gated") },
+
+			Contradicted: func(context.Context, claim.ContradictEvent) { note("contradicted") },
 		})
 		claims.Reported(ctx, claim.ReportEvent{
 			Region: region.Key{Provider: "loodse", Name: "us-east-1"}, Peer: "eu", UID: "2", Phase: v1alpha1.RegionClaimBound, Message: "peer eu serves it",
 		})
 		claims.Gated(ctx, claim.GateEvent{})
+		claims.Contradicted(ctx, claim.ContradictEvent{Region: region.Key{Provider: "loodse", Name: "us-east-1"}, Peer: "eu", UID: "2", Holder: "eu"})
 
 		accounts := s.r.Accounts(s.api, ring, &account.Observer{
 			Ready:      func(context.Context, account.ReadyEvent) { note("converged") },
@@ -146,7 +149,7 @@ func TestObserversPassOn(t *testing.T) {
 		accounts.Replicated(ctx, account.ReplicateEvent{})
 
 		require.Equal(t, []string{
-			"ready", "master", "reported", "gated", "converged", "removed", "repaired", "orphaned", "orphaned", "replicated",
+			"ready", "master", "reported", "gated", "contradicted", "converged", "removed", "repaired", "orphaned", "orphaned", "replicated",
 		}, told)
 		passes(time.Second)
 		reasons := func(api region.API, namespace string) (all []string) {
@@ -159,12 +162,13 @@ func TestObserversPassOn(t *testing.T) {
 		}
 		require.ElementsMatch(t, []string{"PeerReady", "Converged", "Removed"}, reasons(s.api, "default"))
 		require.ElementsMatch(t, []string{"Repaired", "Orphaned"}, reasons(conn, "default"))
-		require.Equal(t, []string{"Bound"}, reasons(conn, "loodse"))
+		require.ElementsMatch(t, []string{"Bound", "Contradicted"}, reasons(conn, "loodse"))
 		require.EqualValues(t, 1, s.r.Dropped(), "there is no such peer")
 
 		// Nobody needs an Observer of his own.
 		s.r.Peers(s.api, nil).Ready(ctx, central.ReadyEvent{Peer: "us", Status: metav1.ConditionTrue})
 		s.r.Claims(ring, nil).Reported(ctx, claim.ReportEvent{})
+		s.r.Claims(ring, nil).Contradicted(ctx, claim.ContradictEvent{})
 		none := s.r.Accounts(s.api, ring, nil)
 		none.Ready(ctx, account.ReadyEvent{})
 		none.Removed(ctx, account.RemoveEvent{})

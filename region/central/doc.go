@@ -58,6 +58,10 @@
 //     seconds each.
 //   - That what a master does ends before it is refused: between its KubeCarrier's change and its refusal there is the
 //     time of a watch event and a write.
+//   - That a cluster which another central plane has too is refused: nothing is written into a cluster that is looked at,
+//     so nothing there says whose peer it is, and a mark would outlive a plane that is built anew. It shows where the two
+//     disagree: an Account of the one is a Conflict in the other, a PeerSet has other members than are configured, and of
+//     RegionClaims see claim.Observer.Contradicted.
 //   - status.lastContact is as old as the last change of the status.
 //   - A Peer lists at most 1,024 regions.
 //   - The Peer local is not deleted when the installation is no master any more.

@@ -44,6 +44,10 @@
 //     differs: a steady state makes no request but watches.
 //   - If a Lease is lost, the claim whose status says Bound gets its decision back.
 //   - Claims of different providers never meet.
+//   - Whoever else writes their status, the Arbiters of another central plane that has the
+//     same peer, is found out where both decide differently ([Observer].Contradicted).
+//     They do not write in turns without end: each has its say three times, and then
+//     every five minutes.
 //
 // # What is not
 //
@@ -55,6 +59,8 @@
 //   - The gate of a ServiceCluster is no fence: for a moment, two Arbiters that share a
 //     region may leave it open in a peer that has just given the region up. The claim's
 //     status is one.
+//   - Planes know nothing of one another. A peer that two of them have is told by both;
+//     what its claims say then is what was written last.
 //   - Directories of different replicas must not differ for longer than
 //     [Options].Departure, or a peer that one of them does not know yet loses its regions.
 //

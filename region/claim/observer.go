@@ -23,6 +23,10 @@ type Observer struct {
 	Reported func(ctx context.Context, e ReportEvent)
 	// Gated is called after the gate of a ServiceCluster was written.
 	Gated func(ctx context.Context, e GateEvent)
+	// Contradicted is called once for a RegionClaim whose status somebody else
+	// replaces again and again, though nothing new was decided: its peer is
+	// registered in another central plane too, which decides otherwise.
+	Contradicted func(ctx context.Context, e ContradictEvent)
 }
 
 // DecideEvent is a decision.
@@ -51,6 +55,15 @@ type GateEvent struct {
 	Bound  bool            // its RegionClaim is
 }
 
+// ContradictEvent is a RegionClaim about which somebody else decides otherwise.
+type ContradictEvent struct {
+	Region region.Key
+	Peer   region.PeerName // in which the claim stands
+	UID    types.UID       // of the claim
+	Holder region.PeerName // who holds the region
+	Theirs region.PeerName // who holds it as the other says
+}
+
 func (o *Observer) decided(ctx context.Context, e DecideEvent) {
 	if o != nil && o.Decided != nil {
 		o.Decided(ctx, e)
@@ -66,5 +79,11 @@ func (o *Observer) reported(ctx context.Context, e ReportEvent) {
 func (o *Observer) gated(ctx context.Context, e GateEvent) {
 	if o != nil && o.Gated != nil {
 		o.Gated(ctx, e)
+	}
+}
+
+func (o *Observer) contradicted(ctx context.Context, e ContradictEvent) {
+	if o != nil && o.Contradicted != nil {
+		o.Contradicted(ctx, e)
 	}
 }

@@ -26,6 +26,7 @@ type peer struct {
 	clusters *loop.Objects
 	uid      atomic.Pointer[types.UID] // of the cluster
 	answered atomic.Bool               // it was fresh once
+	tellings tellings
 }
 
 // engage keeps the copies of one peer until ctx ends.

@@ -105,17 +105,19 @@ func (a *Arbiter) tellAll(ctx context.Context, s *scene, r ruling) error {
 // tell writes the status of a claim, and returns the phase that is in force.
 func (a *Arbiter) tell(ctx context.Context, s *scene, at *place, r ruling) (v1alpha1.RegionClaimPhase, error) {
 	if at.claim == nil {
+		at.peer.tellings.forget(s.key)
 		return "", nil
 	}
 	if a.decisions != nil && !inForce(at.claim) {
 		return v1alpha1.RegionClaimPending, nil // a guard claims nothing
 	}
 	status, ok := reportOn(at.claim, r, time.Now())
-	if !ok {
+	if !ok || a.decisions != nil && a.leaves(ctx, s.key, at, status) {
 		return statusIn(at.claim).Phase, nil
 	}
 	wrote, err := apply(ctx, at.peer, claims.Resource, at.claim, &status)
 	if wrote && err == nil {
+		at.peer.tellings.told(s.key, at.claim, status)
 		a.opts.Observer.reported(ctx, reportEvent(s.key, at.peer.name, at.claim, status))
 	}
 	return status.Phase, err

@@ -1,0 +1,68 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package claim
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/region/regiontest"
+)
+
+// Two central planes that have one peer in common, and do not know of one another, decide
+// differently about its claim. Both find that out, and neither writes without end.
+func TestTwoPlanesWithOnePeer(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		other := regiontest.NewServer(regiontest.Options{Name: "other-plane"})
+		t.Cleanup(other.Close)
+		api, err := region.APIFor(other.Config())
+		require.NoError(t, err)
+		w.namespace(api, "kubecarrier-system")
+		eu := w.ring.Server("eu")
+		eu.Inject(regiontest.Fault{Verb: "patch", Times: -1, Do: regiontest.Delay(5 * time.Millisecond)})
+		var mu sync.Mutex
+		found := map[string][]ContradictEvent{}
+		finds := func(who string) *Observer {
+			return &Observer{Contradicted: func(_ context.Context, e ContradictEvent) {
+				mu.Lock()
+				defer mu.Unlock()
+				found[who] = append(found[who], e)
+			}}
+		}
+		w.start(w.api, Options{Observer: finds("one")})
+		w.claim("us")
+		passes(3 * time.Second)
+		w.cluster("eu")
+		passes(3 * time.Second)
+		require.Equal(t, "Bound us", w.said("us"))
+		require.Equal(t, "Conflict us", w.said("eu"))
+		w.startIn(api, region.Fixed(w.conn("eu")), Options{Observer: finds("other")})
+		eu.Reset()
+		passes(time.Minute)
+		require.LessOrEqual(t, writes(eu), 4*(contradictions+2), "of each, status and gate")
+		uid := w.stored("eu", claims).GetUID()
+		require.Equal(t, map[string][]ContradictEvent{
+			"one":   {{Region: usEast1, Peer: "eu", UID: uid, Holder: "us", Theirs: "eu"}},
+			"other": {{Region: usEast1, Peer: "eu", UID: uid, Holder: "eu", Theirs: "us"}},
+		}, found)
+		eu.Reset()
+		passes(time.Hour)
+		require.LessOrEqual(t, writes(eu), 8*(int(time.Hour/insistence)+1), "of each, and what the other answers")
+		require.Equal(t, "Bound us", w.said("us"))
+
+		// A new decision is told at once.
+		w.unclaim("us")
+		passes(3 * time.Second)
+		require.Equal(t, "Bound eu", w.said("eu"))
+		eu.Reset()
+		passes(time.Hour)
+		require.LessOrEqual(t, writes(eu), 8*(int(time.Hour/insistence)+1), "they agree but for the time")
+		require.Equal(t, "Bound eu", w.said("eu"))
+	})
+}
