@@ -1,0 +1,82 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fanout
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/region/regiontest"
+)
+
+// Only a peer that answers neither probes nor calls is asked hastily, and then not at all
+// for a while.
+func TestReach(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ring := regiontest.NewRing("eu", "us")
+		t.Cleanup(ring.Close)
+		var peers []region.Peer
+		for _, name := range []region.PeerName{"eu", "us"} {
+			creds, err := region.FromConfig(ring.Server(name).Config())
+			require.NoError(t, err)
+			peers = append(peers, region.Peer{Name: name, Credentials: creds})
+		}
+		source, err := region.FromPeers(peers...)
+		require.NoError(t, err)
+		probed, err := region.NewRing(source, region.Options{})
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() { _ = probed.Start(ctx) })
+		t.Cleanup(func() {
+			cancel()
+			wg.Wait()
+		})
+		<-probed.Synced()
+		synctest.Wait()
+
+		const whole = 10 * time.Second
+		c := &Coordinator{directory: probed, opts: Options{CallTimeout: whole}}
+		begins := func(peer region.PeerName, want time.Duration) {
+			t.Helper()
+			limit, err := c.reach.begin(c, peer)
+			require.NoError(t, err)
+			require.Equal(t, want, limit)
+		}
+		begins("us", whole)
+		begins("nobody", whole)
+		begins("", whole) // the log
+		c.reach.end("us", true)
+		begins("us", whole) // its probes say otherwise
+
+		ring.Server("us").Inject(regiontest.Fault{Times: -1, Do: regiontest.Hang()})
+		time.Sleep(2 * time.Minute)
+		begins("eu", whole)
+		begins("us", hasty)
+		c.reach.end("us", true)
+		_, err = c.reach.begin(c, "us")
+		require.ErrorIs(t, err, region.ErrUnavailable)
+		begins("eu", whole)
+		time.Sleep(reserve)
+		begins("us", hasty)
+		c.reach.end("us", true)
+		c.reach.end("us", false) // another call that was under way
+		begins("us", hasty)
+		c.opts.CallTimeout = time.Millisecond
+		begins("us", time.Millisecond)
+		c.opts.CallTimeout = whole
+
+		c.reach.end("us", true)
+		ring.Server("us").Reset()
+		time.Sleep(2 * time.Minute)
+		begins("us", whole)
+	})
+}
