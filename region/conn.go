@@ -135,7 +135,7 @@ func (c *Conn) StreamConfig() (*rest.Config, error) {
 	case c.pinned && g.uid.Load() == nil:
 		return nil, &Error{Peer: c.Peer(), Op: "stream", Err: fmt.Errorf("%w: which cluster it is was not seen yet", ErrUnavailable)}
 	}
-	return rest.CopyConfig(g.creds.config), nil
+	return copyConfig(g.creds.config), nil
 }
 
 // CallerTransport carries requests that bring their own Authorization header. It never presents the peer's client

@@ -10,8 +10,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/url"
 	"reflect"
+	"slices"
 
 	"k8s.io/client-go/rest"
 )
@@ -49,13 +51,25 @@ func FromConfig(c *rest.Config) (Credentials, error) {
 	if _, _, err := rest.DefaultServerUrlFor(c); err != nil {
 		return Credentials{}, &FieldError{Field: "Host", Reason: "is not an address", Accept: "https://HOST[:PORT][/PATH]", Err: err}
 	}
-	config := rest.CopyConfig(c)
-	config.ExecProvider = c.ExecProvider.DeepCopy()
+	config := copyConfig(c)
 	var own string
 	if c.WrapTransport != nil || c.Dial != nil || c.Proxy != nil {
 		own = fmt.Sprintf("%p", config) // what a function has captured cannot be compared
 	}
 	return Credentials{config: config, fingerprint: fingerprint(config, own)}, nil
+}
+
+// copyConfig copies what rest.CopyConfig shares as well: whoever changes the copy changes nothing else.
+func copyConfig(c *rest.Config) *rest.Config {
+	config := rest.CopyConfig(c)
+	config.ExecProvider = c.ExecProvider.DeepCopy()
+	for _, data := range []*[]byte{&config.CAData, &config.CertData, &config.KeyData} {
+		*data = slices.Clone(*data)
+	}
+	config.NextProtos = slices.Clone(c.NextProtos)
+	config.Impersonate.Groups = slices.Clone(c.Impersonate.Groups)
+	config.Impersonate.Extra = maps.Clone(c.Impersonate.Extra)
+	return config
 }
 
 // fingerprint identifies what c reaches and as whom. Functions count by the address of their code; more tells closures
