@@ -5,6 +5,7 @@ package fanout_test
 
 import (
 	"context"
+	"net/http"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -144,6 +145,21 @@ func TestMoveAndSilentPeers(t *testing.T) {
 			requireClean(t, c)
 		})
 	}
+}
+
+// A move that is to wait for its peers goes on when they answer.
+func TestMoveWaits(t *testing.T) {
+	r := newRing(t)
+	log := waltest.NewMemory()
+	c := coordinator(t, r, log, fanout.Options{})
+	name := addAccount(t, c)
+	r.Server("eu-west").Inject(regiontest.Fault{Times: 20, Do: regiontest.Refuse(http.StatusServiceUnavailable)})
+	op, err := c.Move(t.Context(), accounts, key("", name), "eu-west", fanout.MoveOptions{Unreachable: fanout.Wait})
+	require.NoError(t, err)
+	require.Equal(t, fanout.Done, op.State)
+	requireHome(t, r, name, "eu-west")
+	requireSettled(t, log)
+	requireClean(t, c)
 }
 
 // Whoever comes upon a move that nobody finished does so first.

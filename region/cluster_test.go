@@ -35,12 +35,13 @@ type cluster struct {
 	uid  string
 	door *inProcess
 
-	mu     sync.Mutex
-	tokens map[string]bool
-	down   bool
-	users  []string // who made each request below /apis
-	writes int
-	answer http.HandlerFunc // for paths below /apis; nil: 200
+	mu      sync.Mutex
+	tokens  map[string]bool
+	down    bool
+	hanging bool     // accepts requests and answers none
+	users   []string // who made each request below /apis
+	writes  int
+	answer  http.HandlerFunc // for paths below /apis; nil: 200
 }
 
 func newCluster(uid string, tokens ...string) *cluster {
@@ -54,6 +55,7 @@ func newCluster(uid string, tokens ...string) *cluster {
 
 func (c *cluster) setDown(down bool)            { c.mu.Lock(); defer c.mu.Unlock(); c.down = down }
 func (c *cluster) setToken(t string, good bool) { c.mu.Lock(); defer c.mu.Unlock(); c.tokens[t] = good }
+func (c *cluster) setHanging(h bool)            { c.mu.Lock(); defer c.mu.Unlock(); c.hanging = h }
 func (c *cluster) seen() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -76,8 +78,12 @@ func (c *cluster) user(r *http.Request) string {
 
 func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.mu.Lock()
-	down, answer := c.down, c.answer
+	down, hanging, answer := c.down, c.hanging, c.answer
 	c.mu.Unlock()
+	if hanging {
+		<-r.Context().Done()
+		return
+	}
 	user := c.user(r)
 	w.Header().Set("Content-Type", "application/json")
 	switch {

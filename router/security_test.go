@@ -280,3 +280,27 @@ func TestNoTokenIsShown(t *testing.T) {
 		}
 	}
 }
+
+// Regions come and go for as long as a program runs. What is known of those that left, and what limits them, goes with
+// them.
+func TestNothingIsKeptOfRegionsThatLeft(t *testing.T) {
+	a, b := newServer(t, "a"), newServer(t, "b")
+	d := newDirectory(t, a, b)
+	r := newRouter(t, d, Options{})
+	for i := range 50 {
+		k := region.Key{Provider: "loodse", Name: fmt.Sprintf("r-%d", i)}
+		for _, peer := range []region.PeerName{"a", "b"} { // where it is moved to
+			d.serve(t, map[region.Key]region.PeerName{k: peer, eu: "a"})
+			c, err := r.Client(k, alice)
+			require.NoError(t, err)
+			_, err = c.Dynamic().Resource(configMaps).List(t.Context(), metav1.ListOptions{})
+			require.NoError(t, err)
+		}
+	}
+	d.serve(t, map[region.Key]region.PeerName{eu: "a"})
+	require.Len(t, r.Routes(), 1)
+	require.Len(t, r.table.Load().routes, 1, "budgets")
+	require.Empty(t, r.moves)
+	require.Empty(t, r.learned)
+	require.Empty(t, r.asker.flights)
+}

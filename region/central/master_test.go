@@ -223,3 +223,28 @@ func TestLocalWithAFinalizer(t *testing.T) {
 		require.NotEqual(t, before, obj.GetUID())
 	})
 }
+
+// Each replica runs the loops, and the one that owns a KubeCarrier writes its status.
+func TestReplicasOfAMaster(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		d := &deal{owners: map[string]string{"kubecarrier": "none"}, changed: make(chan struct{})}
+		var running atomic.Int32
+		for _, name := range []string{"a", "b"} {
+			w.startMaster(func(ctx context.Context) error {
+				running.Add(1)
+				<-ctx.Done()
+				return nil
+			}, MasterOptions{Shards: replica{d, name}})
+		}
+		w.carrier(w.plane, "kubecarrier", true, nil)
+		pass(time.Minute)
+		require.EqualValues(t, 2, running.Load())
+		obj, err := w.client(w.plane, carrierResource, "").Get(t.Context(), "kubecarrier", metav1.GetOptions{})
+		require.NoError(t, err)
+		require.Empty(t, obj.Object["status"], "it is nobody's")
+		d.give(map[string]string{"kubecarrier": "b"})
+		pass(time.Minute)
+		require.Equal(t, "Ready True Complete", w.installation("kubecarrier"))
+	})
+}

@@ -4,6 +4,7 @@
 package central
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"strings"
@@ -221,5 +222,34 @@ func TestPeerNamesAnotherSecret(t *testing.T) {
 		w.plane.Reset()
 		pass(10 * time.Minute)
 		require.Empty(t, writes(w.plane))
+	})
+}
+
+// The installation may be in a namespace of another name.
+func TestSecretsOfAnotherNamespace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "eu")
+		w.create(w.plane, namespaceResource, "", map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "fleet"}})
+		w.create(w.plane, secretResource, "fleet", map[string]any{
+			"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "eu-kubeconfig", "namespace": "fleet"},
+			"stringData": map[string]any{"kubeconfig": "eu"},
+		})
+		w.secret("eu-kubeconfig", "hunter2") // where it would be looked for otherwise
+		w.peer("eu", "eu-kubeconfig")
+		source, err := New(w.api(w.plane), Options{Namespace: "fleet"})
+		require.NoError(t, err)
+		source.secrets.parse = w.inProcess
+		ring, err := region.NewRing(source, region.Options{})
+		require.NoError(t, err)
+		peers, err := NewPeers(source, ring, PeersOptions{})
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		p := &program{w: w, source: source, ring: ring, peers: peers, cancel: cancel}
+		p.wg.Go(func() { p.run(ctx) })
+		t.Cleanup(p.stop)
+		pass(time.Second)
+		conn, err := ring.Conn("eu")
+		require.NoError(t, err)
+		require.Equal(t, region.Healthy, conn.Health().State)
 	})
 }

@@ -128,6 +128,19 @@ func TestASlowPeerIsWaitedFor(t *testing.T) {
 	})
 }
 
+// TestPatience: who has been waited for that long is waited for no longer.
+func TestPatience(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.claim("eu")
+		w.ring.Server("us").Inject(regiontest.Fault{Times: -1, Do: regiontest.Hang()})
+		w.start(w.api, Options{Patience: time.Minute, Workers: 1})
+		passes(58 * time.Second)
+		require.Equal(t, "Pending", w.said("eu"))
+		passes(4 * time.Second)
+		require.Equal(t, "Bound eu", w.said("eu"))
+	})
+}
+
 func TestNewRefusesWhatCannotWork(t *testing.T) {
 	t.Parallel()
 	_, err := New(nil, nil, Options{})

@@ -53,6 +53,36 @@ func widget(name string, size int64) *unstructured.Unstructured {
 	}}
 }
 
+// A namespace that is deleted keeps its content, as where no controller empties it.
+func TestKeepNamespaceContent(t *testing.T) {
+	for _, keep := range []bool{true, false} {
+		s := regiontest.NewServer(regiontest.Options{CRDs: []*apiextensionsv1.CustomResourceDefinition{widgetCRD()}, KeepNamespaceContent: keep})
+		defer s.Close()
+		client, err := dynamic.NewForConfig(s.Config())
+		require.NoError(t, err)
+		spaces := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"})
+		acme := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "acme"}}}
+		_, err = spaces.Create(t.Context(), acme, metav1.CreateOptions{})
+		require.NoError(t, err)
+		content := client.Resource(widgets).Namespace("acme")
+		_, err = content.Create(t.Context(), widget("a", 1), metav1.CreateOptions{})
+		require.NoError(t, err)
+		require.NoError(t, spaces.Delete(t.Context(), "acme", metav1.DeleteOptions{}))
+		ns, err := spaces.Get(t.Context(), "acme", metav1.GetOptions{})
+		_, errOfContent := content.Get(t.Context(), "a", metav1.GetOptions{})
+		if !keep {
+			require.True(t, apierrors.IsNotFound(err), "%v", err)
+			require.True(t, apierrors.IsNotFound(errOfContent), "%v", errOfContent)
+			continue
+		}
+		require.NoError(t, err)
+		require.NoError(t, errOfContent)
+		phase, _, err := unstructured.NestedString(ns.Object, "status", "phase")
+		require.NoError(t, err)
+		require.Equal(t, "Terminating", phase)
+	}
+}
+
 func TestCreateGetUpdateDelete(t *testing.T) {
 	s := regiontest.NewServer(regiontest.Options{CRDs: []*apiextensionsv1.CustomResourceDefinition{widgetCRD()}})
 	defer s.Close()

@@ -13,6 +13,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/atoll-dev/atoll/config"
 	"github.com/atoll-dev/atoll/region"
@@ -76,4 +79,33 @@ func openBy(t testing.TB, s *regiontest.Server, p *program, opts kubelog.Options
 
 func TestLog(t *testing.T) {
 	waltest.Run(t, func(t *testing.T) wal.Log { return open(t, newServer(t), kubelog.Options{}) })
+}
+
+// TestDescribe says in an Operation what it is about, at the beginning and when that changes, as far as its schema lets.
+func TestDescribe(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	l := open(t, s, kubelog.Options{Describe: func(e wal.Entry) kubelog.Description {
+		return kubelog.Description{Action: "add " + e.State, Object: strings.Repeat("é", 1000)}
+	}})
+	e, err := l.Begin(t.Context(), wal.Entry{ID: "op-1", Key: "acme", State: "reserving"})
+	require.NoError(t, err)
+	said := func() (action, object string) {
+		client, err := region.APIFor(s.Config())
+		require.NoError(t, err)
+		operations := client.Dynamic().Resource(schema.GroupVersionResource{Group: "fanout.atoll.dev", Version: "v1alpha1", Resource: "operations"})
+		obj, err := operations.Get(t.Context(), "op-1", metav1.GetOptions{})
+		require.NoError(t, err)
+		action, _, _ = unstructured.NestedString(obj.Object, "spec", "action")
+		object, _, _ = unstructured.NestedString(obj.Object, "spec", "object")
+		return action, object
+	}
+	action, object := said()
+	require.Equal(t, "add reserving", action)
+	require.Equal(t, strings.Repeat("é", 512), object)
+	e.State = "committing"
+	_, err = l.Advance(t.Context(), e)
+	require.NoError(t, err)
+	action, _ = said()
+	require.Equal(t, "add committing", action)
 }

@@ -1,0 +1,132 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package archtest
+
+import (
+	"go/ast"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// optional are the structs by which a program says how something is to work.
+var optional = regexp.MustCompile(`^([A-Z][A-Za-z]*)?Options$|^Budget$|^Trust$`)
+
+// option is a field of such a struct.
+type option struct{ pkg, typ, field string }
+
+// An option that does nothing is worse than none: it is believed. Each is read by its package, and given by a test.
+func TestEveryOptionIsReadAndTried(t *testing.T) {
+	packages, err := Packages(t.Context(), root)
+	require.NoError(t, err)
+	options, tried := map[option]bool{}, map[option]bool{}
+	for _, p := range packages {
+		if p.Name == "main" || under(p.Path, "internal", "examples") || strings.Contains(p.Path, "/internal/") {
+			continue
+		}
+		files := load(t, p.Dir, p.Files)
+		read := map[string]bool{}
+		for _, f := range files {
+			maps.Copy(read, selected(f))
+		}
+		for _, f := range files {
+			for _, o := range optionsOf(f, path.Base(p.Path)) {
+				options[o] = read[o.field]
+			}
+		}
+	}
+	require.NotEmpty(t, options)
+	for _, p := range packages {
+		for _, f := range load(t, p.Dir, p.TestFiles) {
+			maps.Copy(tried, given(f, path.Base(p.Path)))
+		}
+	}
+	for o, read := range options {
+		if !read {
+			t.Errorf("%s.%s.%s is read by nothing in its package", o.pkg, o.typ, o.field)
+		}
+		if !tried[o] && !tried[option{o.pkg, "", o.field}] {
+			t.Errorf("%s.%s.%s is given by no test", o.pkg, o.typ, o.field)
+		}
+	}
+}
+
+// optionsOf are the options that f declares.
+func optionsOf(f *ast.File, pkg string) (options []option) {
+	ast.Inspect(f, func(n ast.Node) bool {
+		spec, ok := n.(*ast.TypeSpec)
+		if !ok || !optional.MatchString(spec.Name.Name) {
+			return true
+		}
+		if s, ok := spec.Type.(*ast.StructType); ok {
+			for _, field := range s.Fields.List {
+				for _, name := range field.Names {
+					if name.IsExported() {
+						options = append(options, option{pkg, spec.Name.Name, name.Name})
+					}
+				}
+			}
+		}
+		return true
+	})
+	return options
+}
+
+// selected are the names of fields that f reads, of whatever.
+func selected(f *ast.File) map[string]bool {
+	var written []ast.Expr
+	names := map[string]bool{}
+	ast.Inspect(f, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.AssignStmt:
+			written = append(written, n.Lhs...)
+		case *ast.SelectorExpr:
+			if !slices.Contains(written, ast.Expr(n)) {
+				names[n.Sel.Name] = true
+			}
+		}
+		return true
+	})
+	return names
+}
+
+// given are the options that a test sets: in a literal, whose type need not be written in one of another type, or later.
+func given(f *ast.File, pkg string) map[option]bool {
+	options := map[option]bool{}
+	ast.Inspect(f, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.CompositeLit:
+			of := option{pkg: pkg}
+			switch typ := n.Type.(type) {
+			case *ast.Ident:
+				of.typ = typ.Name
+			case *ast.SelectorExpr:
+				if x, ok := typ.X.(*ast.Ident); ok {
+					of.pkg, of.typ = x.Name, typ.Sel.Name
+				}
+			}
+			for _, element := range n.Elts {
+				if pair, ok := element.(*ast.KeyValueExpr); ok {
+					if key, ok := pair.Key.(*ast.Ident); ok {
+						of.field = key.Name
+						options[of] = true
+					}
+				}
+			}
+		case *ast.AssignStmt:
+			for _, left := range n.Lhs {
+				if s, ok := left.(*ast.SelectorExpr); ok {
+					options[option{pkg: pkg, field: s.Sel.Name}] = true
+				}
+			}
+		}
+		return true
+	})
+	return options
+}
