@@ -1,0 +1,57 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package aggregate_test
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/atoll-dev/atoll/region/regiontest"
+	"github.com/atoll-dev/atoll/router/aggregate"
+)
+
+// A list has no more requests under way than it is told.
+func TestParallel(t *testing.T) {
+	for parallel, want := range map[int]time.Duration{1: 6 * time.Second, 2: 3 * time.Second, 6: time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, 6)
+			defer w.close()
+			for _, s := range w.servers {
+				s.Inject(regiontest.Fault{Verb: "list", Do: regiontest.Delay(time.Second)})
+			}
+			began := time.Now()
+			_, err := w.api(aggregate.Options{Parallel: parallel}).Reader("", configMaps).ListAll(t.Context(), metav1.ListOptions{})
+			require.NoError(t, err)
+			require.Equal(t, want, time.Since(began))
+		})
+	}
+}
+
+// A region that fails is asked again after Retry, then after twice that.
+func TestRetry(t *testing.T) {
+	bubble(t, 2, func(t *testing.T, w *world, ctx context.Context) {
+		w.servers[w.keys[1]].Inject(regiontest.Fault{Verb: "watch", Times: -1, Do: regiontest.Refuse(http.StatusServiceUnavailable)},
+			regiontest.Fault{Verb: "list", Times: -1, Do: regiontest.Refuse(http.StatusServiceUnavailable)})
+		watch, err := w.api(aggregate.Options{Policy: aggregate.BestEffort(), Retry: time.Minute}).Dynamic().Resource(configMaps).Watch(ctx, initial())
+		require.NoError(t, err)
+		asked := func() int { return len(w.servers[w.keys[1]].Requests()) }
+		time.Sleep(25 * time.Second)
+		synctest.Wait()
+		first := asked()
+		require.Positive(t, first)
+		time.Sleep(4 * time.Second)
+		synctest.Wait()
+		require.Equal(t, first, asked(), "half a minute has not passed")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Greater(t, asked(), first)
+		watch.Stop()
+	})
+}
