@@ -1,0 +1,173 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package schema
+
+import (
+	"cmp"
+	"slices"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+// Relation is how what two schemas accept compares.
+type Relation string
+
+const (
+	// Equal says that both accept the same.
+	Equal Relation = "Equal"
+	// Subset says that the second accepts all that the first does, and perhaps more.
+	Subset Relation = "Subset"
+	// Superset says that the first accepts all that the second does, and perhaps more.
+	Superset Relation = "Superset"
+	// Overlap says that neither is known to accept all that the other does.
+	Overlap Relation = "Overlap"
+	// Disjoint says that nothing is accepted by both.
+	Disjoint Relation = "Disjoint"
+)
+
+// Comparison is how two schemas compare.
+type Comparison struct {
+	Relation    Relation
+	Differences []Difference
+}
+
+// Compare says how what a accepts compares with what b accepts. It errs on the safe side: Equal, Subset and Superset are
+// certain, Overlap may be one of them that could not be shown. It returns an error for schemas that [Negotiate] does not
+// take.
+func Compare(a, b Side) (*Comparison, error) {
+	n, err := Negotiate(a, b)
+	if conflict, ok := err.(*ConflictError); ok {
+		return &Comparison{Relation: Disjoint, Differences: conflict.Differences}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := &Comparison{Relation: Overlap, Differences: n.Differences}
+	common := essence(n.Schema)
+	isA := canonical(essence(a.Schema)) == canonical(common) && harmless(n.Schema, a.Schema, b.Schema)
+	isB := canonical(essence(b.Schema)) == canonical(common) && harmless(n.Schema, b.Schema, a.Schema)
+	switch {
+	case isA && isB:
+		out.Relation = Equal
+	case isA:
+		out.Relation = Subset
+	case isB:
+		out.Relation = Superset
+	}
+	return out, nil
+}
+
+// Accepts says whether outer accepts everything that inner does, without losing a field of it: whether a type's schema may
+// change from inner to outer while objects of it exist. If not, the differences say why. False may mean that it could not
+// be shown.
+func Accepts(outer, inner *apiextensionsv1.JSONSchemaProps) (bool, []Difference, error) {
+	c, err := Compare(Side{Name: "inner", Schema: inner}, Side{Name: "outer", Schema: outer})
+	if err != nil {
+		return false, nil, err
+	}
+	if c.Relation == Equal || c.Relation == Subset {
+		return true, nil, nil
+	}
+	why := slices.DeleteFunc(slices.Clone(c.Differences), func(d Difference) bool { return d.Effect != Conflicts && !d.Values[0].Narrowed })
+	if len(why) == 0 {
+		why = c.Differences
+	}
+	return false, why, nil
+}
+
+// harmless says whether the defaults that the result of inner and outer has beyond those of inner, being outer's, can
+// change how outer judges an object: whether outer has rules about those fields.
+func harmless(result, inner, outer *apiextensionsv1.JSONSchemaProps) bool {
+	rules := &references{names: map[string]bool{}}
+	rules.gather(outer)
+	return !slices.ContainsFunc(added(result, inner), rules.to)
+}
+
+// gather collects the references of a whole schema.
+func (r *references) gather(s *apiextensionsv1.JSONSchemaProps) {
+	if s == nil {
+		return
+	}
+	own := refer(nil, s)
+	r.text += own.text
+	r.all = r.all || own.all || s.MaxProperties != nil
+	for name := range own.names {
+		r.names[name] = true
+	}
+	for _, property := range s.Properties {
+		r.gather(&property)
+	}
+	if s.Items != nil {
+		r.gather(s.Items.Schema)
+	}
+	if s.AdditionalProperties != nil {
+		r.gather(s.AdditionalProperties.Schema)
+	}
+}
+
+// added returns the names of fields that have a default in result and none in inner.
+func added(result, inner *apiextensionsv1.JSONSchemaProps) []string {
+	if result == nil || inner == nil {
+		return nil
+	}
+	var out []string
+	for name, property := range result.Properties {
+		before := inner.Properties[name]
+		if hasDefault(&property) && !hasDefault(&before) {
+			out = append(out, name)
+		}
+		out = append(out, added(&property, &before)...)
+	}
+	if result.Items != nil && inner.Items != nil {
+		out = append(out, added(result.Items.Schema, inner.Items.Schema)...)
+	}
+	if result.AdditionalProperties != nil && inner.AdditionalProperties != nil {
+		out = append(out, added(result.AdditionalProperties.Schema, inner.AdditionalProperties.Schema)...)
+	}
+	return out
+}
+
+// essence returns what decides what a schema accepts, in an order of its own. Defaults are left out: they are filled in
+// before anything is judged.
+func essence(s *apiextensionsv1.JSONSchemaProps) *apiextensionsv1.JSONSchemaProps {
+	out := s.DeepCopy()
+	strip(out)
+	return out
+}
+
+func strip(s *apiextensionsv1.JSONSchemaProps) {
+	if s == nil {
+		return
+	}
+	s.Description, s.Title, s.Example, s.ExternalDocs, s.XMapType, s.Default = "", "", nil, nil, nil, nil
+	if s.XIntOrString {
+		s.Type = ""
+		if typesOnly(s.AnyOf) {
+			s.AnyOf = nil
+		}
+		if s.Format == intOrString {
+			s.Format = ""
+		}
+	}
+	if s.XListType != nil && *s.XListType == "atomic" {
+		s.XListType = nil
+	}
+	s.Required, s.XListMapKeys = sortedSet(s.Required), sortedSet(s.XListMapKeys)
+	s.Enum = keys(s.Enum)
+	slices.SortFunc(s.AllOf, func(a, b apiextensionsv1.JSONSchemaProps) int { return cmp.Compare(canonical(a), canonical(b)) })
+	for i := range s.XValidations {
+		s.XValidations[i] = apiextensionsv1.ValidationRule{Rule: s.XValidations[i].Rule, OptionalOldSelf: s.XValidations[i].OptionalOldSelf}
+	}
+	slices.SortFunc(s.XValidations, func(a, b apiextensionsv1.ValidationRule) int { return cmp.Compare(canonical(a), canonical(b)) })
+	for name, property := range s.Properties {
+		strip(&property)
+		s.Properties[name] = property
+	}
+	if s.Items != nil {
+		strip(s.Items.Schema)
+	}
+	if s.AdditionalProperties != nil {
+		strip(s.AdditionalProperties.Schema)
+	}
+}

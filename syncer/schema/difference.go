@@ -1,0 +1,157 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package schema
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+// Effect is what a difference does to the result.
+type Effect string
+
+const (
+	// Narrows says that the result accepts less than some side does.
+	Narrows Effect = "Narrows"
+	// Conflicts says that the sides have nothing in common here: the field cannot be set.
+	Conflicts Effect = "Conflicts"
+	// Cosmetic says that what is accepted does not change.
+	Cosmetic Effect = "Cosmetic"
+)
+
+// Difference is one keyword at one place that the sides do not agree on.
+type Difference struct {
+	// Path is the place in an object: "spec.containers[*].name", "metadata.labels.*", or empty for the whole.
+	Path string `json:"path"`
+	// Keyword is the keyword of the schema: "type", "enum", "required", "x-kubernetes-validations", ...
+	// "properties" tells that some side does not have the field.
+	Keyword string `json:"keyword"`
+	Effect  Effect `json:"effect"`
+	// Values has one value for each side, in the order of the sides.
+	Values []Value `json:"values"`
+	// Result is what the result has. It is nil where the keyword is absent.
+	Result any `json:"result,omitempty"`
+	// Reason says more where the values do not say it all.
+	Reason string `json:"reason,omitempty"`
+}
+
+// Value is what one side says.
+type Value struct {
+	Side string `json:"side"`
+	// Value is nil where the side does not have the keyword.
+	Value any `json:"value,omitempty"`
+	// Narrowed says that the result accepts less here than this side.
+	Narrowed bool `json:"narrowed,omitempty"`
+}
+
+// String renders the difference in one line.
+func (d Difference) String() string {
+	values := make([]string, 0, len(d.Values))
+	for _, v := range d.Values {
+		values = append(values, v.Side+" "+brief(v.Value))
+	}
+	text := fmt.Sprintf("%s: %s: %s: %s", describe(d.Path), d.Keyword, strings.ToLower(string(d.Effect)), strings.Join(values, ", "))
+	if d.Reason != "" {
+		text += " (" + d.Reason + ")"
+	}
+	return text
+}
+
+// briefLength bounds a value in a line.
+const briefLength = 80
+
+func brief(v any) string {
+	if v == nil {
+		return "nothing"
+	}
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil {
+		return fmt.Sprintf("%T", v)
+	}
+	text := strings.TrimSpace(out.String())
+	if len(text) > briefLength {
+		return strings.ToValidUTF8(text[:briefLength], "") + "..."
+	}
+	return text
+}
+
+// sorted returns the differences in an order that does not depend on how they were found.
+func (n *negotiator) sorted() []Difference {
+	slices.SortStableFunc(n.differences, func(a, b Difference) int {
+		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Keyword, b.Keyword), cmp.Compare(a.Effect, b.Effect), cmp.Compare(a.Reason, b.Reason))
+	})
+	return n.differences
+}
+
+// compare reports a keyword that views do not agree on or that the result has otherwise than they. Sides that are not
+// among the views accept anything: their value is absent. It returns result.
+func compare[T any](n *negotiator, at place, keyword string, effect Effect, views []view, value func(*apiextensionsv1.JSONSchemaProps) T, result T) T {
+	values := make([]any, len(views))
+	for i, v := range views {
+		values[i] = value(v.s)
+	}
+	n.report(at, keyword, effect, views, values, result, "")
+	return result
+}
+
+// report adds a difference unless all values are the result.
+func (n *negotiator) report(at place, keyword string, effect Effect, views []view, values []any, result any, reason string) {
+	resultKey := canonical(result)
+	differs := false
+	list := make([]Value, len(n.names))
+	for i, name := range n.names {
+		list[i] = Value{Side: name}
+	}
+	for i, v := range views {
+		narrowed := canonical(values[i]) != resultKey
+		differs = differs || narrowed
+		list[v.side].Value = present(values[i])
+		list[v.side].Narrowed = narrowed && effect != Cosmetic
+	}
+	if !differs {
+		return
+	}
+	n.differences = append(n.differences, Difference{
+		Path: at.path, Keyword: keyword, Effect: effect, Values: list, Result: present(result), Reason: reason,
+	})
+}
+
+// conflict reports that views have nothing in common.
+func (n *negotiator) conflict(at place, keyword string, views []view, value func(*apiextensionsv1.JSONSchemaProps) any, reason string) {
+	list := make([]Value, len(n.names))
+	for i, name := range n.names {
+		list[i] = Value{Side: name}
+	}
+	for _, v := range views {
+		list[v.side].Value = present(value(v.s))
+		list[v.side].Narrowed = true
+	}
+	n.differences = append(n.differences, Difference{Path: at.path, Keyword: keyword, Effect: Conflicts, Values: list, Reason: reason})
+}
+
+// present returns nil for what is not there.
+func present(v any) any {
+	switch canonical(v) {
+	case "null", `""`, "false", "[]", "{}":
+		return nil
+	}
+	return v
+}
+
+// canonical renders a value so that equal ones are equal texts.
+func canonical(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprintf("%#v", v)
+	}
+	return string(text)
+}

@@ -1,0 +1,97 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package schema
+
+import (
+	"bytes"
+	"slices"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/json"
+)
+
+// decode returns a value with integers as int64, as API servers have it.
+func decode(j apiextensionsv1.JSON) (any, error) {
+	if len(j.Raw) == 0 {
+		return nil, nil
+	}
+	var out any
+	err := json.Unmarshal(j.Raw, &out)
+	return out, err
+}
+
+// key returns a text that two values have in common if they are equal. Numbers of equal value are.
+func key(j apiextensionsv1.JSON) string {
+	value, err := decode(j)
+	if err != nil {
+		return string(j.Raw)
+	}
+	return canonical(value)
+}
+
+// enum keeps the values that all enums have and that nothing else refuses.
+func (n *negotiator) enum(at place, views []view, out *apiextensionsv1.JSONSchemaProps) bool {
+	limited := slices.DeleteFunc(slices.Clone(views), func(v view) bool { return len(v.s.Enum) == 0 })
+	if len(limited) == 0 {
+		return true
+	}
+	found := map[string]apiextensionsv1.JSON{}
+	for _, e := range limited[0].s.Enum {
+		found[key(e)] = e
+	}
+	for _, v := range limited[1:] {
+		next := map[string]apiextensionsv1.JSON{}
+		for _, e := range v.s.Enum {
+			if other, ok := found[key(e)]; ok {
+				next[key(e)] = preferred(e, other)
+			}
+		}
+		found = next
+	}
+	for _, k := range sortedKeys(found) {
+		value, err := decode(found[k])
+		if err != nil || !all(views, func(v view) bool { return holds(value, v.s) }) {
+			continue
+		}
+		kept := found[k]
+		out.Enum = append(out.Enum, *kept.DeepCopy())
+	}
+	if len(out.Enum) == 0 {
+		n.conflict(at, "enum", views, func(s *apiextensionsv1.JSONSchemaProps) any { return s.Enum }, "no value is in all of them")
+		return false
+	}
+	values := each(views, func(s *apiextensionsv1.JSONSchemaProps) any { return keys(s.Enum) })
+	n.report(at, "enum", Narrows, views, values, keys(out.Enum), "")
+	return true
+}
+
+// preferred returns the one of two numbers of equal value that has a fraction: what API servers compare with an integer
+// of an enum loses its fraction before.
+func preferred(a, b apiextensionsv1.JSON) apiextensionsv1.JSON {
+	if bytes.ContainsAny(b.Raw, ".eE") && !bytes.HasPrefix(b.Raw, []byte(`"`)) {
+		return b
+	}
+	return a
+}
+
+// keys returns the values of an enum in an order of their own.
+func keys(enum []apiextensionsv1.JSON) []apiextensionsv1.JSON {
+	out := slices.Clone(enum)
+	slices.SortFunc(out, func(a, b apiextensionsv1.JSON) int { return bytes.Compare([]byte(key(a)), []byte(key(b))) })
+	return out
+}
+
+// commonDefault returns the default that all views have.
+func commonDefault(views []view) *apiextensionsv1.JSON {
+	first := views[0].s.Default
+	if first == nil || !all(views, func(v view) bool { return v.s.Default != nil && key(*v.s.Default) == key(*first) }) {
+		return nil
+	}
+	return first.DeepCopy()
+}
+
+// hasDefault says whether a field is filled in. A default of null is none.
+func hasDefault(s *apiextensionsv1.JSONSchemaProps) bool {
+	return s.Default != nil && string(bytes.TrimSpace(s.Default.Raw)) != "null"
+}

@@ -1,0 +1,119 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package schema
+
+import (
+	"slices"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+// array merges what is said about lists.
+func (n *negotiator) array(at place, views []view, out *apiextensionsv1.JSONSchemaProps, kind string) bool {
+	out.MinItems = compare(n, at, "minItems", Narrows, views, func(s *apiextensionsv1.JSONSchemaProps) *int64 { return s.MinItems }, greatest(views, func(s *apiextensionsv1.JSONSchemaProps) *int64 { return s.MinItems }))
+	out.MaxItems = least(views, func(s *apiextensionsv1.JSONSchemaProps) *int64 { return s.MaxItems })
+	out.UniqueItems = compare(n, at, "uniqueItems", Narrows, views, func(s *apiextensionsv1.JSONSchemaProps) bool { return s.UniqueItems }, anyOf(views, func(v view) bool { return v.s.UniqueItems }))
+	if kind == "array" || kind == "" {
+		n.items(at, views, out)
+	}
+	if kind == "array" {
+		n.listType(at, views, out)
+	}
+	compare(n, at, "maxItems", Narrows, views, func(s *apiextensionsv1.JSONSchemaProps) *int64 { return s.MaxItems }, out.MaxItems)
+	if kind == "array" && over(out.MinItems, out.MaxItems) {
+		n.conflict(at, "maxItems", views, func(s *apiextensionsv1.JSONSchemaProps) any { return []*int64{s.MinItems, s.MaxItems} }, "no length is in all of the ranges")
+		return false
+	}
+	return true
+}
+
+// items merges the schemas of items. A list that no item can be in must be empty.
+func (n *negotiator) items(at place, views []view, out *apiextensionsv1.JSONSchemaProps) {
+	var below []view
+	for _, v := range views {
+		if v.s.Items == nil || v.s.Items.Schema == nil {
+			continue
+		}
+		child := v.child(v.s.Items.Schema)
+		child.preserve = child.preserve || v.preserve
+		child.scalars = v.scalars
+		below = append(below, child)
+	}
+	if len(below) == 0 {
+		return
+	}
+	items, ok := n.meet(place{path: at.path + "[*]"}, below)
+	if !ok {
+		items = refused(below)
+		out.MaxItems = new(int64(0))
+	}
+	out.Items = &apiextensionsv1.JSONSchemaPropsOrArray{Schema: items}
+}
+
+// listType merges list types. Lists whose items have unique keys have unique items; where keys differ, items must be
+// unique by those that all have, and where there are none a list has at most one item.
+func (n *negotiator) listType(at place, views []view, out *apiextensionsv1.JSONSchemaProps) {
+	listType := func(s *apiextensionsv1.JSONSchemaProps) string {
+		if s.XListType == nil || *s.XListType == "atomic" {
+			return ""
+		}
+		return *s.XListType
+	}
+	result, single := "", false
+	var shared []string
+	for _, v := range views {
+		switch listType(v.s) {
+		case "map":
+			if result != "map" {
+				result, shared = "map", sortedSet(v.s.XListMapKeys)
+				continue
+			}
+			both := slices.DeleteFunc(slices.Clone(shared), func(k string) bool { return !slices.Contains(v.s.XListMapKeys, k) })
+			if len(both) == 0 {
+				// Either key will do in a list of one; the order of the sides must not matter.
+				single = true
+				shared = slices.MinFunc([][]string{shared, sortedSet(v.s.XListMapKeys)}, slices.Compare)
+				continue
+			}
+			shared = both
+		case "set":
+			if result == "" {
+				result = "set"
+			}
+		}
+	}
+	item := out.Items.Schema
+	switch result {
+	case "map":
+		for _, k := range shared {
+			property, declared := item.Properties[k]
+			if !declared || property.Not != nil || item.Type != "object" {
+				single, result, shared = true, "", nil
+				break
+			}
+			if property.Default == nil && !slices.Contains(item.Required, k) {
+				item.Required = sortedSet(append(item.Required, k))
+			}
+		}
+	case "set":
+		switch {
+		case item.Type == "object":
+			item.XMapType = new("atomic")
+		case item.Type == "array" && item.XListType != nil && *item.XListType != "atomic":
+			single, result = true, ""
+		}
+	}
+	if single && (out.MaxItems == nil || *out.MaxItems > 1) {
+		out.MaxItems = new(int64(1))
+	}
+	switch {
+	case result != "":
+		out.XListType, out.XListMapKeys = &result, shared
+		item.Nullable = false
+	case all(views, func(v view) bool { return v.s.XListType != nil }):
+		out.XListType = new("atomic")
+	}
+	compare(n, at, "x-kubernetes-list-type", Narrows, views, listType, result)
+	compare(n, at, "x-kubernetes-list-map-keys", Narrows, views, func(s *apiextensionsv1.JSONSchemaProps) []string { return sortedSet(s.XListMapKeys) }, shared)
+}

@@ -1,0 +1,198 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package schema
+
+import (
+	"slices"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+)
+
+// negotiator collects what is found.
+type negotiator struct {
+	names       []string
+	differences []Difference
+}
+
+// place is where in an object the negotiation stands.
+type place struct {
+	path     string
+	root     bool
+	resource bool // the root or an embedded resource: apiVersion, kind and metadata are always there
+	meta     bool // in apiVersion, kind or metadata: what is not declared is kept
+}
+
+// view is what one side says about a place. A side without a view accepts and keeps anything there.
+type view struct {
+	side     int
+	s        *apiextensionsv1.JSONSchemaProps
+	preserve bool // keeps fields that are not declared
+	scalars  bool // keeps nothing but scalars and lists of them: additionalProperties: true
+	refers   *references
+}
+
+func root(side int, s *apiextensionsv1.JSONSchemaProps) view {
+	return view{side: side, s: s, preserve: preserves(s), refers: refer(nil, s)}
+}
+
+// child returns the view of a schema below v.
+func (v view) child(s *apiextensionsv1.JSONSchemaProps) view {
+	return view{side: v.side, s: s, preserve: preserves(s), refers: refer(v.refers, s)}
+}
+
+func preserves(s *apiextensionsv1.JSONSchemaProps) bool {
+	return s.XPreserveUnknownFields != nil && *s.XPreserveUnknownFields
+}
+
+// kindOf returns the type with "int-or-string" as one of its own, and "" for anything.
+func kindOf(s *apiextensionsv1.JSONSchemaProps) string {
+	if s.XIntOrString {
+		return intOrString
+	}
+	return s.Type
+}
+
+const intOrString = "int-or-string"
+
+// commonKind returns the type of the values that both types have.
+func commonKind(a, b string) (string, bool) {
+	if a > b {
+		a, b = b, a
+	}
+	switch {
+	case a == b, a == "":
+		return b, true
+	case a == "int-or-string" && b == "integer", a == "int-or-string" && b == "number", a == "integer" && b == "number":
+		return "integer", true
+	case a == "int-or-string" && b == "string":
+		return "string", true
+	}
+	return "", false
+}
+
+// meet returns the schema of what all views accept, which must not be none. It returns false if there is no such thing.
+func (n *negotiator) meet(at place, views []view) (*apiextensionsv1.JSONSchemaProps, bool) {
+	first := views[0]
+	same := !first.scalars
+	for _, v := range views[1:] {
+		same = same && !v.scalars && v.preserve == first.preserve && equality.Semantic.DeepEqual(v.s, first.s)
+	}
+	if same {
+		out := first.s.DeepCopy()
+		if first.preserve && (out.Type == "object" || out.Type == "array") {
+			out.XPreserveUnknownFields = new(true)
+		}
+		return out, true
+	}
+
+	kind, ok := kindOf(first.s), true
+	for _, v := range views[1:] {
+		if kind, ok = commonKind(kind, kindOf(v.s)); !ok {
+			n.conflict(at, "type", views, func(s *apiextensionsv1.JSONSchemaProps) any { return kindOf(s) }, "")
+			return nil, false
+		}
+	}
+	out := &apiextensionsv1.JSONSchemaProps{Type: kind}
+	if kind == intOrString {
+		out.Type, out.XIntOrString = "", true
+	}
+	compare(n, at, "type", Narrows, views, kindOf, kind)
+	n.documentation(at, views, out)
+	out.Nullable = compare(n, at, "nullable", Narrows, views, func(s *apiextensionsv1.JSONSchemaProps) bool { return s.Nullable }, all(views, func(v view) bool { return v.s.Nullable }))
+	out.Default = compare(n, at, "default", Narrows, views, func(s *apiextensionsv1.JSONSchemaProps) *apiextensionsv1.JSON { return s.Default }, commonDefault(views))
+
+	nested := &nested{}
+	ok = n.numbers(at, views, out, kind, nested) &&
+		n.strings(at, views, out, kind, nested) &&
+		n.array(at, views, out, kind) &&
+		n.object(at, views, out, kind) &&
+		n.enum(at, views, out)
+	if !ok {
+		return nil, false
+	}
+	n.junctors(at, views, out, nested)
+	if !n.rules(at, views, out) {
+		return nil, false
+	}
+	if slices.ContainsFunc(views, func(v view) bool { return v.scalars }) && !scalar(out) {
+		n.conflict(at, "additionalProperties", views, func(s *apiextensionsv1.JSONSchemaProps) any { return kindOf(s) }, "additionalProperties: true keeps scalars only")
+		return nil, false
+	}
+	return out, true
+}
+
+// documentation keeps what tells people something: the first that there is.
+func (n *negotiator) documentation(at place, views []view, out *apiextensionsv1.JSONSchemaProps) {
+	for _, v := range views {
+		if out.Description == "" {
+			out.Description = v.s.Description
+		}
+		if out.Title == "" {
+			out.Title = v.s.Title
+		}
+		if out.ExternalDocs == nil {
+			out.ExternalDocs = v.s.ExternalDocs.DeepCopy()
+		}
+		if out.Example == nil {
+			out.Example = v.s.Example.DeepCopy()
+		}
+	}
+	compare(n, at, "description", Cosmetic, views, func(s *apiextensionsv1.JSONSchemaProps) string { return s.Description }, out.Description)
+	compare(n, at, "title", Cosmetic, views, func(s *apiextensionsv1.JSONSchemaProps) string { return s.Title }, out.Title)
+	compare(n, at, "example", Cosmetic, views, func(s *apiextensionsv1.JSONSchemaProps) *apiextensionsv1.JSON { return s.Example }, out.Example)
+	compare(n, at, "externalDocs", Cosmetic, views, func(s *apiextensionsv1.JSONSchemaProps) *apiextensionsv1.ExternalDocumentation { return s.ExternalDocs }, out.ExternalDocs)
+}
+
+// scalar says whether values hold no object.
+func scalar(s *apiextensionsv1.JSONSchemaProps) bool {
+	switch kindOf(s) {
+	case "object", "":
+		return false
+	case "array":
+		return s.Items != nil && s.Items.Schema != nil && scalar(s.Items.Schema)
+	}
+	return true
+}
+
+func all(views []view, is func(view) bool) bool {
+	return !slices.ContainsFunc(views, func(v view) bool { return !is(v) })
+}
+
+func anyOf(views []view, is func(view) bool) bool { return slices.ContainsFunc(views, is) }
+
+// refused returns a schema that declares what one of the views declares, for rules that refer to it, and accepts nothing.
+// Which one does not depend on the order of the sides.
+func refused(views []view) *apiextensionsv1.JSONSchemaProps {
+	var out *apiextensionsv1.JSONSchemaProps
+	for _, v := range views {
+		if v.scalars {
+			continue
+		}
+		if b := bare(v.s.DeepCopy()); out == nil || canonical(b) < canonical(out) {
+			out = b
+		}
+	}
+	if out == nil {
+		out = &apiextensionsv1.JSONSchemaProps{Type: "boolean"}
+	}
+	out.Nullable = false
+	out.Not = &apiextensionsv1.JSONSchemaProps{}
+	return out
+}
+
+// bare removes what would have to hold together with other parts of a schema.
+func bare(s *apiextensionsv1.JSONSchemaProps) *apiextensionsv1.JSONSchemaProps {
+	s.Description, s.Default, s.XValidations, s.XListType, s.XListMapKeys = "", nil, nil, nil, nil
+	for name, property := range s.Properties {
+		s.Properties[name] = *bare(&property)
+	}
+	if s.Items != nil && s.Items.Schema != nil {
+		bare(s.Items.Schema)
+	}
+	if s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil {
+		bare(s.AdditionalProperties.Schema)
+	}
+	return s
+}

@@ -1,0 +1,152 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package schema
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+// Side is one party's schema of a version of a type.
+type Side struct {
+	// Name names the side in differences, such as "upstream" or the name of a cluster. It is not empty and no other
+	// side's.
+	Name string
+
+	// Schema is a structural schema as in spec.versions[*].schema.openAPIV3Schema of a CustomResourceDefinition.
+	Schema *apiextensionsv1.JSONSchemaProps
+}
+
+// Negotiation is what sides agree on.
+type Negotiation struct {
+	// Schema is accepted by every side. It belongs to the caller.
+	Schema *apiextensionsv1.JSONSchemaProps
+
+	// Differences say where the sides differ, sorted by path and keyword.
+	Differences []Difference
+}
+
+// Negotiate returns the schema that accepts what all sides accept, as nearly as a structural schema can say it. It
+// returns a [*ConflictError] if there is no such schema, and an error that names the side and the path if a schema uses
+// what structural schemas must not. It is safe for concurrent use and deterministic.
+func Negotiate(sides ...Side) (*Negotiation, error) {
+	if len(sides) == 0 {
+		return nil, errors.New("negotiate schemas: no sides: give at least one")
+	}
+	seen := map[string]bool{}
+	n := &negotiator{}
+	views := make([]view, 0, len(sides))
+	for i, side := range sides {
+		if side.Name == "" || seen[side.Name] {
+			return nil, fmt.Errorf("negotiate schemas: sides[%d].Name is %q: want a name that no other side has", i, side.Name)
+		}
+		seen[side.Name] = true
+		if side.Schema == nil {
+			return nil, fmt.Errorf("negotiate schemas: %s has no schema", side.Name)
+		}
+		if err := supported("", side.Schema, 0); err != nil {
+			return nil, fmt.Errorf("negotiate schemas: %s: %w", side.Name, err)
+		}
+		n.names = append(n.names, side.Name)
+		views = append(views, root(i, side.Schema))
+	}
+	result, ok := n.meet(place{root: true, resource: true}, views)
+	differences := n.sorted()
+	if !ok {
+		return nil, &ConflictError{Differences: differences}
+	}
+	return &Negotiation{Schema: result, Differences: differences}, nil
+}
+
+// ConflictError says that no object is accepted by all sides.
+type ConflictError struct {
+	// Differences has at least one that conflicts.
+	Differences []Difference
+}
+
+// Error names the conflicts.
+func (e *ConflictError) Error() string {
+	var conflicts []string
+	for _, d := range e.Differences {
+		if d.Effect == Conflicts {
+			conflicts = append(conflicts, d.String())
+		}
+	}
+	return "no object is accepted by all sides: " + strings.Join(conflicts, "; ")
+}
+
+// depthLimit bounds how deep a schema may be nested.
+const depthLimit = 200
+
+// supported checks that a schema has nothing that structural schemas must not have.
+func supported(path string, s *apiextensionsv1.JSONSchemaProps, depth int) error {
+	if s == nil {
+		return nil
+	}
+	at := describe(path)
+	switch {
+	case depth > depthLimit:
+		return fmt.Errorf("%s: nested deeper than %d levels", at, depthLimit)
+	case s.Ref != nil:
+		return fmt.Errorf("%s: $ref: structural schemas have no references, resolve it", at)
+	case len(s.PatternProperties) > 0:
+		return fmt.Errorf("%s: patternProperties: not allowed in structural schemas", at)
+	case len(s.Dependencies) > 0:
+		return fmt.Errorf("%s: dependencies: not allowed in structural schemas", at)
+	case s.AdditionalItems != nil:
+		return fmt.Errorf("%s: additionalItems: not allowed in structural schemas", at)
+	case len(s.Definitions) > 0:
+		return fmt.Errorf("%s: definitions: not allowed in structural schemas", at)
+	case s.Items != nil && len(s.Items.JSONSchemas) > 0:
+		return fmt.Errorf("%s: items: want one schema, not a list of schemas", at)
+	}
+	for _, e := range s.Enum {
+		if _, err := decode(e); err != nil {
+			return fmt.Errorf("%s: enum: %w", at, err)
+		}
+	}
+	if s.Default != nil {
+		if _, err := decode(*s.Default); err != nil {
+			return fmt.Errorf("%s: default: %w", at, err)
+		}
+	}
+	for name, property := range s.Properties {
+		if err := supported(join(path, name), &property, depth+1); err != nil {
+			return err
+		}
+	}
+	if s.Items != nil {
+		if err := supported(path+"[*]", s.Items.Schema, depth+1); err != nil {
+			return err
+		}
+	}
+	if s.AdditionalProperties != nil {
+		if err := supported(join(path, "*"), s.AdditionalProperties.Schema, depth+1); err != nil {
+			return err
+		}
+	}
+	for _, clause := range clauses(s) {
+		if err := supported(path, clause, depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
+func describe(path string) string {
+	if path == "" {
+		return "the root"
+	}
+	return path
+}

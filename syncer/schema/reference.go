@@ -1,0 +1,87 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package schema
+
+import (
+	"strings"
+	"unicode"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+// references are the names that a place's rules and clauses, and those above it, refer to. What they cannot tell apart
+// counts as a reference.
+type references struct {
+	above *references
+	names map[string]bool
+	text  string
+	all   bool
+}
+
+// refer returns the references of a schema below others.
+func refer(above *references, s *apiextensionsv1.JSONSchemaProps) *references {
+	r := &references{above: above, names: map[string]bool{}}
+	for _, rule := range s.XValidations {
+		text := rule.Rule + " " + rule.MessageExpression
+		r.text += text + " "
+		for _, word := range strings.FieldsFunc(text, func(c rune) bool { return c != '_' && !unicode.IsLetter(c) && !unicode.IsDigit(c) }) {
+			r.names[word] = true
+		}
+	}
+	for _, e := range s.Enum {
+		// A value of an enum that is an object or a list is compared as a whole.
+		r.all = r.all || strings.HasPrefix(strings.TrimSpace(string(e.Raw)), "{") || strings.HasPrefix(strings.TrimSpace(string(e.Raw)), "[")
+	}
+	for _, clause := range clauses(s) {
+		r.clause(clause)
+	}
+	if len(r.names) == 0 && !r.all && above != nil {
+		return above
+	}
+	return r
+}
+
+func (r *references) clause(s *apiextensionsv1.JSONSchemaProps) {
+	for name, property := range s.Properties {
+		r.names[name] = true
+		r.clause(&property)
+	}
+	for _, name := range s.Required {
+		r.names[name] = true
+	}
+	// These look at all fields of an object.
+	r.all = r.all || s.MinProperties != nil || s.MaxProperties != nil || len(s.Enum) > 0 && s.Properties == nil && s.Items == nil && compound(s.Enum)
+	if s.Items != nil && s.Items.Schema != nil {
+		r.clause(s.Items.Schema)
+	}
+	for _, c := range clauses(s) {
+		r.clause(c)
+	}
+}
+
+func compound(enum []apiextensionsv1.JSON) bool {
+	for _, e := range enum {
+		if text := strings.TrimSpace(string(e.Raw)); strings.HasPrefix(text, "{") || strings.HasPrefix(text, "[") {
+			return true
+		}
+	}
+	return false
+}
+
+// escapes are how CEL names fields that are no identifiers.
+var escapes = strings.NewReplacer("__", "__underscores__", ".", "__dot__", "-", "__dash__", "/", "__slash__")
+
+// to says whether there may be a reference to a field.
+func (r *references) to(name string) bool {
+	for ; r != nil; r = r.above {
+		if r.all || r.names[name] || r.names[escapes.Replace(name)] || r.names["__"+name+"__"] || !identifier(name) && strings.Contains(r.text, name) {
+			return true
+		}
+	}
+	return false
+}
+
+func identifier(name string) bool {
+	return !strings.ContainsFunc(name, func(c rune) bool { return c != '_' && !unicode.IsLetter(c) && !unicode.IsDigit(c) })
+}

@@ -1,0 +1,133 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package schema
+
+import (
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+// remainder is what becomes of fields that nobody declares.
+type remainder int
+
+const (
+	restDropped remainder = iota // pruned
+	restAny                      // kept as they are
+	restScalars                  // kept, without the fields of objects in them
+	restSchema                   // kept if they are as additionalProperties says
+	restRefused                  // an error
+)
+
+// restOf returns what all sides do to fields that nobody declares.
+func (n *negotiator) restOf(at place, views []view) remainder {
+	var found [restRefused + 1]int
+	for _, v := range views {
+		found[restOne(v)]++
+	}
+	if at.meta {
+		found[restAny], found[restDropped] = found[restAny]+found[restDropped]+found[restScalars], 0
+		found[restScalars] = 0
+	}
+	switch {
+	case found[restRefused] == len(views):
+		return restRefused
+	case found[restRefused] > 0:
+		return restDropped
+	case found[restDropped] > 0:
+		return restDropped
+	case found[restSchema] > 0:
+		return restSchema
+	case found[restScalars] > 0:
+		return restScalars
+	}
+	return restAny
+}
+
+func restOne(v view) remainder {
+	rest := v.s.AdditionalProperties
+	switch {
+	case rest != nil && rest.Schema != nil:
+		return restSchema
+	case rest != nil && rest.Allows:
+		return restScalars
+	case rest != nil:
+		return restRefused
+	case v.preserve:
+		return restAny
+	}
+	return restDropped
+}
+
+// rest merges what is said about fields that nobody declares. API servers allow either properties or a schema for all
+// other fields: if there are both, the other fields are left out.
+func (n *negotiator) rest(at place, views []view, out *apiextensionsv1.JSONSchemaProps, rest remainder) bool {
+	switch rest {
+	case restAny:
+		if all(views, preserving) {
+			out.XPreserveUnknownFields = new(true)
+		}
+	case restRefused:
+		if len(out.Properties) == 0 {
+			out.AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{}
+		}
+	case restScalars:
+		out.AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true}
+	case restSchema:
+		if at.meta && len(out.Properties) > 0 {
+			n.conflict(at, "additionalProperties", views, func(s *apiextensionsv1.JSONSchemaProps) any { return s.AdditionalProperties }, "metadata cannot be limited by properties and by additionalProperties")
+			return false
+		}
+		if len(out.Properties) == 0 && !out.XEmbeddedResource {
+			n.values(at, views, out)
+		}
+	case restDropped:
+	}
+	if out.Type == "" {
+		out.XPreserveUnknownFields = new(true) // nothing else may be without a type
+	}
+	result := restOne(view{s: out, preserve: preserves(out)})
+	if rest == restAny && at.meta {
+		return true
+	}
+	values := make([]any, len(views))
+	for i, v := range views {
+		values[i] = restName(restOne(v))
+	}
+	n.report(at, "additionalProperties", Narrows, views, values, restName(result), "")
+	return true
+}
+
+// values merges the schemas of the values of maps. A map that no value can be in must be empty.
+func (n *negotiator) values(at place, views []view, out *apiextensionsv1.JSONSchemaProps) {
+	var below []view
+	for _, v := range views {
+		rest := v.s.AdditionalProperties
+		switch {
+		case rest != nil && rest.Schema != nil:
+			below = append(below, v.child(rest.Schema))
+		case rest != nil:
+			below = append(below, view{side: v.side, s: &apiextensionsv1.JSONSchemaProps{}, scalars: true, refers: v.refers})
+		}
+	}
+	merged, ok := n.meet(place{path: join(at.path, "*")}, below)
+	if !ok {
+		merged = refused(below)
+		out.MaxProperties = new(int64(0))
+	}
+	out.AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true, Schema: merged}
+}
+
+func restName(r remainder) string {
+	switch r {
+	case restAny:
+		return "unknown fields are kept"
+	case restScalars:
+		return "any scalar"
+	case restSchema:
+		return "schema"
+	case restRefused:
+		return "refused"
+	case restDropped:
+	}
+	return ""
+}

@@ -1,0 +1,159 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package schema
+
+import (
+	"reflect"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+	"k8s.io/kube-openapi/pkg/validation/strfmt"
+	"k8s.io/kube-openapi/pkg/validation/validate"
+)
+
+// holds says whether a value is as a schema says, by the validator that API servers use. CEL rules are not looked at.
+func holds(value any, s *apiextensionsv1.JSONSchemaProps) bool {
+	if value == nil {
+		return s.Nullable
+	}
+	return validate.NewSchemaValidator(validatable(s), nil, "", strfmt.Default).Validate(value).IsValid()
+}
+
+// validatable converts what validation looks at.
+func validatable(s *apiextensionsv1.JSONSchemaProps) *spec.Schema {
+	out := &spec.Schema{SchemaProps: spec.SchemaProps{
+		Format: s.Format, Nullable: s.Nullable,
+		Maximum: s.Maximum, ExclusiveMaximum: s.ExclusiveMaximum, Minimum: s.Minimum, ExclusiveMinimum: s.ExclusiveMinimum, MultipleOf: s.MultipleOf,
+		MaxLength: s.MaxLength, MinLength: s.MinLength, Pattern: s.Pattern,
+		MaxItems: s.MaxItems, MinItems: s.MinItems, UniqueItems: s.UniqueItems,
+		MaxProperties: s.MaxProperties, MinProperties: s.MinProperties, Required: s.Required,
+	}}
+	switch {
+	case s.XIntOrString:
+		out.Type, out.Format = spec.StringOrArray{"integer", "string"}, ""
+	case s.Type != "":
+		out.Type = spec.StringOrArray{s.Type}
+	}
+	for _, e := range s.Enum {
+		value, err := decode(e)
+		if err == nil {
+			out.Enum = append(out.Enum, value)
+		}
+	}
+	if s.Items != nil && s.Items.Schema != nil {
+		out.Items = &spec.SchemaOrArray{Schema: validatable(s.Items.Schema)}
+	}
+	for name, property := range s.Properties {
+		if out.Properties == nil {
+			out.Properties = map[string]spec.Schema{}
+		}
+		out.Properties[name] = *validatable(&property)
+	}
+	if rest := s.AdditionalProperties; rest != nil {
+		out.AdditionalProperties = &spec.SchemaOrBool{Allows: rest.Allows || rest.Schema != nil}
+		if rest.Schema != nil {
+			out.AdditionalProperties.Schema = validatable(rest.Schema)
+		}
+	}
+	for i := range s.AllOf {
+		out.AllOf = append(out.AllOf, *validatable(&s.AllOf[i]))
+	}
+	for i := range s.AnyOf {
+		out.AnyOf = append(out.AnyOf, *validatable(&s.AnyOf[i]))
+	}
+	for i := range s.OneOf {
+		out.OneOf = append(out.OneOf, *validatable(&s.OneOf[i]))
+	}
+	if s.Not != nil {
+		out.Not = validatable(s.Not)
+	}
+	return out
+}
+
+// known says whether all fields of a value stay when an API server prunes it.
+func known(value any, s *apiextensionsv1.JSONSchemaProps) bool { return keeps(value, s, false) }
+
+func keeps(value any, s *apiextensionsv1.JSONSchemaProps, inherited bool) bool {
+	if s == nil {
+		object, ok := value.(map[string]any)
+		return !ok || len(object) == 0
+	}
+	preserve := preserves(s) || inherited
+	switch value := value.(type) {
+	case map[string]any:
+		for name, v := range value {
+			property, declared := s.Properties[name]
+			switch {
+			case declared:
+				if !keeps(v, &property, false) {
+					return false
+				}
+			case s.AdditionalProperties != nil:
+				if !keeps(v, s.AdditionalProperties.Schema, false) {
+					return false
+				}
+			case !preserve:
+				return false
+			}
+		}
+	case []any:
+		for _, v := range value {
+			var items *apiextensionsv1.JSONSchemaProps
+			if s.Items != nil {
+				items = s.Items.Schema
+			}
+			if items == nil && preserve {
+				continue
+			}
+			if !keeps(v, items, preserve) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// consistent says whether a field's default is accepted when the defaults below it have been filled in too, which API
+// servers do not check when they take a CRD.
+func consistent(s *apiextensionsv1.JSONSchemaProps) bool {
+	value, err := decode(*s.Default)
+	if err != nil {
+		return false
+	}
+	filled := runtime.DeepCopyJSONValue(value)
+	fill(filled, s)
+	return holds(filled, s) && (!hasRules(s) || reflect.DeepEqual(value, filled))
+}
+
+// fill fills in defaults as API servers do.
+func fill(value any, s *apiextensionsv1.JSONSchemaProps) {
+	if s == nil {
+		return
+	}
+	switch value := value.(type) {
+	case map[string]any:
+		for name, property := range s.Properties {
+			if v, ok := value[name]; hasDefault(&property) && (!ok || v == nil && !property.Nullable) {
+				if d, err := decode(*property.Default); err == nil {
+					value[name] = d
+				}
+			}
+		}
+		for name, v := range value {
+			if property, ok := s.Properties[name]; ok {
+				fill(v, &property)
+			} else if s.AdditionalProperties != nil {
+				fill(v, s.AdditionalProperties.Schema)
+			}
+		}
+	case []any:
+		if s.Items == nil {
+			return
+		}
+		for _, v := range value {
+			fill(v, s.Items.Schema)
+		}
+	}
+}

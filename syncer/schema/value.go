@@ -1,0 +1,258 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package schema
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+// bound is a limit of numbers. A nil value is none.
+type bound struct {
+	Value     *float64 `json:"value,omitempty"`
+	Exclusive bool     `json:"exclusive,omitempty"`
+}
+
+func maximum(s *apiextensionsv1.JSONSchemaProps) bound { return bound{s.Maximum, s.ExclusiveMaximum} }
+func minimum(s *apiextensionsv1.JSONSchemaProps) bound { return bound{s.Minimum, s.ExclusiveMinimum} }
+
+// numbers merges what is said about numbers. API servers compare an integer with a fractional bound by its integral part
+// if the type is number, and refuse every integer if it is integer; fractional limits of the former therefore stay in a
+// clause of their own, where they have no type, when the result has integers.
+func (n *negotiator) numbers(at place, views []view, out *apiextensionsv1.JSONSchemaProps, kind string, more *nested) bool {
+	var highs, lows []bound
+	var factors []float64
+	for _, v := range views {
+		odd := kind == "integer" && (fractional(v.s.Maximum) || fractional(v.s.Minimum) || fractional(v.s.MultipleOf))
+		if odd && v.s.Type == "integer" {
+			n.conflict(at, "type", views, func(s *apiextensionsv1.JSONSchemaProps) any { return kindOf(s) }, n.names[v.side]+" limits integers by a fraction, and accepts none")
+			return false
+		}
+		if odd {
+			more.add(apiextensionsv1.JSONSchemaProps{
+				Maximum: v.s.Maximum, ExclusiveMaximum: v.s.ExclusiveMaximum,
+				Minimum: v.s.Minimum, ExclusiveMinimum: v.s.ExclusiveMinimum, MultipleOf: v.s.MultipleOf,
+			})
+			continue
+		}
+		if v.s.Maximum != nil {
+			highs = append(highs, maximum(v.s))
+		}
+		if v.s.Minimum != nil {
+			lows = append(lows, minimum(v.s))
+		}
+		if v.s.MultipleOf != nil && !slices.Contains(factors, *v.s.MultipleOf) {
+			factors = append(factors, *v.s.MultipleOf)
+		}
+	}
+	high, low := tightest(highs, 1), tightest(lows, -1)
+	slices.Sort(factors)
+	if len(factors) > 0 {
+		out.MultipleOf = &factors[0]
+		for _, f := range factors[1:] {
+			more.add(apiextensionsv1.JSONSchemaProps{MultipleOf: &f})
+		}
+	}
+	values := make([]any, len(views))
+	for i, v := range views {
+		values[i] = v.s.MultipleOf
+	}
+	n.report(at, "multipleOf", Narrows, views, values, out.MultipleOf, "")
+	out.Format = n.numberFormat(at, views, kind)
+	if !fits(&high, &low, out.Format) || impossible(kind, low, high) {
+		n.conflict(at, "maximum", views, func(s *apiextensionsv1.JSONSchemaProps) any { return []bound{minimum(s), maximum(s)} }, "no number is in all of the ranges")
+		return false
+	}
+	compare(n, at, "maximum", Narrows, views, maximum, high)
+	compare(n, at, "minimum", Narrows, views, minimum, low)
+	out.Maximum, out.ExclusiveMaximum = high.Value, high.Exclusive
+	out.Minimum, out.ExclusiveMinimum = low.Value, low.Exclusive
+	return true
+}
+
+func fractional(f *float64) bool {
+	return f != nil && (*f != math.Trunc(*f) || math.Abs(*f) >= 1<<63)
+}
+
+// tightest returns the bound that no other is tighter than: of upper bounds (sign 1) the least, of lower ones (sign -1)
+// the greatest. Where the integral parts are equal it is exclusive if any is, since that part is what integers are
+// compared with.
+func tightest(bounds []bound, sign float64) bound {
+	var out bound
+	for _, b := range bounds {
+		switch {
+		case out.Value == nil:
+			out = b
+		case *b.Value == *out.Value:
+			out.Exclusive = out.Exclusive || b.Exclusive
+		default:
+			same := math.Trunc(*b.Value) == math.Trunc(*out.Value)
+			exclusive := out.Exclusive || b.Exclusive
+			if sign*(*b.Value) < sign*(*out.Value) {
+				out = b
+			}
+			if same {
+				out.Exclusive = exclusive
+			}
+		}
+	}
+	if out.Value != nil {
+		out.Value = new(*out.Value)
+	}
+	return out
+}
+
+// numberFormat returns the smallest of the formats of numbers, or none.
+func (n *negotiator) numberFormat(at place, views []view, kind string) string {
+	format := func(s *apiextensionsv1.JSONSchemaProps) string {
+		switch {
+		case s.Type == "integer" && strings.HasPrefix(s.Format, "int"), s.Type == "number" && (s.Format == "float" || s.Format == "double"):
+			return s.Format
+		}
+		return ""
+	}
+	var found []string
+	for _, v := range views {
+		if f := format(v.s); f != "" && (kind == v.s.Type) {
+			found = append(found, f)
+		}
+	}
+	result := ""
+	for _, f := range []string{"int32", "int64", "float", "double"} {
+		if result == "" && slices.Contains(found, f) {
+			result = f
+		}
+	}
+	return compare(n, at, "format", Narrows, views, func(s *apiextensionsv1.JSONSchemaProps) string {
+		if s.Type != kind {
+			return result
+		}
+		return format(s)
+	}, result)
+}
+
+// fits drops bounds that lie outside of the range of a format, since API servers refuse everything then. It returns
+// false if nothing is left.
+func fits(high, low *bound, format string) bool {
+	limits, ok := map[string][2]float64{"int32": {math.MinInt32, math.MaxInt32}, "float": {-math.MaxFloat32, math.MaxFloat32}}[format]
+	if !ok {
+		return true
+	}
+	if high.Value != nil && *high.Value > limits[1] {
+		*high = bound{}
+	}
+	if low.Value != nil && *low.Value < limits[0] {
+		*low = bound{}
+	}
+	return (high.Value == nil || *high.Value >= limits[0]) && (low.Value == nil || *low.Value <= limits[1])
+}
+
+func impossible(kind string, low, high bound) bool {
+	if kind != "integer" && kind != "number" || low.Value == nil || high.Value == nil {
+		return false
+	}
+	from, to := *low.Value, *high.Value
+	if kind == "integer" && low.Exclusive {
+		from++
+	}
+	if kind == "integer" && high.Exclusive {
+		to--
+	}
+	return from > to || kind == "number" && from == to && (low.Exclusive || high.Exclusive)
+}
+
+// strings merges what is said about strings.
+func (n *negotiator) strings(at place, views []view, out *apiextensionsv1.JSONSchemaProps, kind string, more *nested) bool {
+	out.MinLength = compare(n, at, "minLength", Narrows, views, func(s *apiextensionsv1.JSONSchemaProps) *int64 { return s.MinLength }, greatest(views, func(s *apiextensionsv1.JSONSchemaProps) *int64 { return s.MinLength }))
+	out.MaxLength = compare(n, at, "maxLength", Narrows, views, func(s *apiextensionsv1.JSONSchemaProps) *int64 { return s.MaxLength }, least(views, func(s *apiextensionsv1.JSONSchemaProps) *int64 { return s.MaxLength }))
+	if kind == "string" && over(out.MinLength, out.MaxLength) {
+		n.conflict(at, "maxLength", views, func(s *apiextensionsv1.JSONSchemaProps) any { return []*int64{s.MinLength, s.MaxLength} }, "no length is in all of the ranges")
+		return false
+	}
+	patterns := distinct(views, func(s *apiextensionsv1.JSONSchemaProps) string { return s.Pattern })
+	for i, p := range patterns {
+		if i == 0 {
+			out.Pattern = p
+			continue
+		}
+		more.add(apiextensionsv1.JSONSchemaProps{Pattern: p})
+	}
+	n.report(at, "pattern", Narrows, views, each(views, func(s *apiextensionsv1.JSONSchemaProps) any { return optional(s.Pattern) }), patterns, "all must match")
+	if kind == "integer" || kind == "number" {
+		return true
+	}
+	formats := distinct(views, stringFormat)
+	for i, f := range formats {
+		if i == 0 {
+			out.Format = f
+			continue
+		}
+		more.add(apiextensionsv1.JSONSchemaProps{Format: f})
+	}
+	n.report(at, "format", Narrows, views, each(views, func(s *apiextensionsv1.JSONSchemaProps) any { return optional(stringFormat(s)) }), formats, "all must match")
+	return true
+}
+
+// stringFormat returns the format of a string. Every format counts, since a newer API server checks formats that this
+// one does not know, but the one that int-or-string goes by checks nothing.
+func stringFormat(s *apiextensionsv1.JSONSchemaProps) string {
+	if s.Type == "integer" || s.Type == "number" || s.Format == intOrString {
+		return ""
+	}
+	return s.Format
+}
+
+// optional returns what a list of one or no value looks like.
+func optional(s string) []string {
+	if s == "" {
+		return nil
+	}
+	return []string{s}
+}
+
+// distinct returns the texts that there are, sorted.
+func distinct(views []view, value func(*apiextensionsv1.JSONSchemaProps) string) []string {
+	var out []string
+	for _, v := range views {
+		if t := value(v.s); t != "" {
+			out = append(out, t)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+func each(views []view, value func(*apiextensionsv1.JSONSchemaProps) any) []any {
+	out := make([]any, len(views))
+	for i, v := range views {
+		out[i] = value(v.s)
+	}
+	return out
+}
+
+func least(views []view, value func(*apiextensionsv1.JSONSchemaProps) *int64) *int64 {
+	var out *int64
+	for _, v := range views {
+		if x := value(v.s); x != nil && (out == nil || *x < *out) {
+			out = new(*x)
+		}
+	}
+	return out
+}
+
+func greatest(views []view, value func(*apiextensionsv1.JSONSchemaProps) *int64) *int64 {
+	var out *int64
+	for _, v := range views {
+		if x := value(v.s); x != nil && (out == nil || *x > *out) {
+			out = new(*x)
+		}
+	}
+	return out
+}
+
+// over says whether a range is empty.
+func over(low, high *int64) bool { return low != nil && high != nil && *low > *high }
