@@ -5,6 +5,7 @@ package schema
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -37,7 +38,7 @@ type Comparison struct {
 // take.
 func Compare(a, b Side) (*Comparison, error) {
 	n, err := Negotiate(a, b)
-	if conflict, ok := err.(*ConflictError); ok {
+	if conflict, ok := errors.AsType[*ConflictError](err); ok {
 		return &Comparison{Relation: Disjoint, Differences: conflict.Differences}, nil
 	}
 	if err != nil {

@@ -87,12 +87,14 @@ func (n *negotiator) meet(at place, views []view) (*apiextensionsv1.JSONSchemaPr
 		return out, true
 	}
 
-	kind, ok := kindOf(first.s), true
+	kind := kindOf(first.s)
 	for _, v := range views[1:] {
-		if kind, ok = commonKind(kind, kindOf(v.s)); !ok {
+		common, ok := commonKind(kind, kindOf(v.s))
+		if !ok {
 			n.conflict(at, "type", views, func(s *apiextensionsv1.JSONSchemaProps) any { return kindOf(s) }, "")
 			return nil, false
 		}
+		kind = common
 	}
 	out := &apiextensionsv1.JSONSchemaProps{Type: kind}
 	if kind == intOrString {
@@ -104,7 +106,7 @@ func (n *negotiator) meet(at place, views []view) (*apiextensionsv1.JSONSchemaPr
 	out.Default = compare(n, at, "default", Narrows, views, func(s *apiextensionsv1.JSONSchemaProps) *apiextensionsv1.JSON { return s.Default }, commonDefault(views))
 
 	nested := &nested{}
-	ok = n.numbers(at, views, out, kind, nested) &&
+	ok := n.numbers(at, views, out, kind, nested) &&
 		n.strings(at, views, out, kind, nested) &&
 		n.array(at, views, out, kind) &&
 		n.object(at, views, out, kind) &&
