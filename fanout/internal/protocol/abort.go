@@ -174,7 +174,7 @@ func (m *Machine) stepClean(i int, r Reply) {
 			m.finish(i)
 		case !m.reread(i, r, tries):
 			m.leave(s.Peer)
-			m.finish(i)
+			m.unconfirmed(i)
 		}
 	case "read":
 		switch {
@@ -184,7 +184,7 @@ func (m *Machine) stepClean(i int, r Reply) {
 			m.finish(i)
 		case !m.reread(i, Reply{Code: Unavailable}, tries):
 			m.leave(s.Peer)
-			m.finish(i)
+			m.unconfirmed(i)
 		}
 	}
 }

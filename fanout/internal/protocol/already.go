@@ -37,6 +37,7 @@ func (m *Machine) satisfies(y Object) bool {
 // alreadyDone ends an operation whose effect another one's commit had. What
 // exists everywhere is helped to every peer.
 func (m *Machine) alreadyDone() {
+	m.Result.Pending = nil // what is left of its own claims is nothing of that one's
 	m.Primary = m.Result.Holder
 	m.Record.Primary = Ref{Peer: m.Result.HolderAt, UID: m.Primary.UID}
 	if m.Op.Mode == Once {
