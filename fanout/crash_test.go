@@ -25,8 +25,9 @@ import (
 // answer is heard. What was on its way by then arrives. Its goroutines stand
 // still until the test lets them go.
 type crash struct {
-	after    bool // the command is carried out and its answer lost
-	at       int  // the number of the command
+	after    bool                        // the command is carried out and its answer lost
+	at       int                         // the number of the command
+	of       func(fanout.StepEvent) bool // or else says which command it is
 	mu       sync.Mutex
 	count    int
 	inFlight int
@@ -45,7 +46,7 @@ func (c *crash) step(_ context.Context, e fanout.StepEvent) {
 		c.inFlight--
 	}
 	if e.Done == c.after {
-		c.happened = c.happened || c.count == c.at
+		c.happened = c.happened || c.of == nil && c.count == c.at || c.of != nil && c.of(e)
 		c.count++
 	}
 	if !e.Done && !c.happened {

@@ -43,7 +43,10 @@ const (
 	// PeerUnchanged: the operation left this peer as it was.
 	PeerUnchanged PeerState = "Unchanged"
 	// PeerPending: the peer has not confirmed, and will be brought along; or,
-	// while the operation is in doubt, what it holds is not known.
+	// while the operation is in doubt, what it holds is not known. Of an add that
+	// came to nothing: its reservation may be left in the peer, which did not
+	// answer or is not configured here any more. It is dead, and goes with the next
+	// Recover or sweep that reaches the peer, or as the peer joins.
 	PeerPending PeerState = "Pending"
 )
 

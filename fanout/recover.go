@@ -28,7 +28,8 @@ const recoveries = 16
 // settled (an *InDoubtError while a peer does not answer, a *wal.CorruptError for
 // an entry that cannot be read). A removal that waits for somebody's finalizer
 // stays open, Committed. What came to nothing stays for Options.MaxInFlight if
-// something of it may yet appear, and is returned only once. A change of the
+// something of it may yet appear, and is returned only once; a peer that could
+// not be asked for its reservation meanwhile is PeerPending. A change of the
 // membership that shows no sign of life for a lease is gone on with, whoever
 // began it. Recover blocks until all have been tried, is idempotent, and leaves
 // alone what this Coordinator is working on.

@@ -151,7 +151,7 @@ type Result struct {
 	Revision  int64
 	Occupants []Occupant
 	Problem   string   // of Membership: what differs, for people
-	Pending   []string // peers that have not confirmed
+	Pending   []string // peers that have not confirmed, or in which a dead reservation may be left
 	Removed   bool     // of a sweep: something dead was removed
 	Mended    bool     // of a sweep: something missing was restored
 	Keep      bool     // the log's entry must stay

@@ -100,13 +100,18 @@ func operationItem(op *fanout.Operation) item {
 	}
 }
 
-// warnPending names the peers that have yet to confirm a committed operation.
+// warnPending names the peers that have yet to confirm a committed operation, or
+// in which one that came to nothing may have left a reservation.
 func (s *session) warnPending(op *fanout.Operation) {
 	if op.AlreadyDone {
 		s.warn("an earlier operation had the same effect; nothing was changed")
 	}
-	if op.State == fanout.Done || op.State == fanout.Aborted || op.State == fanout.Ended {
+	owes := "has yet to confirm"
+	switch op.State {
+	case fanout.Done:
 		return
+	case fanout.Aborted, fanout.Ended:
+		owes = "may hold a reservation of it, which is dead and goes with the next recovery or sweep that reaches the peer"
 	}
 	for o := range op.Peers.All() {
 		if o.Err != nil || o.Value == fanout.PeerPending {
@@ -114,7 +119,7 @@ func (s *session) warnPending(op *fanout.Operation) {
 			if o.Err != nil {
 				reason = ": " + oneLine(o.Err)
 			}
-			s.warn("operation %s is %s; peer %s has yet to confirm%s", op.ID, strings.ToLower(string(op.State)), o.Peer, reason)
+			s.warn("operation %s is %s; peer %s %s%s", op.ID, strings.ToLower(string(op.State)), o.Peer, owes, reason)
 		}
 	}
 }

@@ -20,7 +20,7 @@ type adders struct {
 	ring    *ring
 	turn    sync.RWMutex // held for reading by an operation, for writing by who looks
 	running sync.WaitGroup
-	ended   chan struct{}
+	stop    func() // ends them and waits until they have ended; may be called twice
 
 	mu         sync.Mutex
 	operations int
@@ -33,19 +33,26 @@ type adders struct {
 
 const workers = 2
 
-// addDuring starts the adders.
+// addDuring starts the adders. They have ended before the test's directories go,
+// however it ends.
 func (r *ring) addDuring() *adders {
+	ended := make(chan struct{})
 	a := &adders{
-		ring: r, ended: make(chan struct{}), codes: map[int]int{}, known: map[string]string{},
+		ring: r, codes: map[int]int{}, known: map[string]string{},
 		denied: map[string]ctltest.Result{}, open: map[string]*ctltest.Result{},
 	}
+	a.stop = sync.OnceFunc(func() {
+		close(ended)
+		a.running.Wait()
+	})
 	r.adders = a
+	r.t.Cleanup(a.stop)
 	for worker := range workers {
 		random := rand.New(rand.NewPCG(r.random.Uint64(), 0))
 		a.running.Go(func() {
 			for n := 0; ; n++ {
 				select {
-				case <-a.ended:
+				case <-ended:
 					return
 				default:
 				}
@@ -56,11 +63,6 @@ func (r *ring) addDuring() *adders {
 		})
 	}
 	return a
-}
-
-func (a *adders) stop() {
-	close(a.ended)
-	a.running.Wait()
 }
 
 // pause waits for the operations at work, and lets none begin.
@@ -132,12 +134,23 @@ func (a *adders) note(result ctltest.Result, err error) bool {
 	return true
 }
 
-// recover settles what the workers' logs have open.
-func (a *adders) recover(members []*plane.Plane) {
+// acknowledged are the names that an exit code has said are there.
+func (a *adders) acknowledged() map[string]bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	names := map[string]bool{}
+	for name := range a.known {
+		names[name] = true
+	}
+	return names
+}
+
+// recover settles what the workers' logs have open, over the planes given.
+func (a *adders) recover(planes []*plane.Plane) {
 	a.ring.t.Helper()
 	require.Empty(a.ring.t, a.broken)
 	for worker := range workers {
-		a.ring.Shell(fmt.Sprintf("adder-%d", worker), members...).Succeed(a.ring.t, "wal", "recover")
+		a.ring.Shell(fmt.Sprintf("adder-%d", worker), planes...).Succeed(a.ring.t, "wal", "recover")
 	}
 }
 

@@ -5,6 +5,7 @@ package peers_test
 
 import (
 	"slices"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -47,16 +48,50 @@ func (r *ring) requireMembers(members []*plane.Plane) {
 	}
 }
 
-// requireNothing says that the guest holds nothing of the protocol's.
-func (r *ring) requireNothing(resource string) {
+// requireNothing says that the guest, which has left, holds nothing of the
+// protocol's. What it held when it left is gone, before is names of that. Of
+// Accounts it gets nothing more. But an add that still has it configured reserves
+// a ServiceCluster there, too, before it knows who is a member:
+//
+//   - If it read the members as they were before, and the guest took the
+//     reservation after it had been emptied, the add is committed and its guard
+//     stays, which keeps nobody from anything.
+//   - Else it is refused and takes its reservation back, or if it was killed, the
+//     next recovery does that has the guest configured. A request that was on its
+//     way when its process was killed may be served after that recovery: its entry
+//     stays in the log, and the one after it finds what came.
+func (r *ring) requireNothing(before map[string]bool) {
 	r.t.Helper()
-	gvr, namespace := ctltest.ServiceClusters, r.acme
-	if resource == "accounts" {
-		gvr, namespace = ctltest.Accounts, ""
-	}
-	objects, err := r.Objects(r.t.Context(), r.guest.Name(), gvr, namespace)
+	accounts, err := r.Objects(r.t.Context(), r.guest.Name(), ctltest.Accounts, "")
 	require.NoError(r.t, err)
-	for _, o := range objects {
+	for _, o := range accounts {
 		require.Empty(r.t, o.Operation, "%s has left and holds %s", r.guest.Name(), o)
 	}
+	for deadline := time.Now().Add(time.Minute); ; {
+		r.adders.recover(r.Planes)
+		left := r.leftInGuest(before)
+		if len(left) == 0 {
+			return
+		}
+		require.True(r.t, time.Now().Before(deadline), "%s has left and holds %v", r.guest.Name(), left)
+	}
+}
+
+// leftInGuest are the reservations in the guest that no committed ServiceCluster
+// accounts for. It holds nothing that is more than a reservation.
+func (r *ring) leftInGuest(before map[string]bool) []ctltest.Object {
+	r.t.Helper()
+	var left []ctltest.Object
+	clusters, err := r.Objects(r.t.Context(), r.guest.Name(), ctltest.ServiceClusters, r.acme)
+	require.NoError(r.t, err)
+	for _, o := range clusters {
+		require.Equal(r.t, "Secondary Reserved", o.Role+" "+o.Stage, "%s has left and holds %s", r.guest.Name(), o)
+		require.False(r.t, before[o.Name], "%s was there before %s left, which holds %s", o.Name, r.guest.Name(), o)
+		objects, err := r.Objects(r.t.Context(), o.Target, ctltest.ServiceClusters, r.acme)
+		require.NoError(r.t, err)
+		if primary := objects[o.Name]; !primary.Owner() || primary.UID != o.Of {
+			left = append(left, o)
+		}
+	}
+	return left
 }

@@ -1,0 +1,165 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fanout_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/atoll-dev/atoll/fanout"
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/region/regiontest"
+	"github.com/atoll-dev/atoll/wal/waltest"
+)
+
+// TestAReservationInAPeerThatHasLeft ends the process of an add that still has a
+// peer configured which has left: it has reserved there before it could read who
+// is a member. A recovery that does not have the peer configured any more says
+// that something may be left in it, and keeps the entry for the next one. What is
+// left goes with that, or a sweep, or the peer's next join.
+func TestAReservationInAPeerThatHasLeft(t *testing.T) {
+	r := servers(t, four...)
+	members := []region.PeerName{"ap-south", "eu-west", "us-east"}
+	all, three := of(t, r, four...), of(t, r, members...)
+	acme := addAccount(t, all)
+	for _, tc := range []struct {
+		name string
+		end  func(t *testing.T, log *waltest.Memory)
+	}{
+		{"recover", func(t *testing.T, log *waltest.Memory) {
+			t.Helper()
+			c := coordinator(t, some(t, r, four...), log, fanout.Options{MaxInFlight: time.Nanosecond})
+			_, err := c.Recover(t.Context())
+			require.NoError(t, err)
+			requireSettled(t, log)
+		}},
+		{"sweep", func(t *testing.T, _ *waltest.Memory) {
+			t.Helper()
+			_, err := all.Sweep(t.Context())
+			require.NoError(t, err)
+		}},
+		{"join", func(t *testing.T, _ *waltest.Memory) {
+			t.Helper()
+			_, err := all.Join(t.Context(), "sa-east")
+			require.NoError(t, err)
+			requireClean(t, all)
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			_, err := all.Leave(t.Context(), "sa-east")
+			require.NoError(t, err)
+			name := unique("db")
+			log := dieBesideDeparted(t, r, newServiceCluster(acme, name))
+			operations, err := coordinator(t, some(t, r, members...), log, fanout.Options{}).Recover(t.Context())
+			require.NoError(t, err)
+			requireClean(t, three)
+			require.True(t, holds(t, r, "sa-east", acme, name))
+			require.Len(t, operations, 1)
+			require.Equal(t, fanout.Aborted, operations[0].State)
+			require.Equal(t, map[region.PeerName]fanout.PeerState{
+				"ap-south": fanout.PeerUnchanged, "eu-west": fanout.PeerUnchanged, "sa-east": fanout.PeerPending, "us-east": fanout.PeerUnchanged,
+			}, states(operations[0].Peers))
+			require.ErrorContains(t, operations[0].Peers.Err(), "peer sa-east: connect: unknown peer")
+			tc.end(t, log)
+			require.False(t, holds(t, r, "sa-east", acme, name))
+		})
+	}
+}
+
+// TestAGuardForAPeerThatHasLeftMeanwhile lets an add read who the members are, and
+// a peer take its reservation only after it has left. The add is committed by what
+// it read; its guard stays in the peer and is in nobody's way: it is the peer's
+// own guard when it joins again, and dead when the object is removed meanwhile.
+func TestAGuardForAPeerThatHasLeftMeanwhile(t *testing.T) {
+	r := servers(t, four...)
+	all, three := of(t, r, four...), of(t, r, "ap-south", "eu-west", "us-east")
+	acme := addAccount(t, all)
+	for _, removed := range []bool{false, true} {
+		read, left := make(chan region.PeerName, len(four)), make(chan struct{})
+		slow := coordinator(t, some(t, r, four...), waltest.NewMemory(), fanout.Options{
+			LeaseTimeout: time.Minute, // nobody takes it for dead
+			Observer: &fanout.Observer{Step: func(_ context.Context, e fanout.StepEvent) {
+				switch {
+				case e.Verb == "read-peerset" && e.Done:
+					read <- e.Peer
+				case e.Verb == "create" && e.Peer == "sa-east" && !e.Done:
+					<-left
+				}
+			}},
+		})
+		name := unique("db")
+		returned := make(chan error, 1)
+		go func() {
+			_, err := slow.Add(t.Context(), newServiceCluster(acme, name), fanout.AddOptions{Target: "us-east"})
+			returned <- err
+		}()
+		for range four {
+			<-read
+		}
+		_, err := all.Leave(t.Context(), "sa-east")
+		require.NoError(t, err)
+		close(left)
+		require.NoError(t, <-returned)
+		require.True(t, holds(t, r, "sa-east", acme, name))
+		requireClean(t, three)
+		if removed {
+			_, err = three.Remove(t.Context(), serviceClusters, key(acme, name), fanout.RemoveOptions{})
+			require.NoError(t, err)
+			require.True(t, holds(t, r, "sa-east", acme, name), "a removal asks the members")
+		}
+		_, err = all.Join(t.Context(), "sa-east")
+		require.NoError(t, err)
+		require.Equal(t, !removed, holds(t, r, "sa-east", acme, name))
+		requireClean(t, all)
+	}
+}
+
+// dieBesideDeparted adds obj with all four peers configured, of which sa-east is
+// no member, and ends the process when sa-east has taken the reservation. It
+// returns the log.
+func dieBesideDeparted(t *testing.T, r *regiontest.Ring, obj *unstructured.Unstructured) *waltest.Memory {
+	t.Helper()
+	log := waltest.NewMemory()
+	stop := newCrash(0, true)
+	stop.of = func(e fanout.StepEvent) bool { return e.Verb == "create" && e.Peer == "sa-east" }
+	doomed := coordinator(t, some(t, r, four...), log, fanout.Options{
+		Observer: &fanout.Observer{Step: stop.step},
+		Cleanup:  time.Millisecond,
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	returned := make(chan error, 1)
+	go func() {
+		_, err := doomed.Add(ctx, obj, fanout.AddOptions{Target: "us-east"})
+		returned <- err
+	}()
+	<-stop.stopped
+	next := log.Reopen()
+	// The dead process must not act any more: its calls end with its context.
+	for _, peer := range four {
+		r.Partition(peer, true)
+	}
+	cancel()
+	close(stop.release)
+	require.Error(t, <-returned)
+	for _, peer := range four {
+		r.Partition(peer, false)
+	}
+	return next
+}
+
+// holds says whether peer holds a ServiceCluster of that name.
+func holds(t *testing.T, r *regiontest.Ring, peer region.PeerName, namespace, name string) bool {
+	t.Helper()
+	_, err := clustersIn(t, r, peer, namespace).Get(t.Context(), name, metav1.GetOptions{})
+	if !apierrors.IsNotFound(err) {
+		require.NoError(t, err)
+	}
+	return err == nil
+}
