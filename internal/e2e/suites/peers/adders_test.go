@@ -29,6 +29,7 @@ type adders struct {
 	denied     map[string]ctltest.Result  // what was not added
 	open       map[string]*ctltest.Result // what a killed or doubtful process was about
 	broken     []string
+	deaths     int
 }
 
 const workers = 2
@@ -82,30 +83,15 @@ func (a *adders) shell(worker int, guest bool) *ctltest.Shell {
 // operate adds an object, and removes it again more often than not.
 func (a *adders) operate(random *rand.Rand, worker, n int) {
 	name := fmt.Sprintf("db-%d-%d", worker, n)
-	target := a.ring.core[random.IntN(len(a.ring.core))].Name()
 	shell := a.shell(worker, random.IntN(2) == 0)
 	kill := ctltest.Never
 	if random.IntN(8) == 0 {
 		kill = time.Duration(1 + random.Int64N(int64(200*time.Millisecond)))
 	}
-	result, err := shell.Run(a.ring.t.Context(), kill, "servicecluster", "add", name, "-n", a.ring.acme, "--target", target, "-f", a.ring.cluster(name))
-	if !a.note(result, err) {
+	if !a.add(shell, name, random, kill) || random.IntN(10) == 0 {
 		return
 	}
-	a.mu.Lock()
-	switch result.Code {
-	case ctltest.Done:
-		a.known[name] = target
-	case ctltest.Killed, ctltest.Doubt:
-		a.open[name] = &result
-	default:
-		a.denied[name] = result
-	}
-	a.mu.Unlock()
-	if result.Code != ctltest.Done || random.IntN(10) == 0 {
-		return
-	}
-	result, err = shell.Run(a.ring.t.Context(), ctltest.Never, "servicecluster", "remove", name, "-n", a.ring.acme)
+	result, err := shell.Run(a.ring.t.Context(), ctltest.Never, "servicecluster", "remove", name, "-n", a.ring.acme)
 	if !a.note(result, err) {
 		return
 	}
@@ -118,6 +104,36 @@ func (a *adders) operate(random *rand.Rand, worker, n int) {
 	case ctltest.Doubt:
 		delete(a.known, name)
 		a.open[name] = &result
+	}
+}
+
+// add adds an object, and notes what came of it. It returns whether it is there.
+func (a *adders) add(shell *ctltest.Shell, name string, random *rand.Rand, kill time.Duration) bool {
+	target := a.ring.core[random.IntN(len(a.ring.core))].Name()
+	result, err := shell.Run(a.ring.t.Context(), kill, "servicecluster", "add", name, "-n", a.ring.acme, "--target", target, "-f", a.ring.cluster(name))
+	if !a.note(result, err) {
+		return false
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch result.Code {
+	case ctltest.Done:
+		a.known[name] = target
+	case ctltest.Killed, ctltest.Doubt:
+		a.open[name] = &result
+	default:
+		a.denied[name] = result
+	}
+	return result.Code == ctltest.Done
+}
+
+// die kills some processes that have the guest configured as they add. The
+// workers are paused.
+func (a *adders) die(random *rand.Rand) {
+	for worker := range 2 * workers {
+		a.deaths++
+		name := fmt.Sprintf("late-%d", a.deaths)
+		a.add(a.shell(worker%workers, true), name, random, time.Duration(1+random.Int64N(int64(200*time.Millisecond))))
 	}
 }
 

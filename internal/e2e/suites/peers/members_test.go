@@ -67,6 +67,7 @@ func (r *ring) requireNothing(before map[string]bool) {
 	for _, o := range accounts {
 		require.Empty(r.t, o.Operation, "%s has left and holds %s", r.guest.Name(), o)
 	}
+	r.left += len(r.leftInGuest(before))
 	for deadline := time.Now().Add(time.Minute); ; {
 		r.adders.recover(r.Planes)
 		left := r.leftInGuest(before)

@@ -76,6 +76,7 @@ func TestPeers(t *testing.T) {
 	adders.stop()
 	t.Logf("changes: %v, of their processes killed: %v, in %s", r.done, r.killed, time.Since(start).Round(time.Second))
 	t.Logf("meanwhile %d operations, by exit code: %v; %d ServiceClusters in the end", adders.operations, adders.codes, len(adders.known))
+	t.Logf("the guest held %d reservations of killed processes after it had left", r.left)
 	reads, events := r.witness.Seen()
 	t.Logf("the witness read all planes %d times and saw %d events", reads, events)
 }
@@ -92,6 +93,7 @@ type ring struct {
 	guest   *plane.Plane // who comes and goes
 
 	killed, done map[string]int           // by change
+	left         int                      // reservations in the guest that only its recovery could take back
 	limit        map[string]time.Duration // before which a process is killed
 }
 
@@ -155,6 +157,9 @@ func (r *ring) look(change string, before map[string]bool) {
 	r.adders.pause()
 	defer r.adders.resume()
 	r.requireMembers(members)
+	if change == leave {
+		r.adders.die(r.random)
+	}
 	r.adders.recover(members)
 	r.requireClean(members)
 	r.adders.requireTruth(members)
