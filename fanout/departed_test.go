@@ -5,6 +5,7 @@ package fanout_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -119,6 +120,50 @@ func TestAGuardForAPeerThatHasLeftMeanwhile(t *testing.T) {
 		require.Equal(t, !removed, holds(t, r, "sa-east", acme, name))
 		requireClean(t, all)
 	}
+}
+
+// TestAJoinGuardsWhatComesToNothing lets a peer join between the reservation of an
+// add that does not have it configured and its read of the members. The join
+// guards what is reserved; the add is refused, and cannot take that guard back. It
+// is dead, and a sweep finds it.
+func TestAJoinGuardsWhatComesToNothing(t *testing.T) {
+	r := servers(t, "ap-south", "eu-west", "us-east")
+	all, three := of(t, r, four...), of(t, r, "ap-south", "eu-west", "us-east")
+	acme := addAccount(t, three)
+	reads, joined := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	slow := coordinator(t, some(t, r, "ap-south", "eu-west", "us-east"), waltest.NewMemory(), fanout.Options{
+		LeaseTimeout: time.Minute, // nobody takes it for dead
+		Observer: &fanout.Observer{Step: func(_ context.Context, e fanout.StepEvent) {
+			if e.Verb == "read-peerset" && !e.Done {
+				once.Do(func() { close(reads) })
+				<-joined
+			}
+		}},
+	})
+	returned := make(chan error, 1)
+	go func() {
+		_, err := slow.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east"})
+		returned <- err
+	}()
+	<-reads
+	_, err := all.Join(t.Context(), "sa-east")
+	require.NoError(t, err)
+	require.True(t, holds(t, r, "sa-east", acme, "db"), "what is reserved is guarded in a newcomer")
+	close(joined)
+	err = <-returned
+	require.ErrorIs(t, err, fanout.ErrMembership)
+	require.ErrorContains(t, err, "sa-east is a member and not configured")
+
+	report, err := all.Audit(t.Context(), false)
+	require.NoError(t, err)
+	require.Len(t, report.Violations, 1)
+	require.Equal(t, "I6", report.Violations[0].Invariant)
+	require.EqualValues(t, "sa-east", report.Violations[0].Peer)
+	_, err = all.Sweep(t.Context())
+	require.NoError(t, err)
+	require.False(t, holds(t, r, "sa-east", acme, "db"))
+	requireClean(t, all)
 }
 
 // dieBesideDeparted adds obj with all four peers configured, of which sa-east is
