@@ -17,6 +17,7 @@ import (
 
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/router"
+	"github.com/atoll-dev/atoll/router/aggregate"
 	"github.com/atoll-dev/atoll/router/proxy"
 )
 
@@ -35,7 +36,7 @@ func gateway(ctx context.Context, o options, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	handler, err := newHandler(ring, known, o.operators)
+	handler, err := newHandler(ring, known, o)
 	if err != nil {
 		return err
 	}
@@ -63,19 +64,27 @@ func gateway(ctx context.Context, o options, stdout io.Writer) error {
 }
 
 // newHandler is the gateway without its listener.
-func newHandler(ring region.Directory, known users, operators string) (http.Handler, error) {
+func newHandler(ring region.Directory, known users, o options) (http.Handler, error) {
 	routes, err := router.New(ring, router.Options{})
 	if err != nil {
 		return nil, err
 	}
 	var opts proxy.Options
-	if operators != "" {
+	if o.operators != "" {
 		if opts.Peers, err = router.New(proxy.Peers(ring), router.Options{}); err != nil {
 			return nil, err
 		}
-		opts.Operator = func(r *http.Request, _ router.Identity) bool { return known.inGroup(r, operators) }
+		opts.Operator = func(r *http.Request, _ router.Identity) bool { return known.inGroup(r, o.operators) }
 	}
-	return proxy.New(routes, known.authenticate, opts)
+	single, err := proxy.New(routes, known.authenticate, opts)
+	if err != nil {
+		return nil, err
+	}
+	policy := aggregate.All()
+	if o.partial {
+		policy = aggregate.BestEffort()
+	}
+	return newMerged(routes, known, policy, single), nil
 }
 
 // serve serves on listener until ctx ends, which ends watches and streams too.
@@ -104,6 +113,11 @@ func serve(ctx context.Context, listener net.Listener, handler http.Handler, cer
 
 // explain says how to use the gateway.
 func explain(stdout io.Writer, address string, c *certificate, known users, s *region.Snapshot) error {
+	for _, u := range known.madeUp {
+		if _, err := fmt.Fprintf(stdout, "all regions:\n  kubectl '--server=https://%s/regions/*' --certificate-authority=%s --token=%s get configmaps -A\n", address, c.path, u); err != nil {
+			return err
+		}
+	}
 	for key, peer := range s.Regions() {
 		if _, err := fmt.Fprintf(stdout, "%s, served by peer %s:\n", key, peer.Name); err != nil {
 			return err

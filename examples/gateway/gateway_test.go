@@ -28,7 +28,7 @@ func TestGateway(t *testing.T) {
 	out, in := io.Pipe()
 	ended := make(chan error, 1)
 	go func() { ended <- run(ctx, []string{"-listen=127.0.0.1:0", "-operators=ops"}, in) }()
-	line := regexp.MustCompile(`--server=https://(\S+)/regions/(\S+) --certificate-authority=(\S+) --token=(\S+) `)
+	line := regexp.MustCompile(`--server=https://(\S+)/regions/([a-z0-9.-]+) --certificate-authority=(\S+) --token=(\S+) `)
 	var printed [][]string
 	lines := bufio.NewScanner(out)
 	for len(printed) < 4 && lines.Scan() {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command gateway serves many regions at one address, over TLS: kubectl and any client of Kubernetes goes through it to a
-// region, as the user whose token it brings.
+// region, at /regions/NAME.PROVIDER, or reads all of them as one, at /regions/*, as the user whose token it brings.
 //
 //	go run ./examples/gateway                                             # two API servers in memory, and users made up
 //	go run ./examples/gateway -peers peers.yaml -users users.csv -cert tls.crt -key tls.key
@@ -11,7 +11,7 @@
 // region's own RBAC says; the gateway's credentials need no right but to impersonate those users.
 //
 // It serves until it is interrupted. The exit code is 0 then, otherwise 1. Begin reading at gateway.go: that is what
-// embedding takes.
+// embedding takes. merged.go is what all regions as one take.
 package main
 
 import (
@@ -32,6 +32,7 @@ type options struct {
 	listen, peers, users string
 	certificate, key     string
 	operators            string
+	partial              bool
 }
 
 func main() {
@@ -53,6 +54,7 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	flags.StringVar(&o.certificate, "cert", "", "the certificate to serve with; empty: one made for this run")
 	flags.StringVar(&o.key, "key", "", "its key")
 	flags.StringVar(&o.operators, "operators", "", "the group whose users may go to /peers/NAME; empty: nobody")
+	flags.BoolVar(&o.partial, "partial", false, "answer lists over all regions also if some do not answer, with a warning for each")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}

@@ -1,0 +1,227 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation/path"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/router"
+	"github.com/atoll-dev/atoll/router/aggregate"
+)
+
+// merged serves all regions as one at /regions/*/ and /clusters/*/: lists, watches, and objects by their names, which are
+// NAME@REGION. Objects are written in their own regions. Whatever else is read there is the first region's, above all which
+// types there are.
+type merged struct {
+	routes *router.Router
+	known  users
+	policy aggregate.Policy
+	single http.Handler // serves one region
+
+	mu   sync.Mutex
+	apis map[string]*aggregate.API // by token, of users that are known
+}
+
+func newMerged(routes *router.Router, known users, policy aggregate.Policy, single http.Handler) *merged {
+	return &merged{routes: routes, known: known, policy: policy, single: single, apis: map[string]*aggregate.API{}}
+}
+
+// ServeHTTP serves what is about all regions, and leaves the rest to single.
+func (m *merged) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	rest, ok := strings.CutPrefix(r.URL.Path, "/regions/*/")
+	if !ok {
+		rest, ok = strings.CutPrefix(r.URL.Path, "/clusters/*/")
+	}
+	if !ok {
+		m.single.ServeHTTP(w, r)
+		return
+	}
+	if err := m.serve(w, r, rest); err != nil {
+		refuse(w, err)
+	}
+}
+
+// serve returns an error as long as nothing was answered.
+func (m *merged) serve(w http.ResponseWriter, r *http.Request, rest string) error {
+	api, err := m.api(r)
+	if err != nil {
+		return err
+	}
+	t, ok := parseTarget(rest)
+	if !ok {
+		return m.first(w, r, rest)
+	}
+	if err := t.validate(); err != nil {
+		return apierrors.NewBadRequest(err.Error())
+	}
+	if r.Method != http.MethodGet {
+		return apierrors.NewMethodNotSupported(t.GroupResource(), strings.ToLower(r.Method)+" over all regions")
+	}
+	if t.name != "" {
+		o, err := api.Dynamic().Resource(t.GroupVersionResource).Namespace(t.namespace).Get(r.Context(), t.name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		return answer(w, o)
+	}
+	query, opts := r.URL.Query(), metav1.ListOptions{}
+	if err := metav1.Convert_url_Values_To_v1_ListOptions(&query, &opts, nil); err != nil {
+		return apierrors.NewBadRequest(err.Error())
+	}
+	reader := api.Reader(t.namespace, t.GroupVersionResource)
+	if opts.Watch {
+		return follow(w, r, reader, opts)
+	}
+	ctx, report := aggregate.WithReport(r.Context())
+	list, err := reader.ListAll(ctx, opts)
+	for _, warning := range report.Warnings() {
+		w.Header().Add("Warning", fmt.Sprintf("299 - %q", warning))
+	}
+	if err != nil {
+		return err
+	}
+	return answer(w, list)
+}
+
+// api is the one of whoever makes the request. It lasts, so that its versions and continue tokens do.
+func (m *merged) api(r *http.Request) (*aggregate.API, error) {
+	id, err := m.known.authenticate(r)
+	if err != nil {
+		return nil, apierrors.NewUnauthorized("Unauthorized")
+	}
+	token := r.Header.Get("Authorization")
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if api := m.apis[token]; api != nil {
+		return api, nil
+	}
+	set, err := aggregate.Regions(m.routes, id, nil)
+	if err != nil {
+		return nil, err
+	}
+	api, err := aggregate.New(set, aggregate.Options{Policy: m.policy, Qualify: true, Map: m.types})
+	if err == nil {
+		m.apis[token] = api
+	}
+	return api, err
+}
+
+// types lets couchdbs.loodse stand for couchdbs.eu-west-1.loodse and its like, for each provider of a region.
+func (m *merged) types(common schema.GroupVersionResource, k region.Key) (schema.GroupVersionResource, bool) {
+	var providers []string
+	for _, route := range m.routes.Routes() {
+		providers = append(providers, route.Region.Provider)
+	}
+	return aggregate.ByProvider(providers...)(common, k)
+}
+
+// first asks the first region.
+func (m *merged) first(w http.ResponseWriter, r *http.Request, rest string) error {
+	routes := m.routes.Routes()
+	if len(routes) == 0 {
+		return apierrors.NewServiceUnavailable("no regions are known")
+	}
+	r = r.Clone(r.Context())
+	r.URL.Path, r.URL.RawPath = "/regions/"+routes[0].Region.String()+"/"+rest, ""
+	m.single.ServeHTTP(w, r)
+	return nil
+}
+
+// target is what a path says.
+type target struct {
+	schema.GroupVersionResource
+	namespace, name string
+}
+
+// parseTarget reads api/VERSION/... and apis/GROUP/VERSION/...; ok is false if no resource is named.
+func parseTarget(rest string) (t target, ok bool) {
+	parts := strings.Split(rest, "/")
+	switch {
+	case parts[0] == "api" && len(parts) > 2:
+		t.Version, parts = parts[1], parts[2:]
+	case parts[0] == "apis" && len(parts) > 3:
+		t.Group, t.Version, parts = parts[1], parts[2], parts[3:]
+	default:
+		return target{}, false
+	}
+	if parts[0] == "namespaces" && len(parts) > 2 {
+		t.namespace, parts = parts[1], parts[2:]
+	}
+	t.Resource = parts[0]
+	t.name = strings.Join(parts[1:], "/")
+	return t, true
+}
+
+// validate refuses what would lead a region's client to another path, and subresources.
+func (t target) validate() error {
+	for _, part := range []string{t.Group, t.Version, t.Resource, t.namespace, t.name} {
+		if wrong := path.IsValidPathSegmentName(part); len(wrong) > 0 {
+			return fmt.Errorf("path: %q %s", part, wrong[0])
+		}
+	}
+	if t.Version == "" || t.Resource == "" {
+		return errors.New("path: it names no type")
+	}
+	return nil
+}
+
+// follow serves a watch until it or the request ends.
+func follow(w http.ResponseWriter, r *http.Request, reader *aggregate.Reader, opts metav1.ListOptions) error {
+	stream, err := reader.WatchWithContext(r.Context(), opts)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		stream.Stop()
+		for range stream.ResultChan() { // until all that it started has ended
+		}
+	}()
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-cache, private")
+	w.WriteHeader(http.StatusOK)
+	lines, out := json.NewEncoder(w), http.NewResponseController(w)
+	for err = out.Flush(); err == nil; err = out.Flush() {
+		e, ok := <-stream.ResultChan()
+		if !ok || lines.Encode(metav1.WatchEvent{Type: string(e.Type), Object: runtime.RawExtension{Object: e.Object}}) != nil {
+			break
+		}
+	}
+	return nil
+}
+
+func answer(w http.ResponseWriter, o runtime.Object) error {
+	data, err := json.Marshal(o)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-cache, private")
+	_, _ = w.Write(data) // a client that has gone needs no answer
+	return nil
+}
+
+// refuse answers with what an error says to clients, which is nothing if it is not meant for them.
+func refuse(w http.ResponseWriter, err error) {
+	status := metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Reason: metav1.StatusReasonInternalError, Message: "this failed here"}
+	var known apierrors.APIStatus
+	if errors.As(err, &known) {
+		status = known.Status()
+	}
+	status.APIVersion, status.Kind = "v1", "Status"
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(int(status.Code))
+	_ = json.NewEncoder(w).Encode(status)
+}

@@ -1,0 +1,168 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/region/regiontest"
+)
+
+var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+
+// scene is the gateway's handler before two regions.
+type scene struct {
+	ring   *regiontest.Ring
+	server *httptest.Server
+}
+
+func newScene(t *testing.T, o options) *scene {
+	t.Helper()
+	ring := regiontest.NewRing("peer-a", "peer-b")
+	t.Cleanup(ring.Close)
+	for name, peer := range map[string]region.PeerName{"eu": "peer-a", "us": "peer-b"} {
+		require.NoError(t, ring.Serve(peer, region.Key{Provider: "loodse", Name: name}))
+	}
+	known, err := usersOf(options{})
+	require.NoError(t, err)
+	handler, err := newHandler(ring, known, o)
+	require.NoError(t, err)
+	s := &scene{ring: ring, server: httptest.NewServer(handler)}
+	t.Cleanup(s.server.Close)
+	return s
+}
+
+// client is alice's, at /regions/NAME.
+func (s *scene) client(t *testing.T, name string) dynamic.Interface {
+	t.Helper()
+	client, err := dynamic.NewForConfig(&rest.Config{Host: s.server.URL + "/regions/" + name, BearerToken: "alice"})
+	require.NoError(t, err)
+	return client
+}
+
+func (s *scene) put(t *testing.T, name, object string) {
+	t.Helper()
+	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": object}}}
+	_, err := s.client(t, name).Resource(configMaps).Namespace("default").Create(t.Context(), o, metav1.CreateOptions{})
+	require.NoError(t, err)
+}
+
+// ask sends a request as the user.
+func (s *scene) ask(t *testing.T, method, path, token string) (code int, header http.Header, body string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, s.server.URL+path, http.NoBody)
+	require.NoError(t, err)
+	req.Header.Set("Authorization", "Bearer "+token)
+	resp, err := s.server.Client().Do(req)
+	require.NoError(t, err)
+	defer func() { _ = resp.Body.Close() }()
+	data, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	return resp.StatusCode, resp.Header, string(data)
+}
+
+// An informer of client-go as it is, over HTTP, holds what both regions hold.
+func TestAllRegions(t *testing.T) {
+	s := newScene(t, options{})
+	s.put(t, "eu.loodse", "a")
+	s.put(t, "us.loodse", "a")
+	all := s.client(t, "*")
+	list, err := all.Resource(configMaps).List(t.Context(), metav1.ListOptions{Limit: 1})
+	require.NoError(t, err)
+	require.Len(t, list.Items, 1)
+	require.Equal(t, "ConfigMapList", list.GetKind())
+	list, err = all.Resource(configMaps).List(t.Context(), metav1.ListOptions{Limit: 1, Continue: list.GetContinue()})
+	require.NoError(t, err)
+	require.Equal(t, "a@us.loodse", list.Items[0].GetName())
+	one, err := all.Resource(configMaps).Namespace("default").Get(t.Context(), "a@eu.loodse", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.Equal(t, "a@eu.loodse", one.GetName())
+
+	informer := cache.NewSharedIndexInformer(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+			return all.Resource(configMaps).List(ctx, opts)
+		},
+		WatchFuncWithContext: all.Resource(configMaps).Watch,
+	}, &unstructured.Unstructured{}, 0, cache.Indexers{})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		informer.RunWithContext(ctx)
+	}()
+	holds := func(want ...string) {
+		require.Eventually(t, func() bool {
+			keys := informer.GetStore().ListKeys()
+			slices.Sort(keys)
+			return slices.Equal(keys, want)
+		}, 30*time.Second, 10*time.Millisecond, "%v, want %v", informer.GetStore().ListKeys(), want)
+	}
+	holds("default/a@eu.loodse", "default/a@us.loodse")
+	s.put(t, "us.loodse", "b")
+	require.NoError(t, s.client(t, "eu.loodse").Resource(configMaps).Namespace("default").Delete(t.Context(), "a", metav1.DeleteOptions{}))
+	holds("default/a@us.loodse", "default/b@us.loodse")
+	cancel()
+	<-done
+}
+
+func TestAllRegionsRefuses(t *testing.T) {
+	s := newScene(t, options{})
+	for _, c := range []struct {
+		method, path, token string
+		code                int
+	}{
+		{http.MethodGet, "/regions/*/api/v1/configmaps", "mallory", http.StatusUnauthorized},
+		{http.MethodGet, "/clusters/*/api/v1", "mallory", http.StatusUnauthorized},
+		{http.MethodDelete, "/regions/*/api/v1/namespaces/default/configmaps", "alice", http.StatusMethodNotAllowed},
+		{http.MethodGet, "/regions/*/api/v1/configmaps?limit=many", "alice", http.StatusBadRequest},
+		{http.MethodGet, "/regions/*/api/v1/configmaps?continue=mine", "alice", http.StatusBadRequest},
+		{http.MethodGet, "/regions/*/apis/%2e%2e/v1/configmaps", "alice", http.StatusBadRequest},
+		{http.MethodGet, "/regions/*/api/v1/namespaces/default/configmaps/a/status", "alice", http.StatusBadRequest},
+		{http.MethodGet, "/regions/*/api/v1/nothings", "alice", http.StatusNotFound},
+		{http.MethodGet, "/regions/*/api/v1", "alice", http.StatusOK},
+		{http.MethodGet, "/clusters/*/api/v1/configmaps", "alice", http.StatusOK},
+	} {
+		code, _, body := s.ask(t, c.method, c.path, c.token)
+		require.Equal(t, c.code, code, "%s: %s", c.path, body)
+		require.NotContains(t, body, "peer-")
+	}
+}
+
+// A region that does not answer fails a list, or is warned of, as the operator wishes.
+func TestPartialLists(t *testing.T) {
+	for _, partial := range []bool{false, true} {
+		t.Run(fmt.Sprint(partial), func(t *testing.T) {
+			s := newScene(t, options{partial: partial})
+			s.put(t, "eu.loodse", "a")
+			s.ring.Partition("peer-b", true)
+			code, header, body := s.ask(t, http.MethodGet, "/regions/*/api/v1/configmaps", "alice")
+			require.NotContains(t, body+strings.Join(header.Values("Warning"), ""), "peer-")
+			require.Equal(t, []string{`299 - "region us.loodse: Unreachable"`}, header.Values("Warning"))
+			if partial {
+				require.Equal(t, http.StatusOK, code)
+				require.Contains(t, body, "a@eu.loodse")
+				return
+			}
+			require.Equal(t, http.StatusServiceUnavailable, code)
+		})
+	}
+}
