@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -24,39 +25,72 @@ import (
 // processors of the client, so that what lists cost them counts as many times as there are regions.
 const distance = 80 * time.Millisecond
 
-// BenchmarkList lists the objects of 1 to 10 regions, 20 each, all 80 ms away, beside a list of one of them alone.
+// BenchmarkList lists all objects of regions that are 80 ms away, in turn with two others: one region alone, each once in
+// so many rounds, and all of them at once by clients of their own, whose answers are thrown away. The ratio is the median of
+// the slowest single region over that of merged lists: what one region takes and all take. The ratio at once has the second's
+// median there, which has as many answers to wait for and as many objects to decode, with the same processors.
 func BenchmarkList(b *testing.B) {
-	const objects = 20
-	w := newWorld(b, 10)
-	defer w.close()
-	for _, k := range w.keys {
-		for i := range objects {
-			w.put(k, fmt.Sprintf("o%d", i))
-		}
-		w.servers[k].Inject(regiontest.Fault{Verb: "list", Times: -1, Do: regiontest.Delay(distance)})
-	}
-	b.Run("direct", func(b *testing.B) {
-		for b.Loop() {
-			list, err := w.clients[w.keys[0]].Resource(configMaps).List(b.Context(), metav1.ListOptions{})
-			require.NoError(b, err)
-			require.Len(b, list.Items, objects)
-		}
-	})
-	for _, n := range []int{1, 3, 10} {
-		b.Run(fmt.Sprintf("merged/regions=%d", n), func(b *testing.B) {
-			require.NoError(b, w.set.Put(w.members(w.keys[:n]...)...))
-			reader := w.api(aggregate.Options{}).Reader("", configMaps)
-			for b.Loop() {
-				list, err := reader.ListAll(b.Context(), metav1.ListOptions{})
-				require.NoError(b, err)
-				require.Len(b, list.Items, n*objects)
+	for _, objects := range []int{20, 500} {
+		w := newWorld(b, 10)
+		for _, k := range w.keys {
+			for i := range objects {
+				w.put(k, fmt.Sprintf("o%d", i))
 			}
-		})
+			w.servers[k].Inject(regiontest.Fault{Verb: "list", Times: -1, Do: regiontest.Delay(distance)})
+		}
+		for _, regions := range []int{1, 3, 10} {
+			b.Run(fmt.Sprintf("regions=%d/objects=%d", regions, objects), func(b *testing.B) { listInTurn(b, w, regions, objects) })
+		}
+		w.close()
 	}
 }
 
+func listInTurn(b *testing.B, w *world, regions, objects int) {
+	keys := w.keys[:regions]
+	require.NoError(b, w.set.Put(w.members(keys...)...))
+	reader := w.api(aggregate.Options{}).Reader("", configMaps)
+	single := make([][]time.Duration, regions)
+	var atOnce, merged []time.Duration
+	for i := 0; b.Loop(); i++ {
+		single[i%regions] = append(single[i%regions], timed(func() { w.list(b, keys[i%regions], objects) }))
+		atOnce = append(atOnce, timed(func() {
+			var wg sync.WaitGroup
+			for _, k := range keys {
+				wg.Go(func() { w.list(b, k, objects) })
+			}
+			wg.Wait()
+		}))
+		merged = append(merged, timed(func() {
+			list, err := reader.ListAll(b.Context(), metav1.ListOptions{})
+			require.NoError(b, err)
+			require.Len(b, list.Items, regions*objects)
+		}))
+	}
+	slowest := time.Duration(0)
+	for _, times := range single {
+		slowest = max(slowest, median(times))
+	}
+	b.ReportMetric(float64(median(merged)), "ns/op")
+	b.ReportMetric(float64(slowest)/float64(median(merged)), "ratio")
+	b.ReportMetric(float64(median(atOnce))/float64(median(merged)), "at-once-ratio")
+}
+
+// list lists one region past the merged API.
+func (w *world) list(b *testing.B, k region.Key, objects int) {
+	list, err := w.clients[k].Resource(configMaps).List(b.Context(), metav1.ListOptions{})
+	if err != nil || len(list.Items) != objects {
+		b.Errorf("%d objects, %v", len(list.Items), err)
+	}
+}
+
+func timed(f func()) time.Duration {
+	began := time.Now()
+	f()
+	return time.Since(began)
+}
+
 // BenchmarkWatch measures the time from a write's beginning to its event, over TLS on loopback: a region's own watch and
-// the merged one of 10 regions, turn by turn. Medians are in µs.
+// the merged one of 10 regions, turn by turn. Medians are in µs; the ratio is the direct one's over the merged one's.
 func BenchmarkWatch(b *testing.B) {
 	const regions = 10
 	w := newWorld(b, regions)
@@ -92,6 +126,7 @@ func BenchmarkWatch(b *testing.B) {
 			<-direct.ResultChan()
 		}
 	}
+	b.ReportMetric(float64(median(directTimes))/float64(max(median(mergedTimes), 1)), "ratio")
 	b.ReportMetric(float64(median(directTimes).Microseconds()), "direct-µs")
 	b.ReportMetric(float64(median(mergedTimes).Microseconds()), "merged-µs")
 	direct.Stop()

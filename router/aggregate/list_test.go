@@ -183,9 +183,14 @@ func TestPartialErrorsAreWhatAllSay(t *testing.T) {
 	refuse(w.keys[1], http.StatusForbidden)
 	_, err := reader.ListAll(t.Context(), metav1.ListOptions{})
 	require.True(t, apierrors.IsForbidden(err), "%v", err)
-	refuse(w.keys[0], http.StatusForbidden)
-	_, err = reader.ListAll(t.Context(), metav1.ListOptions{})
-	require.True(t, apierrors.IsServiceUnavailable(err), "%v", err)
+	for _, other := range []int{http.StatusOK, http.StatusUnauthorized} {
+		refuse(w.keys[0], http.StatusForbidden)
+		if other != http.StatusOK {
+			refuse(w.keys[1], other)
+		}
+		_, err = reader.ListAll(t.Context(), metav1.ListOptions{})
+		require.True(t, apierrors.IsServiceUnavailable(err), "%v", err)
+	}
 	_, err = w.api(aggregate.Options{}).Dynamic().Resource(unserved).List(t.Context(), metav1.ListOptions{})
 	require.True(t, apierrors.IsNotFound(err), "%v", err)
 	require.NoError(t, w.set.Put())

@@ -84,7 +84,7 @@ var mutants = []mutant{
 	},
 	{
 		"a region that was restored to before the last event is not waited for", "feed.go",
-		"return comparable && ok && n < m", "return comparable && ok && n > m+1<<40", "TestModel",
+		"return comparable && ok && n < m", "return comparable && ok && n > m+1<<40", "TestRestoredAndNotAsFar",
 	},
 	{
 		"a repair is gone on with, and leads nowhere else", "feed.go",

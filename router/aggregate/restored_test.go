@@ -6,6 +6,7 @@ package aggregate_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -117,18 +118,34 @@ func TestARepairIsGoneOnWith(t *testing.T) {
 		stream, err := w.api(aggregate.Options{}).Reader("", configMaps).WatchWithContext(ctx, initial())
 		require.NoError(t, err)
 		require.Len(t, arrived(stream), 502)
-		server.Inject(
-			regiontest.Fault{Verb: "watch", Do: regiontest.Gone()},
-			regiontest.Fault{Verb: "list", Skip: 4, Do: regiontest.Refuse(503)}, // after one look, two pages, a first page again
+		server.Inject( // lists: where the region is; at the last event, which is gone; a page where it is, and another
+			regiontest.Fault{Verb: "list", Skip: 1, Do: regiontest.Gone()},
+			regiontest.Fault{Verb: "list", Skip: 2, Do: regiontest.Refuse(http.StatusServiceUnavailable)},
 		)
 		server.Partition(true)
-		_, err = own.Update(ctx, configMap("o000", "1"), metav1.UpdateOptions{})
-		require.Error(t, err)
 		server.Partition(false)
 		_, err = own.Update(ctx, configMap("o000", "1"), metav1.UpdateOptions{})
 		require.NoError(t, err)
 		time.Sleep(50 * time.Second)
 		require.Equal(t, []string{"MODIFIED r0.loodse/o000"}, arrived(stream))
+	})
+}
+
+// A region that was restored to before the last event does not get there again by itself.
+func TestRestoredAndNotAsFar(t *testing.T) {
+	bubble(t, 1, func(t *testing.T, w *world, ctx context.Context) {
+		k := w.keys[0]
+		w.put(k, "kept")
+		saved := w.servers[k].Save()
+		w.put(k, "lost")
+		stream, err := w.api(aggregate.Options{}).Reader("", configMaps).WatchWithContext(ctx, initial())
+		require.NoError(t, err)
+		has := map[string]bool{}
+		require.False(t, collect(t, stream, has))
+		require.NoError(t, w.servers[k].Load(saved))
+		time.Sleep(30 * time.Second)
+		require.False(t, collect(t, stream, has))
+		require.Equal(t, map[string]bool{"kept": true}, has)
 	})
 }
 
