@@ -42,6 +42,9 @@ func TestLedger(t *testing.T) {
 					require.True(t, ok, "%v is not there", c.at)
 					require.Equal(t, before.uid, c.entry.uid, "%v is another", c.at)
 				}
+				if c.object != nil {
+					require.Equal(t, c.entry.uid, c.object.GetUID(), "%v tells of another", c.at)
+				}
 				if c.kind == watch.Deleted {
 					delete(held, c.at)
 				} else {

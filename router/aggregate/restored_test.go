@@ -126,8 +126,12 @@ func TestARepairIsGoneOnWith(t *testing.T) {
 		server.Partition(false)
 		_, err = own.Update(ctx, configMap("o000", "1"), metav1.UpdateOptions{})
 		require.NoError(t, err)
-		time.Sleep(50 * time.Second)
-		require.Equal(t, []string{"MODIFIED r0.loodse/o000"}, arrived(stream))
+		var events []string
+		for range 50 {
+			time.Sleep(time.Second)
+			events = append(events, arrived(stream)...)
+		}
+		require.Equal(t, []string{"MODIFIED r0.loodse/o000"}, events)
 	})
 }
 

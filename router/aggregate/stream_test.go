@@ -119,6 +119,21 @@ func TestNoBookmarkBeforeTheInitialEventsEnd(t *testing.T) {
 	})
 }
 
+// A region that is through is told of by bookmarks only once all are: until then the consumer does not hold a whole state.
+func TestNoBookmarkInTheMiddleOfTheInitialEvents(t *testing.T) {
+	bubble(t, 2, func(t *testing.T, w *world, ctx context.Context) {
+		w.put(w.keys[0], "a")
+		w.servers[w.keys[1]].Partition(true)
+		stream, err := w.api(aggregate.Options{}).Reader("", configMaps).WatchWithContext(ctx, initial())
+		require.NoError(t, err)
+		require.Equal(t, []string{"ADDED r0.loodse/a"}, arrived(stream))
+		for range 10 { // in which the region sends bookmarks
+			time.Sleep(time.Minute)
+			require.Empty(t, arrived(stream))
+		}
+	})
+}
+
 // A watch that goes on from a version does not know the kind either until it has reached a region.
 func TestNoBookmarkOfNoKind(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, w *world, ctx context.Context) {

@@ -150,6 +150,7 @@ func TestNamesInSeveralRegions(t *testing.T) {
 	// Its version is of its region only, and an address that contradicts itself is none.
 	_, err = c.Update(ctx, in(w.keys[0], twin.DeepCopy()), metav1.UpdateOptions{})
 	require.True(t, apierrors.IsConflict(err), "%v", err)
+	require.ErrorContains(t, err, "its resourceVersion is of another region than r0.loodse")
 	_, err = c.Patch(ctx, "twin@r0.loodse", types.MergePatchType, []byte(`{"metadata":{"annotations":{"router.atoll.dev/region":"r1.loodse"}}}`), metav1.PatchOptions{})
 	require.True(t, apierrors.IsBadRequest(err), "%v", err)
 
