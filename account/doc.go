@@ -39,9 +39,10 @@
 // It promises, while a [fanout.Coordinator] is started somewhere:
 //
 //   - A change of the wish is committed as soon as its home answers. Peers that do
-//     not answer are brought along when they do; they delay no others. What is new
-//     needs every peer once, by the rules of an add: until then it waits, and its
-//     condition names who is silent.
+//     not answer are brought along when they do; they delay no others. (One that
+//     hangs does, until its probes have found that out: half a minute by default.)
+//     What is new needs every peer once, by the rules of an add: until then it
+//     waits, and its condition names who is silent.
 //   - In a peer the central plane wins. The API server refuses to change a replica;
 //     an edited home is, by the protocol, a request for the next revision, and the
 //     Replicator answers it with one more that has the wish's content. A copy that
@@ -58,7 +59,8 @@
 //     fields. A copy whose wish is not there is left alone, and its home has the
 //     condition Orphaned: a central plane may have been restored from a backup.
 //
-// Several kinds take several Replicators. Status is written only where it changes.
+// Several kinds take several Replicators. Status is written only where it changes, and
+// of an object that changes again and again once a second.
 //
 // # Catalogue
 //
