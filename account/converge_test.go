@@ -89,7 +89,7 @@ func newFleet(b *testing.B, peers, accounts int) *fleet {
 	}
 	require.NoError(b, f.ring.AddCRDs(crds(b)...))
 	var err error
-	f.c, err = fanout.New(f.ring, waltest.NewMemory(), fanout.Options{Kinds: Kinds(), CallTimeout: 10 * time.Minute, LeaseTimeout: 10 * time.Minute})
+	f.c, err = fanout.New(f.ring, waltest.NewMemory(), fanout.Options{Kinds: Kinds(), CallTimeout: time.Hour, LeaseTimeout: 10 * time.Minute})
 	require.NoError(b, err)
 	require.NoError(b, f.c.InitPeers(b.Context()))
 	f.plane = regiontest.NewServer(regiontest.Options{Name: "plane", CRDs: crds(b)})
