@@ -44,6 +44,7 @@ var mayImport = map[string][]string{
 	"router/proxy":             {"internal", "region", "router"},
 	"splitter/placement":       {"internal", "region", "splitter"},
 	"splitter/v1alpha1":        nil,
+	"syncer/crds":              {"internal", "region", "syncer/schema"},
 	"syncer/schema":            {"internal"},
 	"syncer/v1alpha1":          nil,
 	"fanout/internal":          {"fanout/internal"},

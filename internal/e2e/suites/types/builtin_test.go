@@ -35,7 +35,7 @@ import (
 	"github.com/atoll-dev/atoll/syncer/schema"
 )
 
-var crds = apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")
+var crdResource = apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")
 
 // elsewhere is where manifests that name no group of their own go: kube-apiserver has CRDs in groups with a dot only.
 const elsewhere = ".example.com"
@@ -123,7 +123,7 @@ func toObject(t *testing.T, v any) *unstructured.Unstructured {
 func TestEveryTypeBecomesACRD(t *testing.T) {
 	planes := planetest.Shared(t, 2)
 	types := learn(t, apiOf(t, planes[0]))
-	target := apiOf(t, planes[1]).Dynamic().Resource(crds)
+	target := apiOf(t, planes[1]).Dynamic().Resource(crdResource)
 	taken := 0
 	for groupVersion, list := range types.lists {
 		if strings.Contains(groupVersion, "apiregistration") || strings.Contains(groupVersion, "authentication") || strings.Contains(groupVersion, "authorization.k8s.io") && !strings.Contains(groupVersion, "rbac") {
@@ -169,7 +169,7 @@ func TestManifestsAsCRDs(t *testing.T) {
 	all := manifests(t)
 	for kind, at := range map[string][2]string{"Deployment": {"apps/v1", "deployments"}, "StatefulSet": {"apps/v1", "statefulsets"}, "Service": {"v1", "services"}, "Job": {"batch/v1", "jobs"}} {
 		crd := types.crd(t, at[0], at[1])
-		_, err := target.Dynamic().Resource(crds).Create(t.Context(), toObject(t, crd), metav1.CreateOptions{})
+		_, err := target.Dynamic().Resource(crdResource).Create(t.Context(), toObject(t, crd), metav1.CreateOptions{})
 		require.NoError(t, err)
 		gvr := runtimeschema.GroupVersionResource{Group: crd.Spec.Group, Version: "v1", Resource: at[1]}
 		manifest := all[kind].DeepCopy()
@@ -260,7 +260,7 @@ func TestDeploymentUnderItsOwnName(t *testing.T) {
 	require.NoError(t, err)
 	crd, err := types.documents["apps/v1"].CustomResourceDefinition(r)
 	require.NoError(t, err)
-	_, err = api.Dynamic().Resource(crds).Create(t.Context(), toObject(t, crd), metav1.CreateOptions{})
+	_, err = api.Dynamic().Resource(crdResource).Create(t.Context(), toObject(t, crd), metav1.CreateOptions{})
 	require.ErrorContains(t, err, `spec.group: Invalid value: "apps": should be a domain with at least one dot`)
 	require.NotContains(t, err.Error(), "openAPIV3Schema")
 

@@ -1,0 +1,179 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package crds
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/atoll-dev/atoll/region"
+)
+
+// Target is an API server other than the upstream.
+type Target struct {
+	// Name is not empty, not "upstream", and no other target's.
+	Name string
+	API  region.API
+}
+
+// Options configure a Controller.
+type Options struct {
+	// Upstream is required.
+	Upstream region.API
+	// Targets returns the present targets. It is called in every pass and must not block. A target with another API than
+	// before is a new one. Required.
+	Targets func() []Target
+	// Policy says which types go where. Without rules nothing does.
+	Policy Policy
+	// Interval is the time between two passes. Zero means 30 seconds.
+	Interval time.Duration
+	// Timeout limits what is asked of one side in a pass. Zero means 30 seconds.
+	Timeout  time.Duration
+	Observer *Observer
+}
+
+// Controller keeps types in step. It is safe for concurrent use.
+type Controller struct {
+	opts Options
+
+	pass  sync.Mutex // held during a pass
+	sides map[string]*side
+
+	mu     sync.Mutex
+	states []State
+}
+
+// New returns a Controller. It does no I/O.
+func New(opts Options) (*Controller, error) {
+	switch {
+	case opts.Upstream == nil:
+		return nil, errors.New("options: Upstream is nil: give the API server whose types the targets share")
+	case opts.Targets == nil:
+		return nil, errors.New("options: Targets is nil: give a func that returns the targets")
+	case opts.Interval < 0:
+		return nil, fmt.Errorf("options: Interval is %s: want zero or more", opts.Interval)
+	case opts.Timeout < 0:
+		return nil, fmt.Errorf("options: Timeout is %s: want zero or more", opts.Timeout)
+	}
+	if err := opts.Policy.validate(); err != nil {
+		return nil, fmt.Errorf("options: %w", err)
+	}
+	if opts.Interval == 0 {
+		opts.Interval = 30 * time.Second
+	}
+	if opts.Timeout == 0 {
+		opts.Timeout = 30 * time.Second
+	}
+	opts.Policy = slices.Clone(opts.Policy)
+	return &Controller{opts: opts, sides: map[string]*side{}}, nil
+}
+
+// Start makes one pass after the other until ctx ends, and returns nil then. It blocks.
+func (c *Controller) Start(ctx context.Context) error {
+	log := logr.FromContextOrDiscard(ctx)
+	for ctx.Err() == nil {
+		if _, err := c.Sync(ctx); err != nil && ctx.Err() == nil {
+			log.Info("Types are not in step", "reason", err.Error())
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(c.opts.Interval):
+		}
+	}
+	return nil
+}
+
+// States returns how each type stood in the last pass, sorted by type and side.
+func (c *Controller) States() []State {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.states)
+}
+
+// Sync makes one pass and returns how each type stands. It blocks until every side has answered or its time is up. The
+// error tells that the targets are not configured rightly, or that ctx has ended; all else is in the states.
+func (c *Controller) Sync(ctx context.Context) ([]State, error) {
+	c.pass.Lock()
+	defer c.pass.Unlock()
+	up, targets, err := c.configure()
+	if err != nil {
+		return nil, err
+	}
+	var looks sync.WaitGroup
+	for _, s := range append([]*side{up}, targets...) {
+		looks.Go(func() {
+			timed, cancel := context.WithTimeout(ctx, c.opts.Timeout)
+			defer cancel()
+			s.look(timed)
+		})
+	}
+	looks.Wait()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	p := &pass{opts: c.opts, up: up, targets: targets}
+	p.run(ctx)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	sortStates(p.states)
+	c.publish(ctx, p.states)
+	return slices.Clone(p.states), nil
+}
+
+// configure returns the sides of this pass, with what is known of them from the last one.
+func (c *Controller) configure() (*side, []*side, error) {
+	present := map[string]*side{}
+	keep := func(name string, api region.API) *side {
+		s := c.sides[name]
+		if s == nil || s.api != api {
+			s = newSide(name, api)
+		}
+		present[name] = s
+		return s
+	}
+	up := keep(Upstream, c.opts.Upstream)
+	var targets []*side
+	for i, t := range c.opts.Targets() {
+		if t.Name == "" || present[t.Name] != nil {
+			return nil, nil, fmt.Errorf("targets[%d].Name is %q: want a name that no other side has", i, t.Name)
+		}
+		if t.API == nil {
+			return nil, nil, fmt.Errorf("targets[%d].API of %s is nil", i, t.Name)
+		}
+		targets = append(targets, keep(t.Name, t.API))
+	}
+	slices.SortFunc(targets, func(a, b *side) int {
+		if a.name < b.name {
+			return -1
+		}
+		return 1
+	})
+	c.sides = present
+	return up, targets, nil
+}
+
+// publish makes states the present ones, and tells of those that changed.
+func (c *Controller) publish(ctx context.Context, states []State) {
+	type key struct{ group, resource, side string }
+	keyOf := func(s State) key { return key{s.Type.Group, s.Type.Resource, s.Side} }
+	before := map[key]State{}
+	c.mu.Lock()
+	for _, s := range c.states {
+		before[keyOf(s)] = s
+	}
+	c.states = states
+	c.mu.Unlock()
+	for _, s := range states {
+		if old, ok := before[keyOf(s)]; !ok || old.Reason != s.Reason || old.Message != s.Message {
+			c.opts.Observer.changed(ctx, s)
+		}
+	}
+}

@@ -1,0 +1,215 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package crds
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/atoll-dev/atoll/syncer/schema"
+)
+
+// pass is one look at all types.
+type pass struct {
+	opts    Options
+	up      *side
+	targets []*side
+	states  []State
+}
+
+func (p *pass) add(s State) { p.states = append(p.states, s) }
+
+// run brings every type in step, one after the other, whatever becomes of each.
+func (p *pass) run(ctx context.Context) {
+	for _, s := range append([]*side{p.up}, p.targets...) {
+		if s.err != nil {
+			p.add(State{Side: s.name, Reason: Unknown, Message: s.err.Error()})
+		}
+	}
+	if p.up.err != nil {
+		return
+	}
+	for _, gr := range p.types() {
+		if ctx.Err() != nil {
+			return
+		}
+		rule := p.opts.Policy.rule(gr)
+		if rule.pulls() {
+			p.pull(ctx, gr, rule)
+		}
+		if rule.pushes() {
+			p.push(ctx, gr, rule)
+		}
+	}
+}
+
+// types returns all types that some side serves or defines.
+func (p *pass) types() []runtimeschema.GroupResource {
+	found := map[runtimeschema.GroupResource]bool{}
+	for _, s := range append([]*side{p.up}, p.targets...) {
+		for _, crd := range s.crds {
+			found[runtimeschema.GroupResource{Group: crd.Spec.Group, Resource: crd.Spec.Names.Plural}] = true
+		}
+		for gr := range s.served {
+			found[gr] = true
+		}
+	}
+	return slices.SortedFunc(maps.Keys(found), func(a, b runtimeschema.GroupResource) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource))
+	})
+}
+
+// sources returns the definitions of a type in all targets that serve it, but for those that came from here. It returns
+// false if a target did not answer.
+func (p *pass) sources(gr runtimeschema.GroupResource) ([]source, bool, error) {
+	var out []source
+	known := len(p.targets) > 0 // that nobody has a type is no news from nobody
+	for _, t := range p.targets {
+		if !t.knows(gr.Group) {
+			known = false
+			continue
+		}
+		crd := t.crds[gr.String()]
+		if _, serves := t.served[gr]; !serves && crd == nil || crd != nil && crd.Labels[ManagedLabel] == pushed {
+			continue
+		}
+		if crd != nil && !crd.DeletionTimestamp.IsZero() {
+			continue
+		}
+		found, err := t.definition(gr)
+		if err != nil {
+			return nil, known, err
+		}
+		out = append(out, source{t.name, found})
+	}
+	return out, known, nil
+}
+
+// pull defines upstream what targets serve.
+func (p *pass) pull(ctx context.Context, gr runtimeschema.GroupResource, rule Rule) {
+	present := p.up.crds[gr.String()]
+	state := State{Type: gr, Side: Upstream}
+	if _, serves := p.up.served[gr]; serves && present == nil {
+		state.Reason = Served
+		if !p.anyServes(gr) {
+			return
+		}
+		p.add(state)
+		return
+	}
+	ours := present != nil && present.Labels[ManagedLabel] == pulled
+	sources, known, err := p.sources(gr)
+	switch {
+	case err != nil:
+		state.Reason, state.Message = Unreadable, err.Error()
+		p.add(state)
+		return
+	case len(sources) == 0 && !ours:
+		return
+	case len(sources) == 0:
+		p.add(p.orphan(ctx, p.up, present, rule, known))
+		return
+	}
+	for _, s := range sources {
+		state.From = append(state.From, s.side)
+	}
+	if present != nil && !ours {
+		p.add(compare(state, present, sources))
+		return
+	}
+	// Who did not answer may be among those for whom the definition was made.
+	if !known && present != nil {
+		sources = append(sources, source{Upstream, portable(present)})
+	}
+	wanted, differences, err := agree(sources)
+	state.Differences = differences
+	if err != nil {
+		state.Reason, state.Message = Incompatible, err.Error()
+		p.add(state)
+		return
+	}
+	mark(wanted, pulled, state.From)
+	if !known && present != nil {
+		wanted.Annotations[SourcesAnnotation] = present.Annotations[SourcesAnnotation]
+	}
+	p.add(p.define(ctx, p.up, state, present, wanted))
+}
+
+func (p *pass) anyServes(gr runtimeschema.GroupResource) bool {
+	return slices.ContainsFunc(p.targets, func(t *side) bool { _, ok := t.served[gr]; return ok && t.err == nil })
+}
+
+// push defines in targets what is defined upstream.
+func (p *pass) push(ctx context.Context, gr runtimeschema.GroupResource, rule Rule) {
+	origin := p.up.crds[gr.String()]
+	if origin != nil && (!origin.DeletionTimestamp.IsZero() || origin.Labels[ManagedLabel] == pulled && rule.Direction != Both) {
+		return
+	}
+	for _, t := range p.targets {
+		state := State{Type: gr, Side: t.name}
+		present := t.crds[gr.String()]
+		ours := present != nil && present.Labels[ManagedLabel] == pushed
+		_, serves := t.served[gr]
+		switch {
+		case !t.knows(gr.Group):
+			if origin != nil && t.err == nil {
+				state.Reason, state.Message = Unknown, "the group did not answer"
+				p.add(state)
+			}
+			continue
+		case origin == nil:
+			if ours {
+				p.add(p.orphan(ctx, t, present, rule, p.up.knows(gr.Group)))
+			}
+			continue
+		case serves && present == nil:
+			state.Reason = Served
+			p.add(state)
+			continue
+		}
+		from := source{Upstream, portable(origin)}
+		state.From = []string{Upstream}
+		if present != nil && !ours {
+			// What was pulled from there is not told a second time.
+			if origin.Labels[ManagedLabel] != pulled {
+				p.add(compare(state, present, []source{from}))
+			}
+			continue
+		}
+		wanted, _, err := agree([]source{from})
+		if err != nil {
+			state.Reason, state.Message = Incompatible, err.Error()
+			p.add(state)
+			continue
+		}
+		mark(wanted, pushed, state.From)
+		p.add(p.define(ctx, t, state, present, wanted))
+	}
+}
+
+// compare reports how a definition that is not ours goes with those of other sides.
+func compare(state State, present *apiextensionsv1.CustomResourceDefinition, sources []source) State {
+	state.Reason = Foreign
+	agreed, differences, err := agree(append([]source{{state.Side, portable(present)}}, sources...))
+	state.Differences = differences
+	switch {
+	case err != nil:
+		state.Message = err.Error()
+		if conflict := (*schema.ConflictError)(nil); errors.As(err, &conflict) || errors.Is(err, errNoVersion) {
+			state.Reason = Incompatible
+		}
+	default:
+		if why, _ := widens(present, agreed); why != "" {
+			state.Message = fmt.Sprintf("the definition accepts what not all sides do: for that, %s", why)
+		}
+	}
+	return state
+}
