@@ -117,10 +117,10 @@ func (w *world) crd(side, plural string) *apiextensionsv1.CustomResourceDefiniti
 	return nil
 }
 
-func (w *world) maximum(side, plural string) *float64 {
+func (w *world) maximum(side, plural string) int {
 	w.t.Helper()
 	size := w.crd(side, plural).Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties["size"]
-	return size.Maximum
+	return int(*size.Maximum)
 }
 
 func (w *world) drop(side, plural string) {
@@ -193,15 +193,15 @@ func TestPullNegotiates(t *testing.T) {
 	require.Equal(t, []string{"a", "b"}, state.From)
 	require.Len(t, state.Differences, 1)
 	require.Equal(t, `spec.size: maximum: narrows: a {"value":5}, b {"value":3}`, state.Differences[0].String())
-	require.EqualValues(t, 3, *w.maximum(crds.Upstream, "things"))
+	require.Equal(t, 3, w.maximum(crds.Upstream, "things"))
 
 	// It becomes wider when all allow it, and as narrow as it must be while there are no objects.
 	w.define("b", "things", `{type: integer, maximum: 4}`)
 	w.sync()
-	require.EqualValues(t, 4, *w.maximum(crds.Upstream, "things"))
+	require.Equal(t, 4, w.maximum(crds.Upstream, "things"))
 	w.define("b", "things", `{type: integer, maximum: 2}`)
 	w.sync()
-	require.EqualValues(t, 2, *w.maximum(crds.Upstream, "things"))
+	require.Equal(t, 2, w.maximum(crds.Upstream, "things"))
 
 	// With objects it does not become narrower, and who says so is told.
 	_, err := w.object(crds.Upstream, "things", 2)
@@ -211,14 +211,14 @@ func TestPullNegotiates(t *testing.T) {
 	require.Equal(t, crds.Narrowing, state.Reason)
 	require.Equal(t, "version v1 would accept less, and there are objects", state.Message)
 	require.NotEmpty(t, state.Differences)
-	require.EqualValues(t, 2, *w.maximum(crds.Upstream, "things"))
+	require.Equal(t, 2, w.maximum(crds.Upstream, "things"))
 	require.Equal(t, metav1.ConditionFalse, state.Condition().Status)
 
 	// Who does not answer does not make it wider.
 	w.servers["b"].Partition(true)
 	states := w.sync()
 	require.Equal(t, crds.Unknown, states[" b"].Reason)
-	require.EqualValues(t, 2, *w.maximum(crds.Upstream, "things"))
+	require.Equal(t, 2, w.maximum(crds.Upstream, "things"))
 	require.Equal(t, "a,b", w.crd(crds.Upstream, "things").Annotations[crds.SourcesAnnotation])
 }
 
@@ -276,7 +276,7 @@ func TestPush(t *testing.T) {
 	require.Equal(t, "pushed", w.crd("a", "things").Labels[crds.ManagedLabel])
 	w.define(crds.Upstream, "things", `{type: integer, maximum: 7}`)
 	w.sync()
-	require.EqualValues(t, 7, *w.maximum("a", "things"))
+	require.Equal(t, 7, w.maximum("a", "things"))
 	_, err := w.object("a", "things", 7)
 	require.NoError(t, err)
 	w.define(crds.Upstream, "things", `{type: integer, maximum: 6}`)

@@ -64,7 +64,7 @@ func define(t *testing.T, p *plane.Plane, group, plural, kind string, maximum in
 // Two clusters and an upstream that lacks built-in types: types go up and down, and what cannot go is said.
 func TestTypesInStep(t *testing.T) {
 	planes := planetest.NewAll(t,
-		plane.Options{Name: "upstream", APIServerFlags: []string{"--runtime-config=apps/v1=false,node.k8s.io/v1=false"}},
+		plane.Options{Name: "upstream", APIServerFlags: []string{"--runtime-config=apps/v1=false,node.k8s.io/v1=false", "--disable-admission-plugins=RuntimeClass"}},
 		plane.Options{Name: "cluster-1"}, plane.Options{Name: "cluster-2"})
 	up, one, two := planes[0], planes[1], planes[2]
 	define(t, one, "down.example.org", "things", "Thing", 10)
