@@ -42,10 +42,13 @@ func manifests[T any](t *testing.T, file, kind string) []T {
 	return all
 }
 
-// needed are the roles that all loops need in a place. The plane is a peer too.
+// needed are the roles that all loops need in a place. The plane is a peer too. The catalogue is published in the plane.
 func needed(places ...rights.Place) (cluster []rbacv1.ClusterRole, namespaced []rbacv1.Role) {
 	for _, name := range rights.LoopNames() {
 		for _, place := range places {
+			if name == "catalog" && !place.Central {
+				continue
+			}
 			c, n, _ := rights.Loop(name, place)
 			for _, r := range c {
 				if !slices.ContainsFunc(cluster, func(have rbacv1.ClusterRole) bool { return have.Name == r.Name }) {

@@ -1,0 +1,249 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package deploy_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	accounts "github.com/atoll-dev/atoll/account"
+	"github.com/atoll-dev/atoll/config"
+	"github.com/atoll-dev/atoll/internal/e2e/plane"
+	"github.com/atoll-dev/atoll/internal/e2e/planetest"
+	"github.com/atoll-dev/atoll/internal/rights"
+	"github.com/atoll-dev/atoll/region"
+)
+
+const (
+	installation = "kubecarrier-system"
+	account      = "atoll-controllermanager"
+	podUser      = "system:serviceaccount:" + installation + ":" + account
+	peerUser     = "atoll"
+
+	// soon is how long a condition is waited for. It is much longer than anything takes, since tests share their machine.
+	soon = 2 * time.Minute
+)
+
+// TestDeploy applies the manifests with kubectl, runs the program in two replicas as the Pods' ServiceAccount, and plays the
+// life of some objects. All of it works, nothing is asked for that is not granted, and nothing is granted in vain.
+func TestDeploy(t *testing.T) {
+	planeOptions, planeLog := audited(t, "plane")
+	peerOptions, peerLog := audited(t, "eu")
+	planes := planetest.NewAll(t, planeOptions, peerOptions, plane.Options{Name: "us"})
+	central, eu, us := planes[0], planes[1], planes[2]
+	for _, p := range planes {
+		api, err := region.APIFor(p.Config())
+		require.NoError(t, err)
+		_, err = config.InstallCRDs(t.Context(), api, config.InstallOptions{})
+		require.NoError(t, err)
+	}
+	planetest.Apply(t, central, "{apiVersion: v1, kind: Namespace, metadata: {name: "+installation+"}}")
+
+	apply(t, central, "plane-rbac.yaml", "deployment.yaml")
+	apply(t, eu, "peer-rbac.yaml")
+	apply(t, us, "peer-rbac.yaml")
+	require.Contains(t, kubectl(t, central, "get", "--namespace="+installation, "deployment", account, "-o", "jsonpath={.spec.replicas}"), "2")
+
+	program := compile(t)
+	kubeconfig, err := central.ServiceAccountKubeconfig(t.Context(), installation, account)
+	require.NoError(t, err)
+	path := planetest.WriteKubeconfig(t, "pods", kubeconfig)
+	a, b := start(t, program, path, "a"), start(t, program, path, "b")
+
+	planetest.Apply(t, central, "{apiVersion: operator.kubecarrier.io/v1alpha1, kind: KubeCarrier, metadata: {name: kubecarrier}, spec: {master: true}}")
+	register(t, central, eu)
+	play(t, central, eu, "first")
+	planetest.Eventually(t, soon, "a is ready", a.ready)
+	planetest.Eventually(t, soon, "b is ready", b.ready)
+	b.stop()                 // its Lease goes with it
+	register(t, central, us) // which joins the ring
+	play(t, central, eu, "second")
+	a.stop()
+
+	plane, peer := roles(true), roles(false)
+	there, refused := used(t, planeLog, podUser)
+	require.Empty(t, refused, "in the plane")
+	inPeers, refused := used(t, peerLog, peerUser)
+	require.Empty(t, refused, "in a peer")
+	requireGranted(t, "the plane", there, plane, peer)
+	requireGranted(t, "a peer", inPeers, peer)
+	requireUsed(t, plane, there)
+	requireUsed(t, peer, there, inPeers) // the plane is a peer too
+	for _, r := range []*replica{a, b} {
+		require.NotContains(t, strings.ToLower(r.log.String()), "forbidden")
+	}
+}
+
+// apply has the API server look at manifests, and then take them.
+func apply(t *testing.T, p *plane.Plane, files ...string) {
+	t.Helper()
+	args := []string{"apply", "--server-side"}
+	for _, file := range files {
+		args = append(args, "--filename="+filepath.Join(example, "deploy", file))
+	}
+	for _, dry := range []bool{true, false} {
+		out := kubectl(t, p, append(args, fmt.Sprintf("--dry-run=%s", map[bool]string{true: "server", false: "none"}[dry]))...)
+		for line := range strings.Lines(out) {
+			require.Contains(t, line, "serverside-applied", "each object is taken")
+			require.Equal(t, dry, strings.Contains(line, "(server dry run)"))
+		}
+	}
+}
+
+// roles are those that are deployed in the plane, or in each peer, of which the plane is one.
+func roles(central bool) (all []*rbacv1.ClusterRole) {
+	for _, loop := range rights.LoopNames() {
+		if loop == "catalog" && !central {
+			continue // it is published in the plane
+		}
+		cluster, namespaced, _ := rights.Loop(loop, rights.Place{Central: central, Namespace: installation})
+		all = append(all, cluster...)
+		for _, r := range namespaced {
+			role := &rbacv1.ClusterRole{Rules: r.Rules}
+			role.Name = r.Name
+			all = append(all, role)
+		}
+	}
+	return all
+}
+
+// requireGranted says what was asked for although no role has it.
+func requireGranted(t *testing.T, where string, used map[string]bool, roles ...[]*rbacv1.ClusterRole) {
+	t.Helper()
+	require.NotEmpty(t, used)
+	have := granted(slices.Concat(roles...)...)
+	for name := range used {
+		require.Contains(t, have, name, "%s was asked for in %s", name, where)
+	}
+}
+
+// idle are rights that are not used here.
+var idle = map[string]string{
+	"delete operations.fanout.atoll.dev":    "they are forgotten after a day",
+	"get operations.fanout.atoll.dev":       "to see what became of one whose answer was lost",
+	"patch events":                          "repetitions are counted once a minute; events.TestRightsSufficeAndAreUsed",
+	"patch accounts.catalog.kubecarrier.io": "the finalizer in a plane that is no peer of the ring",
+}
+
+// requireUsed says which rights were used nowhere.
+func requireUsed(t *testing.T, roles []*rbacv1.ClusterRole, used ...map[string]bool) {
+	t.Helper()
+	held := granted(heldOnly())
+	have := granted(roles...)
+	for _, name := range slices.Sorted(maps.Keys(have)) {
+		if held[name] == nil && idle[name] == "" && !slices.ContainsFunc(used, func(u map[string]bool) bool { return u[name] }) {
+			t.Errorf("%s is granted by %s, and nobody used it", name, strings.Join(have[name], " and "))
+		}
+	}
+}
+
+// heldOnly is what is held so that Roles of Accounts can grant it.
+func heldOnly() *rbacv1.ClusterRole {
+	role := &rbacv1.ClusterRole{}
+	for _, rules := range accounts.DefaultRights() {
+		role.Rules = append(role.Rules, rules...)
+	}
+	return role
+}
+
+// register makes a Peer of p.
+func register(t *testing.T, central, p *plane.Plane) {
+	t.Helper()
+	kubeconfig, err := p.KubeconfigFor(peerUser)
+	require.NoError(t, err)
+	planetest.Apply(t, central, fmt.Sprintf("{apiVersion: v1, kind: Secret, metadata: {name: %s, namespace: %s}, stringData: {kubeconfig: %q}}", p.Name(), installation, kubeconfig))
+	planetest.Apply(t, central, fmt.Sprintf("{apiVersion: master.kubecarrier.io/v1alpha1, kind: Peer, metadata: {name: %s}, spec: {kubeconfigSecret: {name: %[1]s}}}", p.Name()))
+	await(t, central, "Ready", "get", "peer", p.Name(), "-o", "jsonpath={.status.phase}")
+	await(t, p, "peerset.fanout", "get", "peersets.fanout.atoll.dev", "-o", "name")
+}
+
+// play makes objects, edits what was made of them, and deletes them. The namespaces of Accounts stay: without
+// kube-controller-manager nobody ends them, so that each time others are needed.
+func play(t *testing.T, central, eu *plane.Plane, time string) {
+	t.Helper()
+	provider, tenant := "provider-"+time, "tenant-"+time
+	in := func(namespace string) string { return "--namespace=" + namespace }
+	account := func(name, role string) string {
+		return fmt.Sprintf("{apiVersion: catalog.kubecarrier.io/v1alpha1, kind: Account, metadata: {name: %s}, spec: {roles: [%s], "+
+			"subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: alice}]}}", name, role)
+	}
+	planetest.Apply(t, central, account(provider, "Provider"))
+	planetest.Apply(t, central, account(tenant, "Tenant"))
+	for _, name := range []string{provider, tenant} {
+		await(t, central, "Ready", "get", "account", name, "-o", "jsonpath={.status.phase}")
+	}
+	const claimed = "{apiVersion: kubecarrier.io/v1alpha1, kind: RegionClaim, metadata: {name: eu-west-1, namespace: %s}, spec: {}}"
+	planetest.Apply(t, eu, fmt.Sprintf(claimed, provider))
+	await(t, eu, "Bound", "get", in(provider), "regionclaim", "eu-west-1", "-o", "jsonpath={.status.phase}")
+	await(t, central, "eu-west-1."+provider, "get", in(tenant), "regions.catalog.kubecarrier.io", "-o", "name")
+
+	// The region goes to another peer when its claim goes.
+	planetest.Apply(t, central, fmt.Sprintf(claimed, provider))
+	await(t, central, "Conflict", "get", in(provider), "regionclaim", "eu-west-1", "-o", "jsonpath={.status.phase}")
+	kubectl(t, eu, "delete", in(provider), "regionclaim", "eu-west-1")
+	await(t, central, "Bound", "get", in(provider), "regionclaim", "eu-west-1", "-o", "jsonpath={.status.phase}")
+
+	// What people edit or delete is put right, again and again.
+	const entry = "eu-west-1."
+	kubectl(t, central, "patch", in(tenant), "regions.catalog.kubecarrier.io", entry+provider, "--type=merge", `--patch={"spec":{"provider":{"name":"mallory"}}}`)
+	await(t, central, provider, "get", in(tenant), "regions.catalog.kubecarrier.io", entry+provider, "-o", "jsonpath={.spec.provider.name}")
+	for _, p := range []*plane.Plane{central, eu} {
+		kubectl(t, p, "delete", in(tenant), "role,rolebinding", "--all")
+		await(t, p, "kubecarrier-tenant", "get", in(tenant), "role,rolebinding", "-o", "name")
+		for range 3 {
+			kubectl(t, p, "patch", in(tenant), "role", "kubecarrier-tenant", "--type=json", `--patch=[{"op":"remove","path":"/rules/0"}]`)
+			await(t, p, "regions", "get", in(tenant), "role", "kubecarrier-tenant", "-o", "jsonpath={.rules[*].resources}")
+			kubectl(t, p, "patch", in(tenant), "rolebinding", "kubecarrier-tenant", "--type=json", `--patch=[{"op":"replace","path":"/subjects/0/name","value":"mallory"}]`)
+			await(t, p, "alice", "get", in(tenant), "rolebinding", "kubecarrier-tenant", "-o", "jsonpath={.subjects[*].name}")
+		}
+	}
+	// What is no longer what it was loses what it had.
+	planetest.Apply(t, central, account(tenant, "Provider"))
+	await(t, eu, "kubecarrier-provider", "get", in(tenant), "role", "-o", "name")
+	gone(t, central, "get", in(tenant), "regions.catalog.kubecarrier.io", "-o", "name")
+
+	for _, p := range []*plane.Plane{central, eu} {
+		planetest.Apply(t, p, fmt.Sprintf("{apiVersion: kubecarrier.io/v1alpha1, kind: ServiceCluster, metadata: {name: us-east-1, namespace: %s}, spec: {kubeconfigSecret: {name: x}}}", provider))
+	}
+	await(t, eu, "us-east-1", "get", in(provider), "regionclaim", "-o", "name")
+	for _, p := range []*plane.Plane{central, eu} {
+		kubectl(t, p, "delete", in(provider), "servicecluster", "us-east-1")
+	}
+	gone(t, eu, "get", in(provider), "regionclaim", "us-east-1", "--ignore-not-found", "-o", "name")
+	kubectl(t, central, "delete", in(provider), "regionclaim", "--all")
+	kubectl(t, central, "delete", "account", provider, tenant, "--timeout=2m")
+	gone(t, eu, "get", "accounts.catalog.kubecarrier.io", "-o", "name")
+}
+
+// await waits until kubectl prints what is wanted.
+func await(t *testing.T, p *plane.Plane, want string, args ...string) {
+	t.Helper()
+	planetest.Eventually(t, soon, "kubectl "+strings.Join(args, " "), func(context.Context) error {
+		if out := kubectl(t, p, args...); !strings.Contains(out, want) {
+			return fmt.Errorf("it prints %q, want %q", out, want)
+		}
+		return nil
+	})
+}
+
+// gone waits until kubectl prints nothing.
+func gone(t *testing.T, p *plane.Plane, args ...string) {
+	t.Helper()
+	planetest.Eventually(t, soon, "kubectl "+strings.Join(args, " "), func(context.Context) error {
+		if out := kubectl(t, p, args...); strings.TrimSpace(out) != "" && !strings.Contains(out, "No resources found") {
+			return errors.New(out)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,128 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package deploy_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/atoll-dev/atoll/internal/e2e/build"
+	"github.com/atoll-dev/atoll/internal/e2e/plane"
+	"github.com/atoll-dev/atoll/internal/e2e/planetest"
+)
+
+const example = "../../../../examples/controllermanager"
+
+// kubectl runs the real one as an administrator of p.
+func kubectl(t *testing.T, p *plane.Plane, args ...string) string {
+	t.Helper()
+	programs, err := build.Programs(t.Context(), build.Kubectl)
+	require.NoError(t, err)
+	kubeconfig := planetest.WriteKubeconfig(t, p.Name(), p.Kubeconfig())
+	cmd := exec.CommandContext(t.Context(), programs[build.Kubectl], append([]string{"--kubeconfig", kubeconfig, "--cache-dir", kubeconfig + ".cache"}, args...)...)
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "kubectl %s:\n%s", strings.Join(args, " "), out)
+	return string(out)
+}
+
+// compile builds the program of the example.
+func compile(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "controllermanager")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", path, ".")
+	cmd.Dir = example
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return path
+}
+
+// replica is a process of the program.
+type replica struct {
+	health string
+	log    *output
+	stop   func()
+}
+
+// output is what a process writes, for others to read meanwhile.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+// start runs the program as Pods of the Deployment do, but for its kubeconfig and addresses, until stop is called.
+func start(t *testing.T, program, kubeconfig, identity string) *replica {
+	t.Helper()
+	r := &replica{health: address(t), log: &output{}}
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), program, "-namespace="+installation, "-kubeconfig="+kubeconfig,
+		"-health-address="+r.health, "-metrics-address="+address(t))
+	cmd.Env = append(os.Environ(), "POD_NAME="+identity)
+	cmd.Stdout, cmd.Stderr = r.log, r.log
+	require.NoError(t, cmd.Start())
+	r.stop = sync.OnceFunc(func() {
+		require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+		require.NoError(t, cmd.Wait(), "%s", r.log)
+	})
+	t.Cleanup(func() {
+		r.stop()
+		if t.Failed() {
+			t.Logf("%s:\n%s", identity, r.log)
+		}
+	})
+	return r
+}
+
+// ready says why the replica is not.
+func (r *replica) ready(ctx context.Context) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.health+"/readyz", http.NoBody)
+	if err != nil {
+		return err
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(resp.Body)
+	if resp.StatusCode != http.StatusOK {
+		err = errors.Join(err, fmt.Errorf("%d: %s", resp.StatusCode, body))
+	}
+	return err
+}
+
+// address is one that is free.
+func address(t *testing.T) string {
+	t.Helper()
+	var config net.ListenConfig
+	l, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}
