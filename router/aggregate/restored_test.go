@@ -29,13 +29,13 @@ func TestRestoredAtAnyRequest(t *testing.T) {
 			{Verb: "list"}, {Verb: "watch"}, {Verb: "list", Skip: 1}, {Verb: "list", Skip: 2},
 		} {
 			t.Run(fmt.Sprintf("%s while %s %d is held up", mode, held.Verb, held.Skip), func(t *testing.T) {
-				bubble(t, 1, func(t *testing.T, w *world, ctx context.Context) { restoreAtRequest(t, w, ctx, mode, held) })
+				bubble(t, 1, func(t *testing.T, w *world, ctx context.Context) { restoreAtRequest(ctx, t, w, mode, held) })
 			})
 		}
 	}
 }
 
-func restoreAtRequest(t *testing.T, w *world, ctx context.Context, mode string, held regiontest.Fault) {
+func restoreAtRequest(ctx context.Context, t *testing.T, w *world, mode string, held regiontest.Fault) {
 	t.Helper()
 	k := w.keys[0]
 	server := w.servers[k]
