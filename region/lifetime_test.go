@@ -264,11 +264,12 @@ func beneath(t *testing.T, rt http.RoundTripper) *http.Transport {
 
 // An answer that does not end is not read to its end.
 func TestAnswersOfPeersAreBounded(t *testing.T) {
-	sent := 0
+	var sent atomic.Int64
 	endless := rest.Config{Host: "https://one.test", Transport: &inProcess{http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		for sent < 64*maxAnswer && r.Context().Err() == nil {
+		for sent.Load() < 64*maxAnswer && r.Context().Err() == nil {
 			n, err := w.Write(make([]byte, 4096))
-			if sent += n; err != nil {
+			sent.Add(int64(n))
+			if err != nil {
 				return
 			}
 		}
@@ -278,5 +279,5 @@ func TestAnswersOfPeersAreBounded(t *testing.T) {
 	conn := newConn(t, creds, ConnOptions{})
 	_, err = conn.UID(t.Context())
 	require.Error(t, err)
-	require.LessOrEqual(t, sent, maxAnswer+4096)
+	require.LessOrEqual(t, sent.Load(), int64(maxAnswer+4096))
 }

@@ -23,11 +23,11 @@ func TestRingOptions(t *testing.T) {
 			<-r.Context().Done()
 		}
 		src := newScripted()
-		var probes []time.Duration
+		probes := make(chan time.Duration, 100) // how long each took
 		r, err := NewRing(src, Options{
 			Drain:    7 * time.Second,
 			Probe:    ProbeOptions{Interval: time.Minute, Timeout: 2 * time.Second, Failures: 2, Successes: 4, MaxBackoff: 10 * time.Second},
-			Observer: &Observer{Probed: func(_ context.Context, e ProbeEvent) { probes = append(probes, e.Elapsed) }},
+			Observer: &Observer{Probed: func(_ context.Context, e ProbeEvent) { probes <- e.Elapsed }},
 		})
 		require.NoError(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -44,23 +44,29 @@ func TestRingOptions(t *testing.T) {
 		}
 		require.Equal(t, 7*time.Second, time.Since(began))
 
-		// until waits for so many probes, and says how long they took together with the pauses before them.
-		until := func(n int) time.Duration {
-			began := time.Now()
-			for probes = nil; len(probes) < n; synctest.Wait() {
-				time.Sleep(10 * time.Millisecond)
+		// until waits for so many probes, and says how long all of that took, and the last of them.
+		until := func(n int) (all, last time.Duration) {
+			for began := time.Now(); n > 0; n-- {
+				last, all = <-probes, time.Since(began)
 			}
-			return time.Since(began)
+			synctest.Wait()
+			return all, last
 		}
-		require.InDelta(t, time.Minute, until(1), float64(15*time.Second))
+		synctest.Wait()
+		for len(probes) > 0 {
+			<-probes
+		}
+		all, _ := until(1)
+		require.InDelta(t, time.Minute, all, float64(15*time.Second))
 		c.setHanging(true)
-		until(1)
-		require.Equal(t, 2*time.Second, probes[0])
+		_, last := until(1)
+		require.Equal(t, 2*time.Second, last)
 		require.Equal(t, Healthy, conn.Health().State)
 		until(1)
 		require.Equal(t, Unhealthy, conn.Health().State)
 		until(5)
-		require.Less(t, until(3), 3*(2+11)*time.Second)
+		all, _ = until(3)
+		require.Less(t, all, 3*(2+11)*time.Second)
 		c.setHanging(false)
 		until(4) // the first one may have begun before
 		if conn.Health().State == Unhealthy {
