@@ -1,0 +1,123 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package syncer
+
+import (
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/internal/loop"
+)
+
+const (
+	// ownerLabel is on each object downstream: which syncer made it.
+	ownerLabel = "syncer.atoll.dev/owner"
+	// These annotations are the ledger. originAnnotation and uidAnnotation say of which upstream object one is a copy,
+	// appliedAnnotation is the hash of what was last written.
+	originAnnotation  = "syncer.atoll.dev/origin"
+	uidAnnotation     = "syncer.atoll.dev/uid"
+	appliedAnnotation = "syncer.atoll.dev/applied"
+)
+
+// digest returns 26 characters that stand for data, fit for a label.
+func digest(data []byte) string {
+	sum := sha256.Sum256(data)
+	return strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:16]))
+}
+
+// originOf returns of which upstream object d says to be a copy.
+func originOf(d *unstructured.Unstructured) types.NamespacedName {
+	namespace, name, ok := strings.Cut(d.GetAnnotations()[originAnnotation], "/")
+	if !ok {
+		return types.NamespacedName{Name: namespace}
+	}
+	return types.NamespacedName{Namespace: namespace, Name: name}
+}
+
+func keyText(key types.NamespacedName) string {
+	if key.Namespace == "" {
+		return key.Name
+	}
+	return key.Namespace + "/" + key.Name
+}
+
+// isCopyOf says whether d is a copy of u, not of one of the same name that was there before.
+func isCopyOf(d, u *unstructured.Unstructured) bool {
+	return originOf(d) == loop.KeyOf(u) && d.GetAnnotations()[uidAnnotation] == string(u.GetUID())
+}
+
+// desired returns what is to be downstream for u, and the hash of that. d is what is there, nil if nothing. u's spec is
+// taken over.
+func (l *lane) desired(u, d *unstructured.Unstructured, place types.NamespacedName) (*unstructured.Unstructured, string, error) {
+	wish := &unstructured.Unstructured{Object: map[string]any{}}
+	for field, value := range u.Object {
+		if field != "metadata" && field != "status" {
+			wish.Object[field] = value
+		}
+	}
+	wish.SetName(place.Name)
+	wish.SetNamespace(place.Namespace)
+	wish.SetLabels(synced(u.GetLabels(), l.syncer.opts.Label))
+	wish.SetAnnotations(synced(u.GetAnnotations(), l.syncer.opts.Label))
+	l.rules.apply(l.kind.GroupKind(), wish, func(path []string) bool {
+		return d != nil && d.GetDeletionTimestamp() == nil && !loop.OwnsPath(d, manager, path...)
+	})
+	gvk := wish.GroupVersionKind()
+	for _, transform := range l.syncer.opts.Transform {
+		if err := transform(wish); err != nil {
+			return nil, "", err
+		}
+	}
+	if loop.KeyOf(wish) != place || wish.GroupVersionKind() != gvk {
+		return nil, "", errors.New("a transformer changed the type, name or namespace, which it must not")
+	}
+	delete(wish.Object, "status")
+	withoutNulls(wish.Object)
+	labels := wish.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[ownerLabel] = l.syncer.owner
+	wish.SetLabels(labels)
+	annotations := wish.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[originAnnotation], annotations[uidAnnotation] = keyText(loop.KeyOf(u)), string(u.GetUID())
+	wish.SetAnnotations(annotations)
+	data, err := json.Marshal(wish.Object)
+	if err != nil {
+		return nil, "", fmt.Errorf("encode: %w", err)
+	}
+	hash := digest(data)
+	annotations[appliedAnnotation] = hash
+	wish.SetAnnotations(annotations)
+	return wish, hash, nil
+}
+
+// withoutNulls removes fields that are null, such as the creationTimestamp of a template: they say nothing, and some
+// servers take them for a change.
+func withoutNulls(v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, inner := range v {
+			if inner == nil {
+				delete(v, name)
+				continue
+			}
+			withoutNulls(inner)
+		}
+	case []any:
+		for _, inner := range v {
+			withoutNulls(inner)
+		}
+	}
+}

@@ -1,0 +1,246 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package syncer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/internal/loop"
+)
+
+// neverVersion is a resourceVersion that no object has: an apply with it creates, and is a Conflict with whatever is
+// there.
+const neverVersion = "1"
+
+// retryRefused is when what the downstream did not accept is sent again, although nothing has changed.
+const retryRefused = 10 * time.Minute
+
+// bringDown makes the copy d, nil if there is none, what wish says. It returns true if nothing had to be done and none of
+// our writes is on its way to the copies.
+func (l *lane) bringDown(ctx context.Context, key types.NamespacedName, d, wish *unstructured.Unstructured, hash string) (again time.Duration, done bool, err error) {
+	version := ""
+	if d != nil {
+		version = d.GetResourceVersion()
+		if d.GetDeletionTimestamp() != nil {
+			return 0, false, nil // made again when it is gone
+		}
+	}
+	m := l.memo(key)
+	if wait := m.down.awaited(hash, version); wait > 0 {
+		return wait, false, nil
+	}
+	if d != nil && d.GetAnnotations()[appliedAnnotation] == hash {
+		owns := loop.Owns(d, wish, manager)
+		if owns && m != (memo{up: m.up}) {
+			l.remember(key, func(m *memo) { *m = memo{up: m.up} })
+		}
+		if owns || m.down.made(hash, version) {
+			return 0, true, nil
+		}
+	}
+	if m.refused == hash && m.version == version && time.Now().Before(m.until) {
+		return time.Until(m.until), false, nil
+	}
+	var after *unstructured.Unstructured
+	if d == nil {
+		after, again, err = l.create(ctx, key, wish)
+	} else {
+		wish.SetUID(d.GetUID())
+		after, err = l.update(ctx, key, wish)
+	}
+	switch {
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err), isSchemaError(err):
+		l.problem(ctx, key, ReasonRefused, err.Error())
+		l.remember(key, func(m *memo) { m.refused, m.version, m.until = hash, version, time.Now().Add(retryRefused) })
+		return retryRefused, false, nil
+	case err != nil || after == nil:
+		return again, false, err
+	}
+	l.problem(ctx, key, "", "")
+	l.remember(key, func(m *memo) { *m = memo{up: m.up, down: newPending(hash, version, after.GetResourceVersion())} })
+	if after.GetResourceVersion() == version {
+		return 0, true, nil // nothing was changed by it, and no event comes
+	}
+	return lag, false, nil
+}
+
+// isSchemaError says whether an apply failed because the downstream's schema does not have a field.
+func isSchemaError(err error) bool {
+	return apierrors.IsInternalError(err) && strings.Contains(err.Error(), "field not declared in schema")
+}
+
+// update applies wish to what is there. Fields that somebody else has changed are changed back, and that is told.
+func (l *lane) update(ctx context.Context, key types.NamespacedName, wish *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	after, err := l.apply(ctx, wish, false)
+	if theirs := conflicts(err); len(theirs) > 0 {
+		if l.leavesToThem(theirs) {
+			return nil, nil // the copy will show that it is theirs
+		}
+		if after, err = l.apply(ctx, wish, true); err == nil {
+			l.syncer.opts.Observer.overruled(ctx, OverruledEvent{Resource: l.kind.GVR.GroupResource(), Object: key, Fields: theirs})
+		}
+	}
+	if err == nil {
+		l.wrote(ctx, WriteUpdate, key)
+	}
+	return after, err
+}
+
+// conflicts returns the fields that others own, of an apply without force, as "field: conflict with manager".
+func conflicts(err error) []string {
+	var fields []string
+	for _, cause := range causes(err) {
+		if cause.Type == metav1.CauseTypeFieldManagerConflict {
+			fields = append(fields, cause.Field+": "+cause.Message)
+		}
+	}
+	return fields
+}
+
+func causes(err error) []metav1.StatusCause {
+	if d := details(err); d != nil {
+		return d.Causes
+	}
+	return nil
+}
+
+// leavesToThem says whether a field in conflict belongs to whoever changes it downstream.
+func (l *lane) leavesToThem(fields []string) bool {
+	for _, r := range l.rules {
+		for _, f := range fields {
+			if r.owner == FirstWriter && strings.HasPrefix(f, "."+strings.Join(r.names(), ".")+": ") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// create makes the copy, but never out of something that is there already. after is nil if there is nothing to wait for.
+func (l *lane) create(ctx context.Context, key types.NamespacedName, wish *unstructured.Unstructured) (after *unstructured.Unstructured, again time.Duration, err error) {
+	wish.SetResourceVersion(neverVersion)
+	after, err = l.apply(ctx, wish, false)
+	if missesNamespace(err, wish.GetNamespace()) {
+		if err := l.createNamespace(ctx, wish.GetNamespace()); err != nil {
+			return nil, 0, err
+		}
+		after, err = l.apply(ctx, wish, false)
+	}
+	switch {
+	case err == nil:
+		l.wrote(ctx, WriteCreate, key)
+		return after, 0, nil
+	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
+		wish.SetResourceVersion("")
+		return l.meet(ctx, key, wish)
+	default:
+		return nil, 0, err
+	}
+}
+
+// meet is for an object that has the place of the copy and that the copies do not show.
+func (l *lane) meet(ctx context.Context, key types.NamespacedName, wish *unstructured.Unstructured) (after *unstructured.Unstructured, again time.Duration, err error) {
+	there, err := l.downClient(wish.GetNamespace()).Get(ctx, wish.GetName(), metav1.GetOptions{})
+	if err != nil {
+		return nil, 0, err
+	}
+	wish.SetUID(there.GetUID())
+	mine := there.GetAnnotations()[uidAnnotation] == wish.GetAnnotations()[uidAnnotation] && originOf(there) == key
+	switch {
+	case there.GetLabels()[ownerLabel] == l.syncer.owner:
+		return nil, soon, nil // a copy of ours that is about to be shown
+	case mine, l.syncer.opts.Adopt == AdoptAlways:
+	case l.syncer.opts.Adopt == AdoptEqual:
+		would, err := l.apply(ctx, wish, false, metav1.DryRunAll)
+		if err != nil && len(conflicts(err)) == 0 {
+			return nil, 0, err
+		}
+		if err != nil || !sameContent(there, would) {
+			return nil, l.foreign(ctx, key, there), nil
+		}
+	default:
+		return nil, l.foreign(ctx, key, there), nil
+	}
+	after, err = l.apply(ctx, wish, true)
+	if err == nil {
+		l.wrote(ctx, WriteUpdate, key)
+	}
+	return after, 0, err
+}
+
+// retryForeign is when it is looked again whether something foreign has left: nothing tells.
+const retryForeign = time.Minute
+
+func (l *lane) foreign(ctx context.Context, key types.NamespacedName, there *unstructured.Unstructured) time.Duration {
+	message := "an object that this syncer did not make has this name downstream"
+	if owner := there.GetLabels()[ownerLabel]; owner != "" {
+		message += fmt.Sprintf(" (%s=%s)", ownerLabel, owner)
+	}
+	l.problem(ctx, key, ReasonForeign, message)
+	return retryForeign
+}
+
+// sameContent says whether two versions of an object differ in no more than metadata.
+func sameContent(a, b *unstructured.Unstructured) bool {
+	bare := func(obj *unstructured.Unstructured) string {
+		content := map[string]any{}
+		for field, value := range obj.Object {
+			if field != "metadata" && field != "status" {
+				content[field] = value
+			}
+		}
+		data, _ := json.Marshal(content) // it came as JSON
+		return string(data)
+	}
+	return bare(a) == bare(b)
+}
+
+// apply sends wish. It does not wait for the copy to show it.
+func (l *lane) apply(ctx context.Context, wish *unstructured.Unstructured, force bool, dryRun ...string) (*unstructured.Unstructured, error) {
+	data, err := json.Marshal(wish.Object)
+	if err != nil {
+		return nil, fmt.Errorf("encode: %w", err)
+	}
+	return l.downClient(wish.GetNamespace()).Patch(ctx, wish.GetName(), types.ApplyPatchType, data,
+		metav1.PatchOptions{FieldManager: manager, Force: &force, DryRun: dryRun})
+}
+
+func missesNamespace(err error, namespace string) bool {
+	d := details(err)
+	return namespace != "" && apierrors.IsNotFound(err) && d != nil && d.Kind == "namespaces" && d.Name == namespace
+}
+
+// details returns what an API server said about its refusal; nil if nothing.
+func details(err error) *metav1.StatusDetails {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		return status.Status().Details
+	}
+	return nil
+}
+
+// createNamespace makes a namespace downstream. One that is there already is used as it is.
+func (l *lane) createNamespace(ctx context.Context, name string) error {
+	ns := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{
+		"name": name, "labels": map[string]any{ownerLabel: l.syncer.owner},
+	}}}
+	_, err := l.syncer.down.Dynamic().Resource(namespaces).Create(ctx, ns, metav1.CreateOptions{FieldManager: manager})
+	if err == nil {
+		l.wrote(ctx, WriteNamespace, types.NamespacedName{Name: name})
+	}
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return wrap("create namespace "+name, err)
+}

@@ -1,0 +1,226 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package syncer
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/atoll-dev/atoll/internal/loop"
+	"github.com/atoll-dev/atoll/syncer/v1alpha1"
+)
+
+// lane syncs one type. One worker at a time works on one object, both its ways: so nobody has to agree with anybody.
+type lane struct {
+	syncer *Syncer
+	name   string // resource.group
+	kind   kind
+	rules  rules
+	valve  *valve
+	stop   context.CancelFunc
+
+	// one has the upstream objects of this target, many those of several targets, down what the syncer made downstream.
+	one, many, down *loop.Objects
+
+	mu       sync.Mutex
+	memos    map[types.NamespacedName]memo
+	problems map[types.NamespacedName]Problem
+	stale    time.Time // since when a copy is not fresh
+}
+
+// memo is what is remembered of an object between passes. All of it may be lost: then a request is made that would not
+// have been needed.
+type memo struct {
+	down, up pending
+	refused  string    // the hash of what the downstream does not accept, and
+	version  string    // the resourceVersion of what is there instead,
+	until    time.Time // when it is tried again
+}
+
+// pending is a write that the copy may not show yet.
+type pending struct {
+	hash   string    // of what was written
+	before string    // the resourceVersion in the copy at the time of the write
+	after  string    // and what the server answered
+	until  time.Time // how long the copy is given to show it
+}
+
+// lag is how long a copy is given to show a write.
+const lag = 10 * time.Second
+
+func newPending(hash, before, after string) pending {
+	return pending{hash: hash, before: before, after: after, until: time.Now().Add(lag)}
+}
+
+// awaited returns how long to wait for the copy, which has version, to show the write of hash; 0: no more.
+func (p pending) awaited(hash, version string) time.Duration {
+	if p.hash != hash || p.before == p.after || version != p.before {
+		return 0
+	}
+	return max(0, time.Until(p.until))
+}
+
+// made says whether version is what the write of hash has made, even if it looks different.
+func (p pending) made(hash, version string) bool { return p.hash == hash && p.after == version }
+
+const strayMark = "!"
+
+func newLane(s *Syncer, name string, k kind) *lane {
+	l := &lane{
+		syncer: s, name: name, kind: k, rules: rulesFor(k.GroupKind(), s.opts.Rules), valve: newValve(s.opts.DeleteCap),
+		memos: map[types.NamespacedName]memo{}, problems: map[types.NamespacedName]Problem{}, stale: time.Now(),
+	}
+	// What of an object does not go down, but for the status as we wrote it, is not kept.
+	strip := loop.KeepManager(s.statusManager)
+	up := func(obj *unstructured.Unstructured) {
+		strip(obj)
+		dropAnnotations(obj)
+	}
+	keep := loop.KeepManager(manager)
+	down := func(obj *unstructured.Unstructured) {
+		keep(obj)
+		dropAnnotations(obj)
+		for field := range obj.Object {
+			switch field {
+			case "apiVersion", "kind", "metadata", "status":
+			default:
+				delete(obj.Object, field)
+			}
+		}
+	}
+	upstream := func(labels string) *loop.Objects {
+		return loop.NewObjects(s.up.Dynamic(), k.GVR, loop.ObjectsOptions{
+			Labels: labels, Strip: up, Packed: true, Changed: func(key types.NamespacedName) { s.queue.Add(l.queueKey(key)) }, Flows: l.flows,
+		})
+	}
+	l.one = upstream(s.opts.Label + "=" + s.opts.Target)
+	l.many = upstream(v1alpha1.StateLabelPrefix + s.opts.Target + "=" + v1alpha1.StateSync)
+	l.down = loop.NewObjects(s.down.Dynamic(), k.GVR, loop.ObjectsOptions{
+		Labels: ownerLabel + "=" + s.owner, Strip: down, Packed: true, Changed: func(key types.NamespacedName) { s.queue.Add(l.queuePlace(key)) }, Flows: l.flows,
+	})
+	return l
+}
+
+// dropAnnotations leaves out what can be half of an object.
+func dropAnnotations(obj *unstructured.Unstructured) {
+	unstructured.RemoveNestedField(obj.Object, "metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration")
+}
+
+// run keeps the copies until ctx ends.
+func (l *lane) run(ctx context.Context) {
+	var copies sync.WaitGroup
+	for _, o := range []*loop.Objects{l.one, l.many, l.down} {
+		copies.Go(func() { _ = o.Start(ctx) })
+	}
+	copies.Wait()
+}
+
+// queueKey is what the queue knows an upstream object by.
+func (l *lane) queueKey(key types.NamespacedName) string { return l.name + "|" + keyText(key) }
+
+// queuePlace is what the queue knows the upstream object by that has this place downstream.
+func (l *lane) queuePlace(place types.NamespacedName) string {
+	key, ok := l.originAt(place)
+	if !ok {
+		return l.name + "|" + strayMark + keyText(place)
+	}
+	return l.queueKey(key)
+}
+
+// originAt returns which upstream object has a place downstream.
+func (l *lane) originAt(place types.NamespacedName) (types.NamespacedName, bool) {
+	if !l.kind.Namespaced {
+		return place, true
+	}
+	ns, ok := l.syncer.opts.Namespaces.Up(place.Namespace)
+	return types.NamespacedName{Namespace: ns, Name: place.Name}, ok
+}
+
+// placeOf returns where an upstream object is downstream.
+func (l *lane) placeOf(key types.NamespacedName) (types.NamespacedName, error) {
+	if !l.kind.Namespaced {
+		return key, nil
+	}
+	ns, err := l.syncer.opts.Namespaces.Down(key.Namespace)
+	return types.NamespacedName{Namespace: ns, Name: key.Name}, err
+}
+
+// fresh returns why a copy is not up to date. While it is not, nothing is done: what a copy does not have need not be
+// absent.
+func (l *lane) fresh() error {
+	return errors.Join(wrap("upstream", l.one.Err()), wrap("upstream", l.many.Err()), wrap("downstream", l.down.Err()))
+}
+
+// flows looks at all objects when all copies have become fresh.
+func (l *lane) flows() {
+	err := l.fresh()
+	l.mu.Lock()
+	switch {
+	case err == nil:
+		l.stale = time.Time{}
+	case l.stale.IsZero():
+		l.stale = time.Now()
+	}
+	l.mu.Unlock()
+	if err != nil {
+		return
+	}
+	for _, o := range []*loop.Objects{l.one, l.many} {
+		for _, key := range o.Keys() {
+			l.syncer.queue.Add(l.queueKey(key))
+		}
+	}
+	for _, place := range l.down.Keys() {
+		l.syncer.queue.Add(l.queuePlace(place))
+	}
+}
+
+// upstream returns an object that is to be synced, and whether it is synced to other targets as well.
+func (l *lane) upstream(key types.NamespacedName) (u *unstructured.Unstructured, shared bool) {
+	if u, ok := l.one.Get(key); ok {
+		return u, false
+	}
+	u, ok := l.many.Get(key)
+	return u, ok
+}
+
+func (l *lane) memo(key types.NamespacedName) memo {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.memos[key]
+}
+
+// remember changes the memo of key.
+func (l *lane) remember(key types.NamespacedName, change func(*memo)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	m := l.memos[key]
+	change(&m)
+	if m == (memo{}) {
+		delete(l.memos, key)
+		return
+	}
+	l.memos[key] = m
+}
+
+func (l *lane) upClient(namespace string) dynamic.ResourceInterface {
+	return l.syncer.up.Dynamic().Resource(l.kind.GVR).Namespace(namespace)
+}
+
+func (l *lane) downClient(namespace string) dynamic.ResourceInterface {
+	return l.syncer.down.Dynamic().Resource(l.kind.GVR).Namespace(namespace)
+}
+
+func (l *lane) wrote(ctx context.Context, w Write, key types.NamespacedName) {
+	l.syncer.opts.Observer.wrote(ctx, WriteEvent{Write: w, Resource: l.kind.GVR.GroupResource(), Object: key})
+}
+
+func cutSubresource(name string) (resource, sub string, ok bool) { return strings.Cut(name, "/") }

@@ -1,0 +1,91 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package syncer
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Observer receives what happens. nil, and any nil field, is fine. Hooks are called synchronously without a lock held,
+// possibly from many goroutines, and must return quickly. Events are structs so that they can grow.
+type Observer struct {
+	// Wrote is called after each write to either side that was accepted.
+	Wrote func(ctx context.Context, e WriteEvent)
+	// Problem is called when an object begins to have a problem, has another, or has none any more.
+	Problem func(ctx context.Context, e ProblemEvent)
+	// Overruled is called when somebody had changed fields downstream that belong to the upstream, and got them changed
+	// back.
+	Overruled func(ctx context.Context, e OverruledEvent)
+	// Type is called when a type begins or ceases to be synced.
+	Type func(ctx context.Context, e TypeEvent)
+}
+
+// Write is a kind of write.
+type Write string
+
+// The kinds of writes.
+const (
+	WriteFinalizer Write = "Finalizer" // upstream: the finalizer was added
+	WriteRelease   Write = "Release"   // upstream: the finalizer was removed
+	WriteStatus    Write = "Status"    // upstream: what the cluster reports
+	WriteNamespace Write = "Namespace" // downstream: a namespace was created
+	WriteCreate    Write = "Create"    // downstream
+	WriteUpdate    Write = "Update"    // downstream
+	WriteDelete    Write = "Delete"    // downstream
+)
+
+// WriteEvent is a write that was accepted.
+type WriteEvent struct {
+	Write    Write
+	Resource schema.GroupResource
+	Object   types.NamespacedName // where it is upstream; of a namespace, its name downstream
+}
+
+// ProblemEvent is a change of an object's problem.
+type ProblemEvent struct {
+	Resource schema.GroupResource
+	Object   types.NamespacedName // where it is upstream
+	Reason   Reason               // empty: no more
+	Message  string
+}
+
+// OverruledEvent names fields that somebody else had changed.
+type OverruledEvent struct {
+	Resource schema.GroupResource
+	Object   types.NamespacedName // where it is upstream
+	Fields   []string             // as the server names them, with the manager of each
+}
+
+// TypeEvent is a change of what is synced.
+type TypeEvent struct {
+	Resource schema.GroupVersionResource
+	Synced   bool
+}
+
+func (o *Observer) wrote(ctx context.Context, e WriteEvent) {
+	if o != nil && o.Wrote != nil {
+		o.Wrote(ctx, e)
+	}
+}
+
+func (o *Observer) problem(ctx context.Context, e ProblemEvent) {
+	if o != nil && o.Problem != nil {
+		o.Problem(ctx, e)
+	}
+}
+
+func (o *Observer) overruled(ctx context.Context, e OverruledEvent) {
+	if o != nil && o.Overruled != nil {
+		o.Overruled(ctx, e)
+	}
+}
+
+func (o *Observer) kind(ctx context.Context, e TypeEvent) {
+	if o != nil && o.Type != nil {
+		o.Type(ctx, e)
+	}
+}

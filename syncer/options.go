@@ -1,0 +1,158 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package syncer
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/atoll-dev/atoll/syncer/v1alpha1"
+)
+
+// Options adjust a Syncer. Only Target is required.
+type Options struct {
+	// Target is the name of the SyncTarget: the value of the label of what is synced. It must be a valid label value.
+	Target string
+
+	// Label is the key of that label; zero: v1alpha1.ClusterLabel. Objects that have the label
+	// v1alpha1.StateLabelPrefix + Target with the value v1alpha1.StateSync are synced too.
+	Label string
+
+	// Types says which types are synced, of those that both sides serve; nil: DefaultTypes.
+	Types TypeFilter
+
+	// Namespaces says where upstream namespaces are downstream; nil: under the same name.
+	Namespaces NamespaceMap
+
+	// Transform changes objects on their way down, in this order.
+	Transform []Transformer
+
+	// Rules say how fields are owned, beside the built-in rules for core types. Later ones win.
+	Rules []Rule
+
+	// Adopt says what happens to an object downstream that is in the way and not ours; zero: AdoptNever.
+	Adopt AdoptPolicy
+
+	// DeleteCap stops deletions downstream that look like an accident; zero: more than 10 objects and 30 % of a type
+	// within a minute.
+	DeleteCap DeleteCap
+
+	// Upstream identifies the upstream among all that sync to the same downstream; zero: the UID of its namespace
+	// kube-system. What was synced under another identity is foreign.
+	Upstream string
+
+	// Workers is how many objects are worked on at once; zero: 16.
+	Workers int
+
+	// Discovery is how often the types of both sides are compared; zero: 30 s, up to a fifth longer at random.
+	Discovery time.Duration
+
+	// Observer is told what happens. May be nil.
+	Observer *Observer
+}
+
+// TypeFilter says whether a type is synced, if both sides serve it. It must be safe for concurrent use.
+type TypeFilter func(schema.GroupResource) bool
+
+// DefaultTypes leaves out what a control plane has for itself or what controllers make from something else: Events,
+// Leases, Pods, Nodes, Endpoints and EndpointSlices, Namespaces (see NamespaceMap), definitions of types, admission, the
+// types of package v1alpha1, and RBAC. Who opts in to RBAC gives whoever may write those objects upstream all the rights
+// that the syncer has downstream:
+//
+//	Types: func(gr schema.GroupResource) bool {
+//		return syncer.DefaultTypes(gr) || gr.Group == "rbac.authorization.k8s.io"
+//	}
+func DefaultTypes(gr schema.GroupResource) bool {
+	switch gr.Group {
+	case "":
+		switch gr.Resource {
+		case "events", "pods", "nodes", "endpoints", "namespaces":
+			return false
+		}
+	case "events.k8s.io", "coordination.k8s.io", "discovery.k8s.io", "rbac.authorization.k8s.io", "apiextensions.k8s.io",
+		"apiregistration.k8s.io", "admissionregistration.k8s.io", "flowcontrol.apiserver.k8s.io", v1alpha1.GroupVersion.Group:
+		return false
+	}
+	return true
+}
+
+// Transformer changes an object on its way down. It may modify obj, except for its type, name and namespace, must not
+// depend on anything else, so that the same object gives the same result, and may return Skip.
+type Transformer func(obj *unstructured.Unstructured) error
+
+// Skip is what a Transformer returns for an object that is not to be written downstream now. What is there stays; its
+// status is not reported.
+var Skip = errors.New("skipped by a transformer") //nolint:errname,revive,staticcheck // named like fs.SkipDir
+
+// AdoptPolicy says what happens to an object downstream that has the place of one of ours and was not made by this
+// syncer.
+type AdoptPolicy int
+
+const (
+	// AdoptNever leaves it alone and reports ReasonForeign.
+	AdoptNever AdoptPolicy = iota
+	// AdoptEqual takes it over if that changes nothing but labels and annotations, and reports ReasonForeign otherwise.
+	AdoptEqual
+	// AdoptAlways takes it over. Fields that the upstream object does not have stay.
+	AdoptAlways
+)
+
+// DeleteCap limits deletions downstream. It is exceeded when, of one type, within the time, more than Objects and more
+// than Share of them would go. Then nothing of that type is deleted until Syncer.Release, or until nothing is left that
+// waits to be deleted. The count begins anew with the process.
+type DeleteCap struct {
+	// Objects is how many may go in any case; zero: 10; negative: there is no limit at all.
+	Objects int
+	// Share is which part of a type may go, above 0 and up to 1; zero: 0.3.
+	Share float64
+	// Within is the time over which deletions are counted; zero: a minute.
+	Within time.Duration
+}
+
+func (o Options) complete() (Options, error) {
+	var wrong []error
+	if problems := validation.IsValidLabelValue(o.Target); o.Target == "" || len(problems) > 0 {
+		wrong = append(wrong, fmt.Errorf("Target %q: want the name of a SyncTarget that is a valid label value: %s", o.Target, strings.Join(problems, "; ")))
+	}
+	if o.Label == "" {
+		o.Label = v1alpha1.ClusterLabel
+	}
+	if problems := validation.IsQualifiedName(o.Label); len(problems) > 0 {
+		wrong = append(wrong, fmt.Errorf("Label %q: want the key of a label: %s", o.Label, strings.Join(problems, "; ")))
+	}
+	if o.Adopt < AdoptNever || o.Adopt > AdoptAlways {
+		wrong = append(wrong, fmt.Errorf("Adopt %d: want AdoptNever, AdoptEqual or AdoptAlways", o.Adopt))
+	}
+	if o.Types == nil {
+		o.Types = DefaultTypes
+	}
+	if o.Namespaces == nil {
+		o.Namespaces = SameNamespaces()
+	}
+	if o.DeleteCap.Objects == 0 {
+		o.DeleteCap.Objects = 10
+	}
+	if o.DeleteCap.Share == 0 {
+		o.DeleteCap.Share = 0.3
+	}
+	if !(o.DeleteCap.Share > 0 && o.DeleteCap.Share <= 1) {
+		wrong = append(wrong, fmt.Errorf("DeleteCap.Share %v: want a part of the whole, above 0 and up to 1", o.DeleteCap.Share))
+	}
+	if o.DeleteCap.Within == 0 {
+		o.DeleteCap.Within = time.Minute
+	}
+	if o.Workers <= 0 {
+		o.Workers = 16
+	}
+	if o.Discovery <= 0 {
+		o.Discovery = 30 * time.Second
+	}
+	return o, errors.Join(wrong...)
+}

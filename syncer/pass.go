@@ -1,0 +1,108 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package syncer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// soon is when a pass is made again that found a copy behind.
+const soon = time.Second
+
+func wrap(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
+
+// pass brings one object up to date on both sides. key is where it is upstream.
+func (l *lane) pass(ctx context.Context, key types.NamespacedName) (again time.Duration, err error) {
+	if l.fresh() != nil {
+		return 0, nil // flows adds it again
+	}
+	u, shared := l.upstream(key)
+	place, err := l.placeOf(key)
+	if err != nil {
+		if u != nil {
+			l.problem(ctx, key, ReasonNamespace, err.Error())
+		}
+		return 0, nil // until the object changes
+	}
+	d, _ := l.down.Get(place)
+	switch {
+	case u == nil && d == nil:
+		l.problem(ctx, key, "", "")
+		l.valve.settle(key)
+		l.remember(key, func(m *memo) { *m = memo{} })
+		return 0, nil
+	case u == nil:
+		again, err = l.removeOrphan(ctx, key, place, d)
+	case u.GetDeletionTimestamp() != nil:
+		again, err = l.removeWith(ctx, u, d, place)
+	default:
+		l.valve.settle(key)
+		again, err = l.sync(ctx, u, d, place, shared)
+	}
+	switch {
+	case transient(err):
+		return soon, nil
+	case apierrors.IsForbidden(err):
+		l.problem(ctx, key, ReasonForbidden, err.Error())
+	}
+	return again, wrap(fmt.Sprintf("sync %s %s", l.name, key), err)
+}
+
+// transient says whether err only means that a copy was behind.
+func transient(err error) bool { return apierrors.IsConflict(err) && len(conflicts(err)) == 0 }
+
+// sync brings an object down and its status up.
+func (l *lane) sync(ctx context.Context, u, d *unstructured.Unstructured, place types.NamespacedName, shared bool) (time.Duration, error) {
+	key := types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}
+	if why := unsyncable(l.kind.GroupKind(), u); why != "" {
+		l.problem(ctx, key, ReasonNotSyncable, why)
+		return 0, nil
+	}
+	if d != nil && originOf(d) != key {
+		l.problem(ctx, key, ReasonCollision, fmt.Sprintf("%s downstream is the copy of %s", place, originOf(d)))
+		return 0, nil
+	}
+	if d != nil && !isCopyOf(d, u) {
+		// What it was a copy of was replaced by another of the same name, which begins anew.
+		return l.remove(ctx, key, d)
+	}
+	if d == nil && finished(l.kind.GroupKind(), u) {
+		l.problem(ctx, key, "", "")
+		return 0, nil
+	}
+	wish, hash, err := l.desired(u, d, place)
+	switch {
+	case errors.Is(err, Skip):
+		l.problem(ctx, key, "", "")
+		return 0, nil
+	case err != nil:
+		l.problem(ctx, key, ReasonTransform, err.Error())
+		return 0, nil // until the object changes
+	}
+	if !slices.Contains(u.GetFinalizers(), l.syncer.finalizer) {
+		if err := l.addFinalizer(ctx, u); err != nil {
+			return 0, err
+		}
+	}
+	if again, done, err := l.bringDown(ctx, key, d, wish, hash); !done || err != nil {
+		return again, err
+	}
+	if !l.has(key, ReasonStatusRefused) {
+		l.problem(ctx, key, "", "")
+	}
+	return l.bringUp(ctx, key, u, d, shared)
+}

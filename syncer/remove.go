@@ -1,0 +1,139 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package syncer
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/internal/loop"
+	"github.com/atoll-dev/atoll/syncer/v1alpha1"
+)
+
+// removeWith removes the copy of u, which is being deleted, and lets u go when the copy is gone. d is nil if the copies
+// show none.
+func (l *lane) removeWith(ctx context.Context, u, d *unstructured.Unstructured, place types.NamespacedName) (time.Duration, error) {
+	key := loop.KeyOf(u)
+	if d != nil && originOf(d) == key {
+		return l.remove(ctx, key, d)
+	}
+	l.valve.settle(key)
+	if !slices.Contains(u.GetFinalizers(), l.syncer.finalizer) {
+		return 0, nil
+	}
+	// The copy may have lost its label, so ask before u is let go.
+	there, err := l.downClient(place.Namespace).Get(ctx, place.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+	case err != nil:
+		return 0, err
+	case isCopyOf(there, u):
+		again, err := l.remove(ctx, key, there)
+		return max(again, soon), err
+	}
+	l.problem(ctx, key, "", "")
+	return 0, l.dropFinalizer(ctx, u)
+}
+
+// removeOrphan removes a copy whose origin is not to be synced any more, after it has asked the upstream.
+func (l *lane) removeOrphan(ctx context.Context, key, place types.NamespacedName, d *unstructured.Unstructured) (time.Duration, error) {
+	origin := originOf(d)
+	if origin != key {
+		return l.removeMisplaced(ctx, place, d)
+	}
+	u, err := l.syncer.up.Metadata().Resource(l.kind.GVR).Namespace(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err) && !isMissingType(err):
+		if err := l.syncer.sameUpstream(ctx); err != nil {
+			return 0, err
+		}
+		return l.remove(ctx, key, d)
+	case err != nil:
+		return 0, err
+	case l.selects(u):
+		return soon, nil // the copy of the upstream is behind
+	}
+	// It is another cluster's now, or nobody's. What is left here is found by its label, so the origin need not wait.
+	if err := l.dropFinalizer(ctx, u); err != nil {
+		return 0, err
+	}
+	return l.remove(ctx, key, d)
+}
+
+// isMissingType says whether it is not the object but the type that was not found.
+func isMissingType(err error) bool {
+	return slices.ContainsFunc(causes(err), func(c metav1.StatusCause) bool { return c.Type == metav1.CauseTypeUnexpectedServerResponse })
+}
+
+// sameUpstream fails if it is another cluster that answers now than at the start: what it does not have was not deleted.
+func (s *Syncer) sameUpstream(ctx context.Context) error {
+	uid, err := uidOf(ctx, s.up)
+	if err == nil && uid != s.upstreamUID {
+		err = fmt.Errorf("another cluster answers: kube-system has UID %s there, and had %s", uid, s.upstreamUID)
+	}
+	return wrap("upstream", err)
+}
+
+// selects says whether an upstream object is to be synced.
+func (l *lane) selects(u metav1.Object) bool {
+	labels := u.GetLabels()
+	return labels[l.syncer.opts.Label] == l.syncer.opts.Target || labels[v1alpha1.StateLabelPrefix+l.syncer.opts.Target] == v1alpha1.StateSync
+}
+
+// stray is for a copy in a namespace that holds none of the upstream's.
+func (l *lane) stray(ctx context.Context, place types.NamespacedName) (time.Duration, error) {
+	if l.fresh() != nil {
+		return 0, nil
+	}
+	d, ok := l.down.Get(place)
+	if _, mapped := l.originAt(place); mapped || !ok {
+		return 0, nil
+	}
+	return l.removeMisplaced(ctx, place, d)
+}
+
+// removeMisplaced removes a copy that is not where its origin belongs: the namespaces were mapped otherwise when it was
+// made.
+func (l *lane) removeMisplaced(ctx context.Context, place types.NamespacedName, d *unstructured.Unstructured) (time.Duration, error) {
+	if right, err := l.placeOf(originOf(d)); err != nil || right == place {
+		return 0, err
+	}
+	return l.remove(ctx, originOf(d), d)
+}
+
+// remove deletes the copy d and nothing else, unless too much would go.
+func (l *lane) remove(ctx context.Context, key types.NamespacedName, d *unstructured.Unstructured) (time.Duration, error) {
+	if d.GetDeletionTimestamp() != nil {
+		return 0, nil
+	}
+	gone, version := "deleted "+string(d.GetUID()), d.GetResourceVersion()
+	if wait := l.memo(key).down.awaited(gone, version); wait > 0 {
+		return wait, nil
+	}
+	if !l.valve.pass(key, l.down.Len()) {
+		l.problem(ctx, key, ReasonHeld, "too many deletions at once: they wait for a person to allow them")
+		return 0, nil
+	}
+	uid, background := d.GetUID(), metav1.DeletePropagationBackground
+	err := l.downClient(d.GetNamespace()).Delete(ctx, d.GetName(), metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: &uid}, PropagationPolicy: &background,
+	})
+	switch {
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+		return soon, nil // another than the copy shows
+	case err != nil:
+		return 0, wrap("delete downstream", err)
+	}
+	l.problem(ctx, key, "", "")
+	l.remember(key, func(m *memo) { m.down = newPending(gone, version, "") })
+	l.wrote(ctx, WriteDelete, key)
+	return lag, nil
+}

@@ -1,0 +1,127 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package syncer
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// unsyncable says why an object of a core type makes no sense in another cluster; "" if it does.
+func unsyncable(kind schema.GroupKind, obj *unstructured.Unstructured) string {
+	switch kind {
+	case schema.GroupKind{Kind: "Secret"}:
+		if t, _, _ := unstructured.NestedString(obj.Object, "type"); t == "kubernetes.io/service-account-token" {
+			return "a token of a ServiceAccount is valid in its own cluster only"
+		}
+	case schema.GroupKind{Kind: "ConfigMap"}:
+		if obj.GetName() == "kube-root-ca.crt" {
+			return "each cluster has its own certificate authority"
+		}
+	}
+	return ""
+}
+
+// finished says whether an object has done all that it will ever do. If it is gone downstream it is not made again: it
+// would run once more.
+func finished(kind schema.GroupKind, obj *unstructured.Unstructured) bool {
+	if kind != (schema.GroupKind{Group: "batch", Kind: "Job"}) {
+		return false
+	}
+	conditions, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
+	return slices.ContainsFunc(conditions, func(c any) bool {
+		condition, _ := c.(map[string]any)
+		return condition["status"] == "True" && (condition["type"] == "Complete" || condition["type"] == "Failed")
+	})
+}
+
+// jobLabels are those by which a Job of one cluster finds its Pods.
+var jobLabels = []string{"controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name"}
+
+// localize takes out of an object of a core type what a plain rule cannot: what depends on other fields.
+func localize(kind schema.GroupKind, obj *unstructured.Unstructured) {
+	switch kind {
+	case schema.GroupKind{Kind: "Service"}:
+		// The default of the upstream need not be that of the cluster.
+		if policy, _, _ := unstructured.NestedString(obj.Object, "spec", "ipFamilyPolicy"); policy == "SingleStack" {
+			unstructured.RemoveNestedField(obj.Object, "spec", "ipFamilyPolicy")
+		}
+	case schema.GroupKind{Group: "batch", Kind: "Job"}:
+		if manual, _, _ := unstructured.NestedBool(obj.Object, "spec", "manualSelector"); manual {
+			return
+		}
+		for _, path := range [][]string{{"metadata", "labels"}, {"spec", "template", "metadata", "labels"}} {
+			for _, label := range jobLabels {
+				unstructured.RemoveNestedField(obj.Object, append(slices.Clone(path), label)...)
+			}
+		}
+	}
+}
+
+// apply takes out of obj the fields that are not sent down. taken says whether somebody downstream has taken the field
+// over.
+func (r rules) apply(kind schema.GroupKind, obj *unstructured.Unstructured, taken func(path []string) bool) {
+	manual, _, _ := unstructured.NestedBool(obj.Object, "spec", "manualSelector")
+	ip, _, _ := unstructured.NestedString(obj.Object, "spec", "clusterIP")
+	for _, rule := range r {
+		switch {
+		case rule.owner == Upstream, rule.owner == FirstWriter && !taken(rule.names()):
+		case rule.text == "spec.selector" && manual && kind.Group == "batch":
+		default:
+			remove(obj.Object, rule.path)
+		}
+	}
+	localize(kind, obj)
+	if ip == "None" && kind == (schema.GroupKind{Kind: "Service"}) {
+		_ = unstructured.SetNestedField(obj.Object, ip, "spec", "clusterIP") // a headless Service is so everywhere
+	}
+}
+
+// notSynced are prefixes of labels and annotations that mean something on one side only: where tools keep what they
+// applied, so that one that watches the downstream does not take copies for its own and prune them; what controllers
+// write for themselves; and ours.
+var notSynced = []string{
+	"app.kubernetes.io/instance",
+	"app.kubernetes.io/managed-by",
+	"argocd.argoproj.io/",
+	"config.k8s.io/",
+	"config.kubernetes.io/",
+	"fleet.cattle.io/",
+	"helm.toolkit.fluxcd.io/",
+	"kubectl.kubernetes.io/",
+	"kustomize.toolkit.fluxcd.io/",
+	"meta.helm.sh/",
+	"objectset.rio.cattle.io/",
+
+	"batch.kubernetes.io/job-tracking",
+	"control-plane.alpha.kubernetes.io/",
+	"deployment.kubernetes.io/",
+	"deprecated.daemonset.template.generation",
+	"endpoints.kubernetes.io/",
+	"kubernetes.io/service-account.uid",
+	"pv.kubernetes.io/",
+	"volume.beta.kubernetes.io/",
+	"volume.kubernetes.io/",
+
+	"fanout.atoll.dev/",
+	"splitter.atoll.dev/",
+	"syncer.atoll.dev/",
+	"state.workload.kcp.io/",
+	"status.workload.kcp.io/",
+	"workloads.kcp.dev/",
+	"workloads.kcp.io/",
+}
+
+// synced returns the labels or annotations that go down.
+func synced(all map[string]string, label string) map[string]string {
+	all = maps.Clone(all)
+	maps.DeleteFunc(all, func(key, _ string) bool {
+		return key == label || slices.ContainsFunc(notSynced, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
+	})
+	return all
+}

@@ -1,0 +1,162 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package syncer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/internal/loop"
+	"github.com/atoll-dev/atoll/region"
+)
+
+// manager owns what is written downstream.
+const manager = "atoll-syncer"
+
+// Syncer copies objects that are labelled for one target from an upstream API server to a downstream one, and their
+// status back. It takes two APIs and does not care where it runs.
+type Syncer struct {
+	up, down region.API
+	opts     Options
+	queue    *loop.Queue
+	started  atomic.Bool
+
+	// finalizer and the two managers are what we are known by upstream, where there may be syncers of other targets.
+	finalizer, upManager, statusManager string
+
+	upstreamUID types.UID // known before any work begins
+
+	mu       sync.Mutex
+	owner    string
+	lanes    map[string]*lane
+	unsynced map[schema.GroupVersionResource]Reason
+}
+
+// New checks opts. It does no I/O and starts nothing; see Start.
+func New(up, down region.API, opts Options) (*Syncer, error) {
+	if up == nil || down == nil {
+		return nil, errors.New("syncer: New needs an upstream and a downstream API")
+	}
+	opts, err := opts.complete()
+	if err != nil {
+		return nil, fmt.Errorf("syncer: %w", err)
+	}
+	for i, r := range opts.Rules {
+		if err := r.check(); err != nil {
+			return nil, fmt.Errorf("syncer: Rules[%d]: %w", i, err)
+		}
+	}
+	return &Syncer{
+		up: up, down: down, opts: opts,
+		queue:     loop.NewQueue(loop.QueueOptions{Workers: opts.Workers}),
+		finalizer: "syncer.atoll.dev/" + opts.Target,
+		upManager: manager + "-" + opts.Target, statusManager: manager + "-status-" + opts.Target,
+		lanes: map[string]*lane{}, unsynced: map[schema.GroupVersionResource]Reason{},
+	}, nil
+}
+
+// Start syncs until ctx ends, waits for its workers, then returns nil. It is not an error if a server is away or a type is
+// refused: that is in Status, and tried again. It fails at once if both APIs reach the same cluster. When it ends,
+// everything stays as it is on both sides. Call it once.
+func (s *Syncer) Start(ctx context.Context) error {
+	if s.started.Swap(true) {
+		return errors.New("syncer: Start was called twice")
+	}
+	ctx = logr.NewContext(ctx, logr.FromContextOrDiscard(ctx).WithValues("target", s.opts.Target))
+	if err := s.identify(ctx); err != nil || ctx.Err() != nil {
+		return err
+	}
+	var all sync.WaitGroup
+	all.Go(func() { _ = s.queue.Start(ctx, s.work) })
+	s.followTypes(ctx)
+	all.Wait()
+	return nil
+}
+
+var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+
+// identify finds out which clusters the two APIs reach.
+func (s *Syncer) identify(ctx context.Context) error {
+	for pause := time.Second; ; pause = min(2*pause, 30*time.Second) {
+		up, err := uidOf(ctx, s.up)
+		var down types.UID
+		if err == nil {
+			down, err = uidOf(ctx, s.down)
+		}
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err == nil && up == down:
+			return fmt.Errorf("syncer: upstream and downstream are the same cluster: both have the namespace kube-system with UID %s", up)
+		case err == nil:
+			identity := s.opts.Upstream
+			if identity == "" {
+				identity = string(up)
+			}
+			s.upstreamUID = up
+			s.mu.Lock()
+			s.owner = digest([]byte(identity + "/" + s.opts.Target))
+			s.mu.Unlock()
+			return nil
+		}
+		logr.FromContextOrDiscard(ctx).Info("Clusters are not identified yet", "reason", err.Error())
+		select {
+		case <-time.After(pause + rand.N(pause/5)):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func uidOf(ctx context.Context, api region.API) (types.UID, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	ns, err := api.Metadata().Resource(namespaces).Get(ctx, "kube-system", metav1.GetOptions{})
+	if err != nil {
+		return "", fmt.Errorf("get namespace kube-system: %w", err)
+	}
+	return ns.UID, nil
+}
+
+const (
+	requestTimeout = 30 * time.Second
+	// passTimeout bounds the work on one object: a few requests.
+	passTimeout = time.Minute
+)
+
+// work works on one object of a type.
+func (s *Syncer) work(ctx context.Context, queued string) (time.Duration, error) {
+	name, text, _ := strings.Cut(queued, "|")
+	s.mu.Lock()
+	l := s.lanes[name]
+	s.mu.Unlock()
+	if l == nil {
+		return 0, nil // the type is not synced any more
+	}
+	ctx, cancel := context.WithTimeout(ctx, passTimeout)
+	defer cancel()
+	if place, stray := strings.CutPrefix(text, strayMark); stray {
+		return l.stray(ctx, parseKey(place))
+	}
+	return l.pass(ctx, parseKey(text))
+}
+
+func parseKey(text string) types.NamespacedName {
+	namespace, name, ok := strings.Cut(text, "/")
+	if !ok {
+		return types.NamespacedName{Name: namespace}
+	}
+	return types.NamespacedName{Namespace: namespace, Name: name}
+}

@@ -1,0 +1,196 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package syncer
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/internal/loop"
+	"github.com/atoll-dev/atoll/syncer/v1alpha1"
+)
+
+// maxStatus bounds the status of one cluster in an annotation: an object's annotations may be 256 KiB in all.
+const maxStatus = 16 << 10
+
+// bringUp writes upstream what the cluster reports of d, once it speaks of the present spec. d's spec is the present one.
+func (l *lane) bringUp(ctx context.Context, key types.NamespacedName, u, d *unstructured.Unstructured, shared bool) (time.Duration, error) {
+	status, ok := l.statusOf(u, d)
+	if !ok {
+		return 0, nil // what is known stays
+	}
+	wish := &unstructured.Unstructured{Object: map[string]any{"apiVersion": u.GetAPIVersion(), "kind": u.GetKind()}}
+	wish.SetName(u.GetName())
+	wish.SetNamespace(u.GetNamespace())
+	wish.SetUID(u.GetUID())
+	var subresources []string
+	switch {
+	case shared:
+		data, err := json.Marshal(status)
+		if err != nil {
+			return 0, fmt.Errorf("encode status: %w", err)
+		}
+		if len(data) > maxStatus {
+			l.problem(ctx, key, ReasonStatusRefused, fmt.Sprintf("the status has %d bytes, and of an object that several clusters have at most %d are kept", len(data), maxStatus))
+			return 0, nil
+		}
+		wish.SetAnnotations(map[string]string{v1alpha1.StatusAnnotationPrefix + l.syncer.opts.Target: string(data)})
+	case l.kind.UpStatus:
+		wish.Object["status"] = status
+		subresources = []string{"status"}
+	default:
+		wish.Object["status"] = status
+		if present, _ := u.Object["status"].(map[string]any); sameButGeneration(present, status) {
+			return 0, nil
+		}
+	}
+	if !loop.Differs(u, wish, l.syncer.statusManager, subresources...) {
+		l.statusKnown(ctx, key)
+		return 0, nil
+	}
+	data, err := json.Marshal(wish.Object)
+	if err != nil {
+		return 0, fmt.Errorf("encode status: %w", err)
+	}
+	hash := digest(data)
+	m := l.memo(key)
+	version := u.GetResourceVersion()
+	if wait := m.up.awaited(hash, version); wait > 0 || m.up.made(hash, version) {
+		return wait, nil
+	}
+	if !shared {
+		wish.SetResourceVersion(version) // of custom resources' status, servers do not look at the UID
+	}
+	after, err := l.upClient(key.Namespace).Apply(ctx, key.Name, wish, metav1.ApplyOptions{FieldManager: l.syncer.statusManager, Force: true}, subresources...)
+	switch {
+	case apierrors.IsInvalid(err), isSchemaError(err):
+		l.problem(ctx, key, ReasonStatusRefused, err.Error())
+		l.remember(key, func(m *memo) { m.up = newPending(hash, version, version) })
+		return 0, nil
+	case err != nil:
+		return 0, wrap("write status", err)
+	}
+	l.wrote(ctx, WriteStatus, key)
+	l.problem(ctx, key, "", "")
+	l.remember(key, func(m *memo) { m.up = newPending(hash, version, after.GetResourceVersion()) })
+	return 0, nil
+}
+
+// statusKnown is for an object whose status upstream is that of its copy.
+func (l *lane) statusKnown(ctx context.Context, key types.NamespacedName) {
+	if l.memo(key).up != (pending{}) {
+		l.remember(key, func(m *memo) { m.up = pending{} })
+	}
+	l.problem(ctx, key, "", "")
+}
+
+// statusOf returns the status of d in terms of u: generations are those of u. It returns false if there is none, or if it
+// speaks of another spec than the present one.
+func (l *lane) statusOf(u, d *unstructured.Unstructured) (map[string]any, bool) {
+	status, _ := d.Object["status"].(map[string]any)
+	if len(status) == 0 {
+		return nil, false
+	}
+	observed, has, _ := unstructured.NestedInt64(status, "observedGeneration")
+	_, known, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
+	switch {
+	case !l.kind.DownStatus:
+		// Each write of the status makes a generation, so that nobody can have observed the present one.
+	case has && observed < d.GetGeneration():
+		return nil, false
+	case !has && known:
+		return nil, false // a copy that was made anew and was not looked at yet
+	}
+	status = runtime.DeepCopyJSON(status)
+	ours := u.GetGeneration()
+	if !l.kind.UpStatus {
+		ours++ // writing it makes another generation
+	}
+	translateGenerations(status, d.GetGeneration(), ours)
+	return status, true
+}
+
+// translateGenerations replaces generations of one side by those of the other, wherever a status says what was observed.
+func translateGenerations(v any, theirs, ours int64) {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, inner := range v {
+			if observed, ok := inner.(int64); ok && name == "observedGeneration" {
+				v[name] = max(0, ours-max(0, theirs-observed))
+				continue
+			}
+			translateGenerations(inner, theirs, ours)
+		}
+	case []any:
+		for _, inner := range v {
+			translateGenerations(inner, theirs, ours)
+		}
+	}
+}
+
+// sameButGeneration compares what two statuses say beside generations.
+func sameButGeneration(a, b map[string]any) bool {
+	bare := func(status map[string]any) string {
+		status = runtime.DeepCopyJSON(status)
+		translateGenerations(status, 0, 0)
+		data, _ := json.Marshal(status) // it came as JSON
+		return string(data)
+	}
+	return bare(a) == bare(b)
+}
+
+// addFinalizer keeps u until its copy is gone. It changes u to what is then upstream.
+func (l *lane) addFinalizer(ctx context.Context, u *unstructured.Unstructured) error {
+	wish := map[string]any{"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "metadata": map[string]any{
+		"name": u.GetName(), "uid": string(u.GetUID()), "finalizers": []any{l.syncer.finalizer},
+	}}
+	data, err := json.Marshal(wish)
+	if err != nil {
+		return fmt.Errorf("encode: %w", err)
+	}
+	force := true
+	after, err := l.upClient(u.GetNamespace()).Patch(ctx, u.GetName(), types.ApplyPatchType, data, metav1.PatchOptions{FieldManager: l.syncer.upManager, Force: &force})
+	if err != nil {
+		return wrap("add the finalizer", err)
+	}
+	u.SetFinalizers(after.GetFinalizers())
+	u.SetResourceVersion(after.GetResourceVersion())
+	l.wrote(ctx, WriteFinalizer, loop.KeyOf(u))
+	return nil
+}
+
+// dropFinalizer lets u go. u is as it is upstream at present; if it is not, that is a Conflict.
+func (l *lane) dropFinalizer(ctx context.Context, u metav1.Object) error {
+	finalizers := slices.DeleteFunc(slices.Clone(u.GetFinalizers()), func(f string) bool { return f == l.syncer.finalizer })
+	if len(finalizers) == len(u.GetFinalizers()) {
+		return nil
+	}
+	if finalizers == nil {
+		finalizers = []string{}
+	}
+	data, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": u.GetUID(), "resourceVersion": u.GetResourceVersion(), "finalizers": finalizers,
+	}})
+	if err != nil {
+		return fmt.Errorf("encode: %w", err)
+	}
+	key := types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}
+	_, err = l.upClient(key.Namespace).Patch(ctx, key.Name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: l.syncer.upManager})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err == nil {
+		l.wrote(ctx, WriteRelease, key)
+	}
+	return wrap("remove the finalizer", err)
+}

@@ -1,0 +1,257 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package syncer_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/yaml"
+
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/region/regiontest"
+	"github.com/atoll-dev/atoll/syncer"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const target = "my-cluster"
+
+var (
+	configMaps  = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	services    = schema.GroupVersionResource{Version: "v1", Resource: "services"}
+	deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+	jobs        = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
+	namespaces  = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+	volumes     = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumes"}
+	widgets     = schema.GroupVersionResource{Group: "example.org", Version: "v1", Resource: "widgets"}
+	gadgets     = schema.GroupVersionResource{Group: "example.org", Version: "v1", Resource: "gadgets"}
+)
+
+// crd is a type with a free spec and status; withStatus makes status a subresource.
+func crd(plural, kind string, withStatus bool) *apiextensionsv1.CustomResourceDefinition {
+	free := apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}
+	version := apiextensionsv1.CustomResourceDefinitionVersion{
+		Name: "v1", Served: true, Storage: true,
+		Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
+			Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": free, "status": free},
+		}},
+	}
+	if withStatus {
+		version.Subresources = &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}}
+	}
+	return &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: plural + ".example.org"},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: "example.org", Scope: apiextensionsv1.NamespaceScoped,
+			Names:    apiextensionsv1.CustomResourceDefinitionNames{Plural: plural, Kind: kind},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{version},
+		},
+	}
+}
+
+// side is one of the two API servers.
+type side struct {
+	*regiontest.Server
+	t      *testing.T
+	client dynamic.Interface
+	api    region.API
+}
+
+func newSide(t *testing.T, name string, opts regiontest.Options) *side {
+	t.Helper()
+	opts.Name, opts.History = name, 100000
+	if opts.CRDs == nil {
+		opts.CRDs = []*apiextensionsv1.CustomResourceDefinition{crd("widgets", "Widget", true), crd("gadgets", "Gadget", false)}
+	}
+	s := &side{Server: regiontest.NewServer(opts), t: t}
+	t.Cleanup(s.Close)
+	api, err := region.APIFor(s.Config())
+	require.NoError(t, err)
+	s.client, s.api = api.Dynamic(), api
+	return s
+}
+
+func (s *side) of(gvr schema.GroupVersionResource, namespace ...string) dynamic.ResourceInterface {
+	if len(namespace) == 0 {
+		namespace = []string{"default"}
+	}
+	if gvr == volumes || gvr == namespaces {
+		return s.client.Resource(gvr)
+	}
+	return s.client.Resource(gvr).Namespace(namespace[0])
+}
+
+// create makes objects from YAML documents, labelled for the target unless they have labels.
+func (s *side) create(gvr schema.GroupVersionResource, manifests string) *unstructured.Unstructured {
+	s.t.Helper()
+	obj := parse(s.t, manifests)
+	made, err := s.of(gvr, namespaceOf(obj)).Create(s.t.Context(), obj, metav1.CreateOptions{FieldManager: "user"})
+	require.NoError(s.t, err)
+	if status, ok := obj.Object["status"]; ok {
+		made.Object["status"] = status
+		made, err = s.of(gvr, namespaceOf(obj)).UpdateStatus(s.t.Context(), made, metav1.UpdateOptions{FieldManager: "controller"})
+		require.NoError(s.t, err)
+	}
+	return made
+}
+
+func namespaceOf(obj *unstructured.Unstructured) string {
+	if ns := obj.GetNamespace(); ns != "" {
+		return ns
+	}
+	return "default"
+}
+
+func parse(t *testing.T, manifest string) *unstructured.Unstructured {
+	t.Helper()
+	data, err := yaml.YAMLToJSON([]byte(manifest))
+	require.NoError(t, err)
+	obj := &unstructured.Unstructured{}
+	require.NoError(t, obj.UnmarshalJSON(data))
+	if obj.GetLabels() == nil {
+		obj.SetLabels(map[string]string{"workloads.kcp.io/cluster": target})
+	}
+	return obj
+}
+
+// get returns an object, nil if there is none.
+func (s *side) get(gvr schema.GroupVersionResource, name string, namespace ...string) *unstructured.Unstructured {
+	s.t.Helper()
+	list, err := s.of(gvr, namespace...).List(context.Background(), metav1.ListOptions{FieldSelector: "metadata.name=" + name})
+	require.NoError(s.t, err)
+	if len(list.Items) == 0 {
+		return nil
+	}
+	return &list.Items[0]
+}
+
+// patch merges JSON into an object as somebody.
+func (s *side) patch(gvr schema.GroupVersionResource, name, patch string, subresources ...string) *unstructured.Unstructured {
+	s.t.Helper()
+	obj, err := s.of(gvr).Patch(s.t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "somebody"}, subresources...)
+	require.NoError(s.t, err)
+	return obj
+}
+
+func (s *side) delete(gvr schema.GroupVersionResource, name string) {
+	s.t.Helper()
+	require.NoError(s.t, s.of(gvr).Delete(s.t.Context(), name, metav1.DeleteOptions{}))
+}
+
+// writes are the requests since reset that could have changed something, as "verb resource/sub name".
+func (s *side) writes() []string {
+	var all []string
+	for _, r := range s.Requests() {
+		switch r.Verb {
+		case "create", "update", "patch", "delete", "deletecollection":
+			all = append(all, strings.TrimSuffix(fmt.Sprintf("%s %s/%s", r.Verb, r.Resource, r.Subresource), "/")+" "+r.Name)
+		}
+	}
+	return all
+}
+
+// pair is an upstream, a downstream, and a syncer between them.
+type pair struct {
+	t        *testing.T
+	up, down *side
+	*syncer.Syncer
+	stop func()
+
+	mu        sync.Mutex
+	overruled []string
+}
+
+// newPair starts a syncer and waits until it rests.
+func newPair(t *testing.T, opts syncer.Options) *pair {
+	t.Helper()
+	p := &pair{t: t, up: newSide(t, "up", regiontest.Options{}), down: newSide(t, "down", regiontest.Options{})}
+	p.start(opts)
+	return p
+}
+
+// start starts a syncer and waits until it rests. Who stops it before the end of the test calls stop.
+func (p *pair) start(opts syncer.Options) {
+	p.t.Helper()
+	if opts.Target == "" {
+		opts.Target = target
+	}
+	opts.Observer = &syncer.Observer{Overruled: func(_ context.Context, e syncer.OverruledEvent) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.overruled = append(p.overruled, e.Fields...)
+	}}
+	s, err := syncer.New(p.up.api, p.down.api, opts)
+	require.NoError(p.t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Start(ctx) }()
+	p.Syncer = s
+	p.stop = sync.OnceFunc(func() {
+		cancel()
+		require.NoError(p.t, <-done)
+	})
+	p.t.Cleanup(p.stop)
+	p.rest()
+}
+
+// rest waits until nothing is going on: 15 seconds of the bubble's time in which all that wait have waited.
+func (p *pair) rest() {
+	for range 15 {
+		time.Sleep(time.Second)
+		synctest.Wait()
+	}
+}
+
+// reset forgets all requests.
+func (p *pair) reset() {
+	p.up.Reset()
+	p.down.Reset()
+}
+
+// problems are those of all types, as "type key reason".
+func (p *pair) problems() []string {
+	found := []string{}
+	for _, t := range p.Status().Types {
+		for _, problem := range t.Problems {
+			found = append(found, fmt.Sprintf("%s %s %s", t.Resource.Resource, problem.Object, problem.Reason))
+		}
+	}
+	return found
+}
+
+func field(obj *unstructured.Unstructured, path ...string) any {
+	if obj == nil {
+		return "no object"
+	}
+	v, _, _ := unstructured.NestedFieldNoCopy(obj.Object, path...)
+	return v
+}
+
+func asJSON(t *testing.T, v any) string {
+	t.Helper()
+	data, err := json.Marshal(v)
+	require.NoError(t, err)
+	return string(data)
+}
+
+// inBubble runs a test in virtual time.
+func inBubble(t *testing.T, test func(t *testing.T)) {
+	t.Helper()
+	synctest.Test(t, test)
+}
