@@ -120,6 +120,7 @@ func (l *lane) run(ctx context.Context) {
 	for _, o := range []*loop.Objects{l.one, l.many, l.down} {
 		copies.Go(func() { _ = o.Start(ctx) })
 	}
+	copies.Go(func() { l.sweep(ctx) })
 	copies.Wait()
 }
 

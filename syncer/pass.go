@@ -44,7 +44,7 @@ func (l *lane) pass(ctx context.Context, key types.NamespacedName) (again time.D
 		l.problem(ctx, key, "", "")
 		l.valve.settle(key)
 		l.remember(key, func(m *memo) { *m = memo{} })
-		return 0, nil
+		again, err = l.letGo(ctx, key)
 	case u == nil:
 		again, err = l.removeOrphan(ctx, key, place, d)
 	case u.GetDeletionTimestamp() != nil:

@@ -116,7 +116,11 @@ func (l *lane) statusOf(u, d *unstructured.Unstructured) (map[string]any, bool) 
 	if !l.kind.UpStatus {
 		ours++ // writing it makes another generation
 	}
-	translateGenerations(status, d.GetGeneration(), ours)
+	theirs := d.GetGeneration()
+	if !l.kind.DownStatus {
+		theirs-- // as has the one that wrote it there
+	}
+	translateGenerations(status, theirs, ours)
 	return status, true
 }
 

@@ -16,6 +16,7 @@ type valve struct {
 
 	mu      sync.Mutex
 	gone    []time.Time // deletions within the time
+	total   int         // how many objects there were before them
 	shut    bool
 	open    int                               // deletions that Release has allowed
 	waiting map[types.NamespacedName]struct{} // what is held
@@ -36,13 +37,17 @@ func (v *valve) pass(key types.NamespacedName, present int) bool {
 	for len(v.gone) > 0 && now.Sub(v.gone[0]) >= v.cap.Within {
 		v.gone = v.gone[1:]
 	}
+	if len(v.gone) == 0 {
+		v.total = 0
+	}
+	v.total = max(v.total, present)
 	if v.open > 0 {
 		v.open--
 		delete(v.waiting, key)
 		return true
 	}
 	n := len(v.gone) + 1
-	if v.shut || n > v.cap.Objects && float64(n) > v.cap.Share*float64(present+len(v.gone)) {
+	if v.shut || n > v.cap.Objects && float64(n) > v.cap.Share*float64(v.total) {
 		v.shut = true
 		v.waiting[key] = struct{}{}
 		return false

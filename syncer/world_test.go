@@ -198,16 +198,23 @@ func (p *pair) start(opts syncer.Options) {
 	}}
 	s, err := syncer.New(p.up.api, p.down.api, opts)
 	require.NoError(p.t, err)
+	p.Syncer = s
+	p.stop = run(p.t, s)
+	p.rest()
+}
+
+// run runs s until the end of the test, or until the func that it returns is called, which waits.
+func run(t *testing.T, s *syncer.Syncer) (stop func()) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- s.Start(ctx) }()
-	p.Syncer = s
-	p.stop = sync.OnceFunc(func() {
+	stop = sync.OnceFunc(func() {
 		cancel()
-		require.NoError(p.t, <-done)
+		require.NoError(t, <-done)
 	})
-	p.t.Cleanup(p.stop)
-	p.rest()
+	t.Cleanup(stop)
+	return stop
 }
 
 // rest waits until nothing is going on: 15 seconds of the bubble's time in which all that wait have waited.
@@ -216,6 +223,12 @@ func (p *pair) rest() {
 		time.Sleep(time.Second)
 		synctest.Wait()
 	}
+}
+
+// settle waits for what happens at once.
+func (p *pair) settle() {
+	time.Sleep(2 * time.Second)
+	synctest.Wait()
 }
 
 // reset forgets all requests.

@@ -1,0 +1,348 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package syncer_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/region/regiontest"
+	"github.com/atoll-dev/atoll/syncer"
+)
+
+const a = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {k: v}}"
+
+// numbered makes n ConfigMaps.
+func (s *side) numbered(n int) {
+	for i := range n {
+		s.create(configMaps, fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: c-%03d}, data: {k: v}}", i))
+	}
+}
+
+func (s *side) count() int {
+	list, err := s.of(configMaps).List(s.t.Context(), metav1.ListOptions{})
+	require.NoError(s.t, err)
+	return len(list.Items)
+}
+
+// The object upstream is there until its copy is gone, however long somebody downstream holds it.
+func TestObjectWaitsForItsCopy(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := newPair(t, syncer.Options{})
+		p.up.create(configMaps, a)
+		p.rest()
+		p.down.patch(configMaps, "a", `{"metadata":{"finalizers":["example.org/theirs"]}}`)
+		p.rest()
+		p.reset()
+		p.up.delete(configMaps, "a")
+		time.Sleep(10 * time.Minute)
+		require.NotNil(t, p.down.get(configMaps, "a").GetDeletionTimestamp())
+		require.NotNil(t, p.up.get(configMaps, "a").GetDeletionTimestamp())
+		require.Equal(t, []string{"delete configmaps a"}, p.down.writes())
+		p.down.patch(configMaps, "a", `{"metadata":{"finalizers":null}}`)
+		p.rest()
+		require.Nil(t, p.down.get(configMaps, "a"))
+		require.Nil(t, p.up.get(configMaps, "a"))
+	})
+}
+
+// Others hold the object upstream: its copy goes, and nothing is written again and again.
+func TestFinalizersOfOthers(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := newPair(t, syncer.Options{})
+		p.up.create(configMaps, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, finalizers: [example.org/theirs]}}")
+		p.rest()
+		require.ElementsMatch(t, []string{"example.org/theirs", "syncer.atoll.dev/my-cluster"}, p.up.get(configMaps, "a").GetFinalizers())
+		p.reset()
+		p.up.delete(configMaps, "a")
+		time.Sleep(10 * time.Minute)
+		require.Equal(t, []string{"example.org/theirs"}, p.up.get(configMaps, "a").GetFinalizers())
+		require.Equal(t, []string{"delete configmaps a", "patch configmaps a"}, p.up.writes())
+		require.Equal(t, []string{"delete configmaps a"}, p.down.writes())
+	})
+}
+
+// A deletion that nobody saw is made up for.
+func TestMissedDeletes(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := newPair(t, syncer.Options{})
+		p.up.numbered(3)
+		foreign := p.down.create(configMaps, "{apiVersion: v1, kind: ConfigMap, metadata: {name: theirs}}")
+		p.rest()
+		p.stop()
+		require.Equal(t, 4, p.down.count(), "to stop deletes nothing")
+		p.up.patch(configMaps, "c-000", `{"metadata":{"finalizers":null}}`)
+		p.up.delete(configMaps, "c-000")
+		p.up.delete(configMaps, "c-001")
+		p.start(syncer.Options{})
+		p.rest()
+		require.Nil(t, p.down.get(configMaps, "c-000"))
+		require.Nil(t, p.down.get(configMaps, "c-001"))
+		require.Nil(t, p.up.get(configMaps, "c-001"))
+		require.NotNil(t, p.down.get(configMaps, "c-002"))
+		require.Equal(t, foreign.GetResourceVersion(), p.down.get(configMaps, "theirs").GetResourceVersion())
+	})
+}
+
+// What goes to another cluster leaves this one, and is held by the other only.
+func TestMovedObject(t *testing.T) {
+	for _, running := range []bool{true, false} {
+		t.Run(fmt.Sprintf("running=%t", running), func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				p := newPair(t, syncer.Options{})
+				p.up.create(configMaps, a)
+				p.rest()
+				if !running {
+					p.stop()
+				}
+				p.up.patch(configMaps, "a", `{"metadata":{"labels":{"workloads.kcp.io/cluster":"another"}}}`)
+				if !running {
+					p.start(syncer.Options{})
+				}
+				p.rest()
+				require.Nil(t, p.down.get(configMaps, "a"))
+				require.Empty(t, p.up.get(configMaps, "a").GetFinalizers())
+				require.Equal(t, "v", field(p.up.get(configMaps, "a"), "data", "k"))
+			})
+		})
+	}
+}
+
+// What leaves and has no copy is let go too, whether somebody watches or not.
+func TestMovedObjectWithoutCopy(t *testing.T) {
+	for _, running := range []bool{true, false} {
+		t.Run(fmt.Sprintf("running=%t", running), func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				p := newPair(t, syncer.Options{})
+				p.down.create(configMaps, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {theirs: 'yes'}}}")
+				p.up.create(configMaps, a)
+				p.rest()
+				require.NotEmpty(t, p.up.get(configMaps, "a").GetFinalizers())
+				if !running {
+					p.stop()
+				}
+				p.up.patch(configMaps, "a", `{"metadata":{"labels":{"workloads.kcp.io/cluster":null}}}`)
+				if !running {
+					p.start(syncer.Options{})
+				}
+				p.rest()
+				require.Empty(t, p.up.get(configMaps, "a").GetFinalizers())
+				require.Equal(t, "yes", p.down.get(configMaps, "a").GetLabels()["theirs"])
+				require.Empty(t, p.problems())
+			})
+		})
+	}
+}
+
+// Lists that fail, break off or come from a server that is not ready are not lists of nothing.
+func TestNotKnownIsNotAbsent(t *testing.T) {
+	for name, fault := range map[string]regiontest.Fault{
+		"list is refused":     {Verb: "list", Resource: configMaps.GroupResource(), Times: -1, Do: regiontest.Refuse(http.StatusServiceUnavailable)},
+		"list is forbidden":   {Verb: "list", Resource: configMaps.GroupResource(), Times: -1, Do: regiontest.Refuse(http.StatusForbidden)},
+		"list hangs":          {Verb: "list", Resource: configMaps.GroupResource(), Times: -1, Do: regiontest.Hang()},
+		"a get is refused":    {Verb: "get", Resource: configMaps.GroupResource(), Times: -1, Do: regiontest.Refuse(http.StatusServiceUnavailable)},
+		"all connections end": {Times: -1, Do: regiontest.DropRequest()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				p := newPair(t, syncer.Options{})
+				p.up.numbered(3)
+				p.rest()
+				p.stop()
+				p.up.patch(configMaps, "c-000", `{"metadata":{"labels":{"workloads.kcp.io/cluster":null}}}`)
+				p.up.Inject(fault)
+				s, err := syncer.New(p.up.api, p.down.api, syncer.Options{Target: target})
+				require.NoError(t, err)
+				stop := run(t, s)
+				time.Sleep(5 * time.Minute)
+				require.Equal(t, 3, p.down.count())
+				p.up.Reset()
+				time.Sleep(5 * time.Minute)
+				require.Equal(t, 2, p.down.count())
+				stop()
+			})
+		})
+	}
+}
+
+// A watch that is too old begins again, and nothing is written or deleted for it.
+func TestExpiredWatches(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := newPair(t, syncer.Options{})
+		p.up.numbered(5)
+		p.rest()
+		for range 5 {
+			p.reset()
+			p.up.Compact()
+			p.down.Compact()
+			p.up.Partition(true)
+			p.down.Partition(true)
+			time.Sleep(time.Minute)
+			p.up.Partition(false)
+			p.down.Partition(false)
+			time.Sleep(time.Minute)
+			require.Empty(t, p.up.writes())
+			require.Empty(t, p.down.writes())
+		}
+		p.up.delete(configMaps, "c-000")
+		p.rest()
+		require.Equal(t, 4, p.down.count())
+	})
+}
+
+// Another cluster that answers under the upstream's address has none of the objects: that is not their end.
+func TestAnotherClusterAnswers(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		one, two := newSide(t, "one", regiontest.Options{}), newSide(t, "two", regiontest.Options{})
+		switching := &switched{API: one.api}
+		p := &pair{t: t, up: one, down: newSide(t, "down", regiontest.Options{})}
+		s, err := syncer.New(switching, p.down.api, syncer.Options{Target: target})
+		require.NoError(t, err)
+		stop := run(t, s)
+		one.numbered(3)
+		p.rest()
+		require.Equal(t, 3, p.down.count())
+		one.Partition(true)
+		switching.API = two.api
+		time.Sleep(5 * time.Minute)
+		require.Equal(t, 3, p.down.count())
+		stop()
+	})
+}
+
+// switched is an API that reaches whom it is told.
+type switched struct{ region.API }
+
+// Too many deletions at once wait for a person.
+func TestValve(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := newPair(t, syncer.Options{})
+		p.up.numbered(30)
+		p.rest()
+		p.stop()
+		for i := range 20 {
+			name := fmt.Sprintf("c-%03d", i)
+			p.up.patch(configMaps, name, `{"metadata":{"finalizers":null}}`)
+			p.up.delete(configMaps, name)
+		}
+		p.start(syncer.Options{})
+		time.Sleep(10 * time.Minute)
+		require.Equal(t, 20, p.down.count(), "10 of 30 may go")
+		at := slices.IndexFunc(p.Status().Types, func(s syncer.TypeStatus) bool { return s.Resource == configMaps })
+		require.Equal(t, 10, p.Status().Types[at].Held)
+		require.Len(t, p.problems(), 10)
+		p.up.create(configMaps, a)
+		p.rest()
+		require.NotNil(t, p.down.get(configMaps, "a"), "all else goes on")
+		require.Equal(t, 0, p.Release(services.GroupResource()))
+		require.Equal(t, 10, p.Release())
+		p.rest()
+		require.Equal(t, 11, p.down.count())
+		require.Empty(t, p.problems())
+	})
+}
+
+// What comes back is not held any more.
+func TestValveOpensWhenNothingWaits(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := newPair(t, syncer.Options{DeleteCap: syncer.DeleteCap{Objects: 1, Share: 0.1}})
+		p.up.numbered(5)
+		p.rest()
+		for i := range 3 {
+			p.up.patch(configMaps, fmt.Sprintf("c-%03d", i), `{"metadata":{"labels":{"workloads.kcp.io/cluster":null}}}`)
+		}
+		p.rest()
+		require.Equal(t, 4, p.down.count())
+		require.Len(t, p.problems(), 2)
+		for i := range 3 {
+			p.up.patch(configMaps, fmt.Sprintf("c-%03d", i), `{"metadata":{"labels":{"workloads.kcp.io/cluster":"my-cluster"}}}`)
+		}
+		p.rest()
+		require.Equal(t, 5, p.down.count())
+		require.Empty(t, p.problems())
+		time.Sleep(2 * time.Minute)
+		p.up.delete(configMaps, "c-004")
+		p.rest()
+		require.Equal(t, 4, p.down.count())
+	})
+}
+
+// Between look and deletion the copy becomes another object of the same name: that one lives.
+func TestDeletionMeansOneObject(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := newPair(t, syncer.Options{})
+		p.up.create(configMaps, a)
+		p.rest()
+		p.down.Inject(regiontest.Fault{Verb: "delete", Resource: configMaps.GroupResource(), Skip: 1, Do: regiontest.Delay(5 * time.Second)})
+		p.up.delete(configMaps, "a")
+		p.down.delete(configMaps, "a")
+		theirs := p.down.create(configMaps, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {theirs: 'yes'}}}")
+		p.rest()
+		p.rest()
+		require.Equal(t, theirs.GetUID(), p.down.get(configMaps, "a").GetUID())
+		require.Nil(t, p.up.get(configMaps, "a"))
+	})
+}
+
+// The namespaces are mapped otherwise after a restart: copies in the old place are ours, and go.
+func TestChangedNamespaceMap(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := newPair(t, syncer.Options{Namespaces: syncer.PrefixNamespaces("old-")})
+		p.up.create(configMaps, a)
+		p.rest()
+		require.NotNil(t, p.down.get(configMaps, "a", "old-default"))
+		p.stop()
+		p.start(syncer.Options{Namespaces: syncer.PrefixNamespaces("new-")})
+		p.rest()
+		require.NotNil(t, p.down.get(configMaps, "a", "new-default"))
+		require.Nil(t, p.down.get(configMaps, "a", "old-default"))
+		require.NotNil(t, p.up.get(configMaps, "a"))
+		p.stop()
+		p.start(syncer.Options{})
+		p.rest()
+		require.NotNil(t, p.down.get(configMaps, "a"))
+		require.Nil(t, p.down.get(configMaps, "a", "new-default"))
+	})
+}
+
+// The copy lost its label, so that no list of ours has it: the object upstream does not go before it.
+func TestCopyWithoutItsLabel(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := newPair(t, syncer.Options{})
+		p.up.create(configMaps, a)
+		p.rest()
+		p.stop()
+		p.down.patch(configMaps, "a", `{"metadata":{"labels":{"syncer.atoll.dev/owner":null}}}`)
+		p.up.delete(configMaps, "a")
+		p.start(syncer.Options{})
+		p.rest()
+		require.Nil(t, p.down.get(configMaps, "a"))
+		require.Nil(t, p.up.get(configMaps, "a"))
+	})
+}
+
+// An old resourceVersion in a request of ours, or a copy that is behind, costs another look and nothing else.
+func TestBusyObject(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := newPair(t, syncer.Options{})
+		p.up.create(configMaps, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, finalizers: [example.org/theirs]}}")
+		p.rest()
+		p.up.delete(configMaps, "a")
+		for i := range 20 {
+			p.up.patch(configMaps, "a", fmt.Sprintf(`{"data":{"k":"%d"}}`, i))
+			time.Sleep(time.Millisecond)
+		}
+		p.rest()
+		p.rest()
+		require.Equal(t, []string{"example.org/theirs"}, p.up.get(configMaps, "a").GetFinalizers())
+		require.Nil(t, p.down.get(configMaps, "a"))
+	})
+}

@@ -1,0 +1,161 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package syncer_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/atoll-dev/atoll/region/regiontest"
+	"github.com/atoll-dev/atoll/syncer"
+)
+
+// reason says why a type is not synced; it fails the test if it is not known at all.
+func (p *pair) reason(gvr schema.GroupVersionResource) syncer.Reason {
+	p.t.Helper()
+	types := p.Status().Types
+	at := slices.IndexFunc(types, func(s syncer.TypeStatus) bool { return s.Resource == gvr })
+	require.GreaterOrEqual(p.t, at, 0, "%s is not known", gvr)
+	return types[at].Reason
+}
+
+var crds = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+
+// Types come and go on either side. What has no type is not synced, and nothing is deleted for that.
+func TestTypesComeAndGo(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		only := func(crds ...*apiextensionsv1.CustomResourceDefinition) regiontest.Options {
+			return regiontest.Options{CRDs: append([]*apiextensionsv1.CustomResourceDefinition{}, crds...)}
+		}
+		p := &pair{t: t, up: newSide(t, "up", only(crd("widgets", "Widget", true))), down: newSide(t, "down", only(crd("gadgets", "Gadget", false)))}
+		p.start(syncer.Options{})
+		require.Equal(t, syncer.ReasonNotServedDownstream, p.reason(widgets))
+		require.Equal(t, syncer.ReasonNotServedUpstream, p.reason(gadgets))
+		require.Equal(t, syncer.ReasonExcluded, p.reason(schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"}))
+		require.Empty(t, p.reason(configMaps))
+		p.up.create(widgets, "{apiVersion: example.org/v1, kind: Widget, metadata: {name: a}, spec: {size: 1}}")
+		p.up.create(configMaps, a)
+		p.rest()
+		require.NotNil(t, p.down.get(configMaps, "a"), "one type does not stop the others")
+
+		require.NoError(t, p.down.AddCRD(crd("widgets", "Widget", true)))
+		time.Sleep(time.Minute)
+		require.Empty(t, p.reason(widgets))
+		require.EqualValues(t, 1, field(p.down.get(widgets, "a"), "spec", "size"))
+
+		// The definition goes downstream, and the copies with it. It comes again.
+		require.NoError(t, p.down.client.Resource(crds).Delete(t.Context(), "widgets.example.org", metav1.DeleteOptions{}))
+		time.Sleep(2 * time.Minute)
+		require.Equal(t, syncer.ReasonNotServedDownstream, p.reason(widgets))
+		require.NotNil(t, p.up.get(widgets, "a"))
+		require.NoError(t, p.down.AddCRD(crd("widgets", "Widget", true)))
+		time.Sleep(2 * time.Minute)
+		require.EqualValues(t, 1, field(p.down.get(widgets, "a"), "spec", "size"))
+
+		// It goes upstream: that is not the end of what is downstream.
+		p.up.patch(widgets, "a", `{"metadata":{"finalizers":null}}`)
+		require.NoError(t, p.up.client.Resource(crds).Delete(t.Context(), "widgets.example.org", metav1.DeleteOptions{}))
+		time.Sleep(2 * time.Minute)
+		require.Equal(t, syncer.ReasonNotServedUpstream, p.reason(widgets))
+		require.NotNil(t, p.down.get(widgets, "a"))
+	})
+}
+
+// A type that cannot be listed, or a group that cannot be asked about, keeps nobody else from going on.
+func TestBadTypeDoesNotStopTheOthers(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := &pair{t: t, up: newSide(t, "up", regiontest.Options{}), down: newSide(t, "down", regiontest.Options{})}
+		p.up.Inject(regiontest.Fault{Verb: "list", Resource: services.GroupResource(), Times: -1, Do: regiontest.Refuse(http.StatusInternalServerError)})
+		p.down.Inject(regiontest.Fault{Verb: "watch", Resource: jobs.GroupResource(), Times: -1, Do: regiontest.Hang()})
+		p.up.create(configMaps, a)
+		p.start(syncer.Options{})
+		require.NotNil(t, p.down.get(configMaps, "a"))
+		at := slices.IndexFunc(p.Status().Types, func(s syncer.TypeStatus) bool { return s.Resource == services })
+		require.ErrorContains(t, p.Status().Types[at].Err, "failed to list services")
+	})
+}
+
+// Servers that do not say what they serve have not ceased to serve it.
+func TestDiscoveryFails(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := newPair(t, syncer.Options{})
+		p.up.create(widgets, "{apiVersion: example.org/v1, kind: Widget, metadata: {name: a}, spec: {size: 1}}")
+		p.rest()
+		p.down.Inject(regiontest.Fault{Verb: "get", Times: -1, Do: regiontest.Refuse(http.StatusServiceUnavailable)})
+		time.Sleep(5 * time.Minute)
+		require.Empty(t, p.reason(widgets))
+		p.up.patch(widgets, "a", `{"spec":{"size":2}}`)
+		p.rest()
+		require.EqualValues(t, 2, field(p.down.get(widgets, "a"), "spec", "size"))
+	})
+}
+
+// A restart writes nothing, nor does time that passes, however many objects there are.
+func TestNoWritesAtRest(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := newPair(t, syncer.Options{})
+		p.up.numbered(300)
+		for i := range 30 {
+			name := fmt.Sprintf("web-%d", i)
+			obj := parse(t, deployment)
+			obj.SetName(name)
+			_, err := p.up.of(deployments).Create(t.Context(), obj, metav1.CreateOptions{})
+			require.NoError(t, err)
+		}
+		p.rest()
+		for i := range 30 {
+			p.down.patch(deployments, fmt.Sprintf("web-%d", i), `{"status":{"observedGeneration":1,"replicas":2,"conditions":[{"type":"Available","status":"True"}]}}`, "status")
+		}
+		p.rest()
+		for range 3 {
+			p.reset()
+			time.Sleep(10 * time.Minute)
+			p.stop()
+			p.start(syncer.Options{})
+			require.Empty(t, p.up.writes())
+			require.Empty(t, p.down.writes())
+		}
+		require.EqualValues(t, 2, field(p.up.get(deployments, "web-7"), "status", "replicas"))
+	})
+}
+
+// What one object costs: the finalizer, the copy, the status; a change one write; a deletion two.
+func TestRequestsPerObject(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := newPair(t, syncer.Options{})
+		count := func() (up, down int) {
+			for _, r := range slices.Concat(p.up.Requests(), p.down.Requests()) {
+				require.NotEqual(t, "list", r.Verb)
+			}
+			up, down = len(p.up.writes()), len(p.down.writes())
+			p.reset()
+			return up, down
+		}
+		p.reset()
+		p.up.create(deployments, deployment)
+		p.settle()
+		up, down := count()
+		require.Equal(t, []int{2, 1}, []int{up, down}, "the user's and the finalizer; the copy")
+		p.up.patch(deployments, "web", `{"spec":{"paused":true}}`)
+		p.settle()
+		up, down = count()
+		require.Equal(t, []int{1, 1}, []int{up, down}, "the user's; the copy")
+		p.down.patch(deployments, "web", `{"status":{"observedGeneration":2,"replicas":2}}`, "status")
+		p.settle()
+		up, down = count()
+		require.Equal(t, []int{1, 1}, []int{up, down}, "the status; the controller's")
+		p.up.delete(deployments, "web")
+		p.settle()
+		up, down = count()
+		require.Equal(t, []int{2, 1}, []int{up, down}, "the user's and the finalizer; the copy")
+	})
+}
