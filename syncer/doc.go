@@ -1,0 +1,46 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package syncer keeps objects of one API server, the upstream, in step with another, the downstream: what is labelled
+// for the downstream's SyncTarget goes down, and what the downstream reports of it comes up.
+//
+// An object with the label v1alpha1.ClusterLabel is for one cluster; one with a label of v1alpha1.StateLabelPrefix for each
+// of several is for all of them. Every type that both sides serve is synced, built in or custom, namespaced or not (see
+// [DefaultTypes]); types that come and go are noticed by polling. Namespaces are made when they are needed.
+//
+// # What is guaranteed
+//
+//   - What the syncer did not make is never changed or deleted, unless [AdoptPolicy] says so: a copy is made by a request
+//     that creates or fails, and deleted by its UID.
+//   - Absence is not deletion. A copy is deleted if its origin is being deleted, or if the upstream, asked anew, has it no
+//     more or has it for another cluster. Nothing is written or deleted of a type while one of its two lists is not up to
+//     date. To stop, to lose a type and to lose a connection delete nothing, and too many deletions at once wait
+//     for [Syncer.Release].
+//   - An object upstream is there until its copy is gone: by a finalizer, which is removed when the object is no longer for
+//     this cluster.
+//   - A status is that of the present spec, with the upstream's own generations; until there is one the last known
+//     stays. What is not known is never written as zero or empty.
+//   - At rest nothing is written, and a restart writes nothing: what was written is recorded in annotations of the copy, and
+//     a change by somebody else shows in its managedFields. An object takes two writes (the finalizer and the copy), a change
+//     of it one, a change of its status one, its deletion two.
+//   - Owner references, finalizers, UIDs and the labels and annotations of tools that track what they applied do not pass
+//     in either direction.
+//   - One object, type or side in trouble does not stop another: [Syncer.Status] and [Observer] name it with a [Reason].
+//
+// # What is not
+//
+//   - Which fields belong to the downstream is known for core types (addresses and ports of Services, selectors of Jobs,
+//     volumes of claims, tokens of ServiceAccounts); for others [Rule] says it. Replicas belong to the upstream unless a Rule
+//     makes them FirstWriter, as they should be for what an autoscaler scales downstream.
+//   - Immutable fields are not recreated: a change that the downstream refuses is reported.
+//   - Namespaces are not deleted, and their labels do not go down.
+//   - Definitions of types are not synced; objects of a type wait until both sides serve it.
+//   - Objects that are born downstream stay there.
+//   - Two syncers of one target at once write the same things and harm nothing, but cost twice the requests.
+//   - What an object needs (ConfigMaps, Secrets, ServiceAccounts) is synced only if it is labelled itself.
+//
+// # Rights
+//
+// Upstream: get, list, watch and patch of what is synced, patch of its status, and get of namespace kube-system. Downstream:
+// get, list, watch, create, patch and delete of it, create of namespaces, and get of namespace kube-system.
+package syncer

@@ -1,0 +1,98 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package syncer_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/region/regiontest"
+	"github.com/atoll-dev/atoll/syncer"
+)
+
+// A ConfigMap that is labelled for a cluster appears there, and goes when it is deleted.
+func ExampleNew() {
+	upstream, downstream := regiontest.NewServer(regiontest.Options{Name: "up"}), regiontest.NewServer(regiontest.Options{Name: "down"})
+	defer upstream.Close()
+	defer downstream.Close()
+	up, err := region.APIFor(upstream.Config())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	down, err := region.APIFor(downstream.Config())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	wrote := make(chan syncer.WriteEvent, 10)
+	s, err := syncer.New(up, down, syncer.Options{
+		Target:   "my-cluster",
+		Observer: &syncer.Observer{Wrote: func(_ context.Context, e syncer.WriteEvent) { wrote <- e }},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- s.Start(ctx) }()
+
+	configMaps := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	greeting := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"greeting": "hello"},
+		"metadata": map[string]any{"name": "hello", "labels": map[string]any{"workloads.kcp.io/cluster": "my-cluster"}},
+	}}
+	client := up.Dynamic().Resource(configMaps).Namespace("default")
+	if _, err := client.Create(ctx, greeting, metav1.CreateOptions{}); err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println((<-wrote).Write, (<-wrote).Write)
+	copied, err := down.Dynamic().Resource(configMaps).Namespace("default").Get(ctx, "hello", metav1.GetOptions{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(copied.Object["data"])
+
+	if err := client.Delete(ctx, "hello", metav1.DeleteOptions{}); err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println((<-wrote).Write, (<-wrote).Write)
+	cancel()
+	fmt.Println(<-done)
+	// Output:
+	// Finalizer Create
+	// map[greeting:hello]
+	// Delete Release
+	// <nil>
+}
+
+// Namespaces of one upstream among many are kept apart by a prefix.
+func ExamplePrefixNamespaces() {
+	m := syncer.PrefixNamespaces("acme-")
+	fmt.Println(m.Down("shop"))
+	fmt.Println(m.Up("acme-shop"))
+	fmt.Println(m.Up("kube-system"))
+	// Output:
+	// acme-shop <nil>
+	// shop true
+	// kube-system false
+}
+
+// Each namespace is the one of the same name.
+func ExampleSameNamespaces() {
+	fmt.Println(syncer.SameNamespaces().Down("shop"))
+	// Output: shop <nil>
+}
