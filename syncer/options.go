@@ -119,16 +119,16 @@ type DeleteCap struct {
 func (o Options) complete() (Options, error) {
 	var wrong []error
 	if problems := validation.IsValidLabelValue(o.Target); o.Target == "" || len(problems) > 0 {
-		wrong = append(wrong, fmt.Errorf("Target %q: want the name of a SyncTarget that is a valid label value: %s", o.Target, strings.Join(problems, "; ")))
+		wrong = append(wrong, fmt.Errorf("options: Target %q: want the name of a SyncTarget that is a valid label value: %s", o.Target, strings.Join(problems, "; ")))
 	}
 	if o.Label == "" {
 		o.Label = v1alpha1.ClusterLabel
 	}
 	if problems := validation.IsQualifiedName(o.Label); len(problems) > 0 {
-		wrong = append(wrong, fmt.Errorf("Label %q: want the key of a label: %s", o.Label, strings.Join(problems, "; ")))
+		wrong = append(wrong, fmt.Errorf("options: Label %q: want the key of a label: %s", o.Label, strings.Join(problems, "; ")))
 	}
 	if o.Adopt < AdoptNever || o.Adopt > AdoptAlways {
-		wrong = append(wrong, fmt.Errorf("Adopt %d: want AdoptNever, AdoptEqual or AdoptAlways", o.Adopt))
+		wrong = append(wrong, fmt.Errorf("options: Adopt %d: want AdoptNever, AdoptEqual or AdoptAlways", o.Adopt))
 	}
 	if o.Types == nil {
 		o.Types = DefaultTypes
@@ -143,7 +143,7 @@ func (o Options) complete() (Options, error) {
 		o.DeleteCap.Share = 0.3
 	}
 	if !(o.DeleteCap.Share > 0 && o.DeleteCap.Share <= 1) {
-		wrong = append(wrong, fmt.Errorf("DeleteCap.Share %v: want a part of the whole, above 0 and up to 1", o.DeleteCap.Share))
+		wrong = append(wrong, fmt.Errorf("options: DeleteCap.Share %v: want a part of the whole, above 0 and up to 1", o.DeleteCap.Share))
 	}
 	if o.DeleteCap.Within == 0 {
 		o.DeleteCap.Within = time.Minute

@@ -20,12 +20,12 @@ func TestOptionsAreChecked(t *testing.T) {
 		opts syncer.Options
 		want string
 	}{
-		"no target":         {syncer.Options{}, `syncer: Target "": want the name of a SyncTarget`},
+		"no target":         {syncer.Options{}, `syncer: options: Target "": want the name of a SyncTarget`},
 		"bad target":        {syncer.Options{Target: "a b"}, `Target "a b"`},
 		"bad label":         {syncer.Options{Target: "a", Label: "a b"}, `Label "a b": want the key of a label`},
 		"unknown policy":    {syncer.Options{Target: "a", Adopt: 7}, "Adopt 7: want AdoptNever"},
 		"too large a part":  {syncer.Options{Target: "a", DeleteCap: syncer.DeleteCap{Share: 2}}, "DeleteCap.Share 2: want a part"},
-		"rule without type": {syncer.Options{Target: "a", Rules: []syncer.Rule{{Path: "spec"}}}, "Rules[0]: Type has no kind"},
+		"rule without type": {syncer.Options{Target: "a", Rules: []syncer.Rule{{Path: "spec"}}}, "Rules[0]: the Type has no kind"},
 		"rule without path": {syncer.Options{Target: "a", Rules: []syncer.Rule{{Type: widget}}}, `Path "": want names divided by dots`},
 		"rule of a list":    {syncer.Options{Target: "a", Rules: []syncer.Rule{{Type: widget, Path: "spec.a[*].b", Owner: syncer.FirstWriter}}}, "[*] is not possible with FirstWriter"},
 		"unknown owner":     {syncer.Options{Target: "a", Rules: []syncer.Rule{{Type: widget, Path: "spec.a", Owner: 9}}}, "Owner 9: want Upstream"},

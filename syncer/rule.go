@@ -89,13 +89,13 @@ func (r Rule) check() error {
 	path, err := parsePath(r.Path)
 	switch {
 	case r.Type.Kind == "":
-		return errors.New("Type has no kind")
+		return errors.New("the Type has no kind")
 	case err != nil:
-		return fmt.Errorf("Path %q: %w", r.Path, err)
+		return fmt.Errorf("the Path %q: %w", r.Path, err)
 	case r.Owner < Upstream || r.Owner > FirstWriter:
-		return fmt.Errorf("Owner %d: want Upstream, Downstream or FirstWriter", r.Owner)
+		return fmt.Errorf("the Owner %d: want Upstream, Downstream or FirstWriter", r.Owner)
 	case r.Owner == FirstWriter && slices.ContainsFunc(path, func(s step) bool { return s.each }):
-		return fmt.Errorf("Path %q: [*] is not possible with FirstWriter", r.Path)
+		return fmt.Errorf("the Path %q: [*] is not possible with FirstWriter", r.Path)
 	}
 	return nil
 }
@@ -164,9 +164,4 @@ func remove(v any, path []step) {
 			remove(inner, path[1:])
 		}
 	}
-}
-
-// firstWriters are the paths that are left to who changes them downstream.
-func (r rules) firstWriters() bool {
-	return slices.ContainsFunc(r, func(r rule) bool { return r.owner == FirstWriter })
 }

@@ -55,7 +55,7 @@ func New(up, down region.API, opts Options) (*Syncer, error) {
 	}
 	for i, r := range opts.Rules {
 		if err := r.check(); err != nil {
-			return nil, fmt.Errorf("syncer: Rules[%d]: %w", i, err)
+			return nil, fmt.Errorf("syncer: options: Rules[%d]: %w", i, err)
 		}
 	}
 	return &Syncer{

@@ -201,7 +201,7 @@ func TestObjectOfSeveralClusters(t *testing.T) {
 			down := p.down.get(widgets, "a")
 			require.EqualValues(t, 1, field(down, "spec", "size"))
 			require.Equal(t, map[string]string{"syncer.atoll.dev/owner": p.Status().Owner}, down.GetLabels(), "clusters do not learn of one another")
-			require.Equal(t, `{"cluster":"`+p.down.get(widgets, "a").GetAnnotations()["syncer.atoll.dev/origin"]+`"}`, `{"cluster":"default/a"}`)
+			require.Equal(t, "default/a", down.GetAnnotations()["syncer.atoll.dev/origin"])
 		}
 		one.down.patch(widgets, "a", `{"status":{"observedGeneration":1,"address":"1.1.1.1"}}`, "status")
 		two.down.patch(widgets, "a", `{"status":{"address":"2.2.2.2"}}`, "status")
