@@ -84,7 +84,7 @@ var kinds = []kind{
 	},
 	{
 		gvr: gvr("autoscaling", "v2", "horizontalpodautoscalers"), manifest: "{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: a}, spec: {minReplicas: 1, maxReplicas: 4, scaleTargetRef: {apiVersion: apps/v1, kind: StatefulSet, name: none}}}",
-		down: map[string]string{"spec.maxReplicas": "4"}, patch: `{"spec":{"maxReplicas":5}}`, changed: map[string]string{"spec.maxReplicas": "5"},
+		down: map[string]string{"spec.maxReplicas": "4"}, up: map[string]string{"status.conditions": "*"}, patch: `{"spec":{"maxReplicas":5}}`, changed: map[string]string{"spec.maxReplicas": "5"},
 	},
 	{
 		gvr: gvr("policy", "v1", "poddisruptionbudgets"), manifest: "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: a}, spec: {minAvailable: 1, selector: {matchLabels: {app: a}}}}",

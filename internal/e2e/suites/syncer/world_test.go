@@ -135,7 +135,7 @@ func (s *side) delete(gvr schema.GroupVersionResource, name string) {
 	require.NoError(s.t, s.api.Dynamic().Resource(gvr).Namespace(s.namespace).Delete(s.t.Context(), name, metav1.DeleteOptions{PropagationPolicy: &background}))
 }
 
-// has waits until an object has the values at the given paths; "" stands for no value.
+// has waits until an object has the values at the given paths; "" stands for no value, "*" for any.
 func (s *side) has(gvr schema.GroupVersionResource, name string, want map[string]string) {
 	s.t.Helper()
 	var last error
@@ -149,7 +149,7 @@ func (s *side) has(gvr schema.GroupVersionResource, name string, want map[string
 		}
 		for path, value := range want {
 			v, _, _ := unstructured.NestedFieldNoCopy(obj.Object, strings.Split(path, ".")...)
-			if got := strings.TrimPrefix(fmt.Sprint(v), "<nil>"); got != value {
+			if got := strings.TrimPrefix(fmt.Sprint(v), "<nil>"); got != value && (value != "*" || got == "") {
 				last = fmt.Errorf("%s is %q, want %q; status %v", path, got, value, obj.Object["status"])
 				return last
 			}
