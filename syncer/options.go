@@ -54,6 +54,9 @@ type Options struct {
 	// Discovery is how often the types of both sides are compared; zero: 30 s, up to a fifth longer at random.
 	Discovery time.Duration
 
+	// Heartbeat is how often the status of the SyncTarget of that name is written upstream, if there is one; zero: never.
+	Heartbeat time.Duration
+
 	// Observer is told what happens. May be nil.
 	Observer *Observer
 }

@@ -38,10 +38,11 @@ type Syncer struct {
 
 	upstreamUID types.UID // known before any work begins
 
-	mu       sync.Mutex
-	owner    string
-	lanes    map[string]*lane
-	unsynced map[schema.GroupVersionResource]Reason
+	mu            sync.Mutex
+	owner         string
+	downstreamUID types.UID
+	lanes         map[string]*lane
+	unsynced      map[schema.GroupVersionResource]Reason
 }
 
 // New checks opts. It does no I/O and starts nothing; see Start.
@@ -75,13 +76,18 @@ func (s *Syncer) Start(ctx context.Context) error {
 		return errors.New("syncer: Start was called twice")
 	}
 	ctx = logr.NewContext(ctx, logr.FromContextOrDiscard(ctx).WithValues("target", s.opts.Target))
+	ctx, cancel := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer cancel()
+	if s.opts.Heartbeat > 0 {
+		all.Go(func() { s.beat(ctx) })
+	}
 	if err := s.identify(ctx); err != nil || ctx.Err() != nil {
 		return err
 	}
-	var all sync.WaitGroup
 	all.Go(func() { _ = s.queue.Start(ctx, s.work) })
 	s.followTypes(ctx)
-	all.Wait()
 	return nil
 }
 
@@ -107,7 +113,7 @@ func (s *Syncer) identify(ctx context.Context) error {
 			}
 			s.upstreamUID = up
 			s.mu.Lock()
-			s.owner = digest([]byte(identity + "/" + s.opts.Target))
+			s.owner, s.downstreamUID = digest([]byte(identity+"/"+s.opts.Target)), down
 			s.mu.Unlock()
 			return nil
 		}

@@ -91,9 +91,6 @@ func (w *world) start(t *testing.T, opts syncer.Options) {
 				for _, p := range s.Problems {
 					t.Logf("%s %s: %s: %s", s.Resource.Resource, p.Object, p.Reason, p.Message)
 				}
-				if s.Err != nil {
-					t.Logf("%s: %v", s.Resource.Resource, s.Err)
-				}
 			}
 		}
 	})

@@ -1,0 +1,168 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package syncer
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/syncer/v1alpha1"
+)
+
+var syncTargets = schema.GroupVersionResource{Group: v1alpha1.GroupVersion.Group, Version: v1alpha1.GroupVersion.Version, Resource: "synctargets"}
+
+// beat writes into the status of the SyncTarget what is known, and that somebody is alive, until ctx ends.
+func (s *Syncer) beat(ctx context.Context) {
+	for ctx.Err() == nil {
+		down, err := uidOf(ctx, s.down)
+		if err == nil && s.downUID() != "" && down != s.downUID() {
+			err = fmt.Errorf("another cluster answers: kube-system has UID %s there, and had %s", down, s.downUID())
+		}
+		if err := s.report(ctx, err); err != nil && ctx.Err() == nil {
+			logr.FromContextOrDiscard(ctx).Info("The SyncTarget's status is not written", "reason", err.Error())
+		}
+		select {
+		case <-time.After(s.opts.Heartbeat + rand.N(s.opts.Heartbeat/5+1)):
+		case <-ctx.Done():
+		}
+	}
+}
+
+func (s *Syncer) downUID() types.UID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.downstreamUID
+}
+
+// report writes the status of the SyncTarget; unreachable says why the cluster does not answer. It is no error if there is
+// no SyncTarget.
+func (s *Syncer) report(ctx context.Context, unreachable error) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	client := s.up.Dynamic().Resource(syncTargets)
+	obj, err := client.Get(ctx, s.opts.Target, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	target := &v1alpha1.SyncTarget{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, target); err != nil {
+		return err
+	}
+	return writeTarget(ctx, s.up.Dynamic().Resource(syncTargets), target, func(now *v1alpha1.SyncTargetStatus, set setCondition) {
+		now.LastSyncerHeartbeatTime = new(metav1.Now())
+		s.describe(s.Status(), unreachable, now, set)
+	})
+}
+
+// describe says in conditions what a Status says.
+func (s *Syncer) describe(state Status, unreachable error, now *v1alpha1.SyncTargetStatus, set setCondition) {
+	if unreachable != nil {
+		set(v1alpha1.SyncTargetConditionReachable, metav1.ConditionFalse, v1alpha1.SyncTargetReasonUnreachable, unreachable.Error())
+		set(v1alpha1.SyncTargetConditionReady, metav1.ConditionFalse, v1alpha1.SyncTargetReasonUnreachable, unreachable.Error())
+		return // all else stays as it was last known
+	}
+	set(v1alpha1.SyncTargetConditionReachable, metav1.ConditionTrue, v1alpha1.SyncTargetReasonAnswered, "")
+	if len(state.Types) == 0 {
+		set(v1alpha1.SyncTargetConditionReady, metav1.ConditionUnknown, v1alpha1.SyncTargetReasonPending, "types were not compared yet")
+		set(v1alpha1.SyncTargetConditionTypesCompatible, metav1.ConditionUnknown, v1alpha1.SyncTargetReasonPending, "types were not compared yet")
+		return
+	}
+	set(v1alpha1.SyncTargetConditionReady, metav1.ConditionTrue, v1alpha1.SyncTargetReasonSyncing, "")
+	now.SyncedResources = nil
+	var bad, held []string
+	for _, t := range state.Types {
+		name := t.Resource.GroupResource().String()
+		if t.Reason == "" && t.Err == nil {
+			now.SyncedResources = append(now.SyncedResources, name)
+		}
+		switch {
+		case t.Err != nil:
+			bad = append(bad, name+" (no fresh copy)")
+		case t.Reason == ReasonScope:
+			bad = append(bad, name+" (namespaced on one side only)")
+		}
+		if t.Held > 0 {
+			held = append(held, fmt.Sprintf("%d %s", t.Held, name))
+		}
+	}
+	slices.Sort(now.SyncedResources)
+	now.SyncedResources = now.SyncedResources[:min(len(now.SyncedResources), 512)]
+	if len(bad) > 0 {
+		set(v1alpha1.SyncTargetConditionTypesCompatible, metav1.ConditionFalse, v1alpha1.SyncTargetReasonIncompatible, brief(bad))
+	} else {
+		set(v1alpha1.SyncTargetConditionTypesCompatible, metav1.ConditionTrue, v1alpha1.SyncTargetReasonCompatible, "")
+	}
+	if len(held) > 0 {
+		set(v1alpha1.SyncTargetConditionDeletionsHeld, metav1.ConditionTrue, v1alpha1.SyncTargetReasonCapReached, "wait to be deleted: "+brief(held))
+	} else {
+		set(v1alpha1.SyncTargetConditionDeletionsHeld, metav1.ConditionFalse, v1alpha1.SyncTargetReasonWithinCap, "")
+	}
+}
+
+// brief joins a few of all.
+func brief(all []string) string {
+	const few = 10
+	if len(all) > few {
+		return strings.Join(all[:few], ", ") + fmt.Sprintf(" and %d more", len(all)-few)
+	}
+	return strings.Join(all, ", ")
+}
+
+// setCondition sets one condition of a SyncTarget.
+type setCondition func(v1alpha1.SyncTargetConditionType, metav1.ConditionStatus, v1alpha1.SyncTargetConditionReason, string)
+
+// targetManager owns the status of SyncTargets.
+const targetManager = manager + "-target"
+
+// writeTarget applies what change makes of the status of a SyncTarget, if that is another.
+func writeTarget(ctx context.Context, client loopClient, target *v1alpha1.SyncTarget, change func(now *v1alpha1.SyncTargetStatus, set setCondition)) error {
+	now := target.Status.DeepCopy()
+	now.ObservedGeneration = target.Generation
+	change(now, func(t v1alpha1.SyncTargetConditionType, status metav1.ConditionStatus, reason v1alpha1.SyncTargetConditionReason, message string) {
+		next := metav1.Condition{
+			Type: string(t), Status: status, Reason: string(reason), Message: message, ObservedGeneration: target.Generation, LastTransitionTime: metav1.Now(),
+		}
+		at := slices.IndexFunc(now.Conditions, func(c metav1.Condition) bool { return c.Type == next.Type })
+		if at < 0 {
+			now.Conditions = append(now.Conditions, next)
+			return
+		}
+		if now.Conditions[at].Status == status {
+			next.LastTransitionTime = now.Conditions[at].LastTransitionTime
+		}
+		now.Conditions[at] = next
+	})
+	slices.SortFunc(now.Conditions, func(a, b metav1.Condition) int { return cmp.Compare(a.Type, b.Type) })
+	status, err := runtime.DefaultUnstructuredConverter.ToUnstructured(now)
+	if err != nil {
+		return err
+	}
+	wish := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": v1alpha1.GroupVersion.String(), "kind": "SyncTarget", "status": status,
+		"metadata": map[string]any{"name": target.Name, "uid": string(target.UID), "resourceVersion": target.ResourceVersion},
+	}}
+	_, err = client.Apply(ctx, target.Name, wish, metav1.ApplyOptions{FieldManager: targetManager, Force: true}, "status")
+	return wrap("write the status of SyncTarget "+target.Name, err)
+}
+
+// loopClient is what writeTarget needs of a client.
+type loopClient interface {
+	Apply(ctx context.Context, name string, obj *unstructured.Unstructured, options metav1.ApplyOptions, subresources ...string) (*unstructured.Unstructured, error)
+}
