@@ -41,8 +41,15 @@
 //     kubernetes.io/pvc-protection from a claim; such an upstream is to run without StorageObjectInUseProtection.
 //   - What an object needs (ConfigMaps, Secrets, ServiceAccounts) is synced only if it is labelled itself.
 //
+// # Many clusters
+//
+// [Targets] runs a Syncer for each SyncTarget that has a kubeconfig, in one process, and keeps its conditions. A SyncTarget
+// that is deleted lets its objects upstream go; the copies stay where they are.
+//
 // # Rights
 //
 // Upstream: get, list, watch and patch of what is synced, patch of its status, and get of namespace kube-system. Downstream:
-// get, list, watch, create, patch and delete of it, create of namespaces, and get of namespace kube-system.
+// get, list, watch, create, patch and delete of it, create of namespaces, and get of namespace kube-system. With a heartbeat
+// get of the SyncTarget and patch of its status upstream; Targets list, watch and patch them and get the Secrets that they
+// name.
 package syncer

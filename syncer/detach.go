@@ -1,0 +1,62 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package syncer
+
+import (
+	"context"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Detach lets all objects upstream go: it removes the finalizer of this target from whatever has it, of every type that
+// the upstream serves. Copies stay downstream as they are. It blocks until it is done; it can be repeated. Nothing must sync
+// for this target meanwhile.
+func (s *Syncer) Detach(ctx context.Context) error {
+	up, err := served(s.up.Discovery())
+	if err != nil {
+		return wrap("detach", err)
+	}
+	done := map[schema.GroupResource]bool{}
+	for _, gvr := range up.order {
+		if done[gvr.GroupResource()] || !hasAll(up.resources[gvr].Verbs, verbsUp) || !s.opts.Types(gvr.GroupResource()) {
+			continue
+		}
+		done[gvr.GroupResource()] = true
+		l := &lane{syncer: s, kind: kind{GVR: gvr}}
+		if err := l.letAllGo(ctx); err != nil {
+			return wrap("detach "+gvr.GroupResource().String(), err)
+		}
+	}
+	return nil
+}
+
+// letAllGo removes our finalizer from all objects of a type.
+func (l *lane) letAllGo(ctx context.Context) error {
+	opts := metav1.ListOptions{Limit: 500}
+	for {
+		page, err := l.upPage(ctx, opts)
+		if err != nil {
+			return err
+		}
+		for i := range page.Items {
+			if u := &page.Items[i]; slices.Contains(u.Finalizers, l.syncer.finalizer) {
+				if err := l.dropFinalizer(ctx, u); err != nil {
+					return err
+				}
+			}
+		}
+		if opts.Continue = page.Continue; opts.Continue == "" {
+			return nil
+		}
+	}
+}
+
+// upPage lists metadata of upstream objects.
+func (l *lane) upPage(ctx context.Context, opts metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	return l.syncer.up.Metadata().Resource(l.kind.GVR).List(ctx, opts)
+}
