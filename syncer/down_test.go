@@ -186,6 +186,24 @@ func TestCopiesOfAnotherUpstreamAreForeign(t *testing.T) {
 	})
 }
 
+// An upstream that moves to another cluster with all its objects keeps its identity, and so its copies.
+func TestIdentityOfTheUpstream(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := newPair(t, syncer.Options{Upstream: "acme"})
+		p.up.create(configMaps, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {k: v}}")
+		p.rest()
+		before := p.Status().Owner
+		p.stop()
+		p.up = newSide(t, "moved", regiontest.Options{})
+		p.up.create(configMaps, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {k: w}}")
+		p.start(syncer.Options{Upstream: "acme"})
+		p.rest()
+		require.Equal(t, before, p.Status().Owner)
+		require.Equal(t, "w", field(p.down.get(configMaps, "a"), "data", "k"))
+		require.Empty(t, p.problems())
+	})
+}
+
 func TestDriftIsCorrectedAndNamed(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})

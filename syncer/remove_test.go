@@ -73,7 +73,7 @@ func TestFinalizersOfOthers(t *testing.T) {
 // A deletion that nobody saw is made up for.
 func TestMissedDeletes(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		p := newPair(t, syncer.Options{})
+		p := newPair(t, syncer.Options{Workers: 1})
 		p.up.numbered(3)
 		foreign := p.down.create(configMaps, "{apiVersion: v1, kind: ConfigMap, metadata: {name: theirs}}")
 		p.rest()

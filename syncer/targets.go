@@ -202,12 +202,12 @@ func (t *Targets) kubeconfig(ctx context.Context, target *v1alpha1.SyncTarget) (
 	defer cancel()
 	secret, err := t.up.Dynamic().Resource(secrets).Namespace(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("Secret %s/%s: %w", ref.Namespace, ref.Name, err)
+		return nil, fmt.Errorf("kubeconfig of Secret %s/%s: %w", ref.Namespace, ref.Name, err)
 	}
 	encoded, _, _ := unstructured.NestedString(secret.Object, "data", kubeconfigKey)
 	var data []byte
 	if err := json.Unmarshal([]byte(`"`+encoded+`"`), &data); err != nil || len(data) == 0 {
-		return nil, fmt.Errorf("Secret %s/%s: %w", ref.Namespace, ref.Name, errNoKubeconfig)
+		return nil, fmt.Errorf("kubeconfig of Secret %s/%s: %w", ref.Namespace, ref.Name, errNoKubeconfig)
 	}
 	return data, nil
 }

@@ -6,6 +6,8 @@ package syncer_test
 import (
 	"context"
 	"encoding/base64"
+	"regexp"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -17,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/region/regiontest"
 	"github.com/atoll-dev/atoll/syncer"
 	"github.com/atoll-dev/atoll/syncer/v1alpha1"
@@ -39,7 +42,7 @@ func newFleet(t *testing.T) *fleet {
 func (f *fleet) start(t *testing.T) {
 	t.Helper()
 	targets, err := syncer.NewTargets(f.up.api, syncer.TargetsOptions{
-		Heartbeat: 100 * time.Millisecond, Recheck: 100 * time.Millisecond,
+		Heartbeat: 100 * time.Millisecond, Recheck: 100 * time.Millisecond, Trust: region.Trust{Insecure: true},
 		Configure: func(_ *v1alpha1.SyncTarget, opts *syncer.Options) {
 			opts.Discovery = 100 * time.Millisecond
 			opts.Types = func(gr schema.GroupResource) bool { return gr == configMaps.GroupResource() }
@@ -146,6 +149,21 @@ func TestTargetOfASecret(t *testing.T) {
 	f.up.patch(configMaps, "a", `{"data":{"k":"w"}}`)
 	f.eventually("the change", func() bool { return field(f.down.get(configMaps, "a"), "data", "k") == "w" })
 	require.Same(t, before, f.targets.Syncer(target))
+}
+
+// What the program trusts is accepted, and nothing else.
+func TestTargetsTrust(t *testing.T) {
+	f := newFleet(t)
+	kubeconfig := f.kubeconfig()
+	f.register(target, map[string]any{"kubeconfig": regexp.MustCompile("certificate-authority-data: .*").ReplaceAllString(kubeconfig, "insecure-skip-tls-verify: true")})
+	f.says("Ready True Syncing")
+	f.register("other", map[string]any{"kubeconfig": regexp.MustCompile("client-key-data: .*").ReplaceAllString(kubeconfig, "client-key: /etc/passwd")})
+	f.eventually("it is refused", func() bool {
+		obj, err := f.up.client.Resource(syncTargets).Get(t.Context(), "other", metav1.GetOptions{})
+		require.NoError(t, err)
+		return strings.Contains(asJSON(t, field(obj, "status")), "users[0].user.client-key")
+	})
+	require.Nil(t, f.targets.Syncer("other"))
 }
 
 // Without a kubeconfig somebody else runs the Syncer.

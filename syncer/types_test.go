@@ -103,7 +103,7 @@ func TestDiscoveryFails(t *testing.T) {
 func TestNoWritesAtRest(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
-		p.up.numbered(300)
+		p.up.numbered(100)
 		for i := range 30 {
 			name := fmt.Sprintf("web-%d", i)
 			obj := parse(t, deployment)
