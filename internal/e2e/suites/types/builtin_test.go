@@ -248,9 +248,7 @@ func requireWithin(t *testing.T, path string, manifest, stored any) {
 // A stock API server without apps/v1 refuses a CRD in that group for its name alone. Where that check is not made, as in
 // the multi-cluster proposal's control plane, the type is served under its own name, with status and scale.
 func TestDeploymentUnderItsOwnName(t *testing.T) {
-	dir, err := os.MkdirTemp("", "types")
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	dir := t.TempDir()
 	source := planetest.Shared(t, 1)[0]
 	upstream := planetest.New(t, plane.Options{Name: "upstream", Dir: dir, APIServerFlags: []string{"--runtime-config=apps/v1=false"}})
 	types := learn(t, apiOf(t, source))
