@@ -1,0 +1,259 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package splitter
+
+import (
+	"context"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/internal/loop"
+	"github.com/atoll-dev/atoll/region"
+	syncerv1alpha1 "github.com/atoll-dev/atoll/syncer/v1alpha1"
+)
+
+// Cluster is what is known of a cluster.
+type Cluster struct {
+	Name   string
+	Labels map[string]string
+	// Ready is Unknown while its state cannot be learnt.
+	Ready metav1.ConditionStatus
+	// Unschedulable keeps new replicas away; what is there stays.
+	Unschedulable bool
+	// EvictAfter is when what is there moves away; zero: never.
+	EvictAfter time.Time
+	// State is what a Splitter makes of it for a Placement. Implementations of Clusters leave it empty.
+	State State
+}
+
+// State is what may be done with a cluster.
+type State string
+
+const (
+	// Placeable: it may have replicas.
+	Placeable State = "Placeable"
+	// Holding: it keeps what it has and gets nothing more, as it is unschedulable or has not answered for a short time.
+	Holding State = "Holding"
+	// Draining: what it has moves away.
+	Draining State = "Draining"
+)
+
+// Clusters says which clusters there are. Implementations: SyncTargets, StaticClusters.
+type Clusters interface {
+	// Watch yields the complete list, at once and after each change, until ctx ends. A cluster whose state cannot be learnt
+	// is in the list with Ready Unknown; only one that was removed is missing. It is called once.
+	Watch(ctx context.Context) iter.Seq[[]Cluster]
+}
+
+// StaticClusters are always there and always ready.
+func StaticClusters(names ...string) Clusters { return staticClusters(names) }
+
+type staticClusters []string
+
+func (s staticClusters) Watch(ctx context.Context) iter.Seq[[]Cluster] {
+	return func(yield func([]Cluster) bool) {
+		var list []Cluster
+		for _, name := range s {
+			list = append(list, Cluster{Name: name, Ready: metav1.ConditionTrue})
+		}
+		if yield(list) {
+			<-ctx.Done()
+		}
+	}
+}
+
+// SyncTargets are the clusters that the SyncTargets of an API server stand for. One whose heartbeat has stood still for a
+// minute, by the clock of this process, is Unknown.
+func SyncTargets(up region.API) Clusters { return &syncTargets{up: up} }
+
+type syncTargets struct {
+	up    region.API
+	mu    sync.Mutex
+	beats map[types.UID]beat
+}
+
+// beat is a heartbeat, and when it was first seen.
+type beat struct {
+	said string
+	seen time.Time
+}
+
+const (
+	heartbeatTimeout = time.Minute
+	heartbeatCheck   = 10 * time.Second
+)
+
+func (t *syncTargets) Watch(ctx context.Context) iter.Seq[[]Cluster] {
+	return func(yield func([]Cluster) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		var wg sync.WaitGroup
+		defer wg.Wait()
+		defer cancel()
+		changed := make(chan struct{}, 1)
+		tell := func() {
+			select {
+			case changed <- struct{}{}:
+			default:
+			}
+		}
+		targets := loop.NewObjects(t.up.Dynamic(), syncerv1alpha1.GroupVersion.WithResource("synctargets"), loop.ObjectsOptions{
+			Strip: loop.KeepManager(), Changed: func(types.NamespacedName) { tell() }, Flows: tell,
+		})
+		wg.Go(func() { _ = targets.Start(ctx) }) // goes on through errors until ctx ends
+		select {
+		case <-targets.Synced():
+		case <-ctx.Done():
+			return
+		}
+		check := time.NewTicker(heartbeatCheck)
+		defer check.Stop()
+		var before []Cluster
+		for first := true; ctx.Err() == nil; first = false {
+			list := t.clusters(targets.List(), time.Now())
+			if first || !slices.EqualFunc(before, list, same) {
+				before = list
+				if !yield(slices.Clone(list)) {
+					return
+				}
+			}
+			select {
+			case <-changed:
+			case <-check.C:
+			case <-ctx.Done():
+			}
+		}
+	}
+}
+
+// clusters reads SyncTargets.
+func (t *syncTargets) clusters(targets []*unstructured.Unstructured, now time.Time) []Cluster {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	beats := map[types.UID]beat{}
+	var list []Cluster
+	for _, obj := range targets {
+		if obj.GetDeletionTimestamp() != nil {
+			// Its finalizer keeps it until all is gone from there.
+			list = append(list, Cluster{Name: obj.GetName(), Labels: obj.GetLabels(), Ready: ready(obj), EvictAfter: obj.GetDeletionTimestamp().Time})
+			continue
+		}
+		c := Cluster{Name: obj.GetName(), Labels: obj.GetLabels(), Ready: ready(obj)}
+		c.Unschedulable, _, _ = unstructured.NestedBool(obj.Object, "spec", "unschedulable")
+		if at, _, _ := unstructured.NestedString(obj.Object, "spec", "evictAfter"); at != "" {
+			c.EvictAfter, _ = time.Parse(time.RFC3339, at)
+		}
+		b := t.beats[obj.GetUID()]
+		if said := text(obj, "lastSyncerHeartbeatTime"); said != b.said || b.seen.IsZero() {
+			b = beat{said, now}
+		}
+		beats[obj.GetUID()] = b
+		if b.said != "" && now.Sub(b.seen) >= heartbeatTimeout {
+			c.Ready = metav1.ConditionUnknown
+		}
+		list = append(list, c)
+	}
+	t.beats = beats
+	return list
+}
+
+func ready(obj *unstructured.Unstructured) metav1.ConditionStatus {
+	status, ok := find(obj, string(syncerv1alpha1.SyncTargetConditionReady))["status"].(string)
+	if !ok {
+		return metav1.ConditionUnknown
+	}
+	return metav1.ConditionStatus(status)
+}
+
+func same(a, b Cluster) bool {
+	return a.Name == b.Name && a.Ready == b.Ready && a.Unschedulable == b.Unschedulable && a.EvictAfter.Equal(b.EvictAfter) &&
+		a.State == b.State && maps.Equal(a.Labels, b.Labels)
+}
+
+// readiness knows for how long clusters have been as they are, so that none loses its replicas for a moment of silence nor
+// gets them back for a moment of life.
+type readiness struct {
+	grace, rejoin time.Duration
+
+	mu       sync.Mutex
+	known    bool
+	clusters map[string]*history
+}
+
+type history struct {
+	Cluster
+	since time.Time // when Ready became, or ceased to be, True
+	was   bool      // it has been ready before
+	out   bool      // it has lost its replicas
+}
+
+// set takes a new list.
+func (r *readiness) set(list []Cluster, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	next := make(map[string]*history, len(list))
+	for _, c := range list {
+		h, ok := r.clusters[c.Name]
+		if !ok {
+			h = &history{since: now}
+		} else if (h.Ready == metav1.ConditionTrue) != (c.Ready == metav1.ConditionTrue) {
+			h.since = now
+		}
+		h.Cluster = c
+		h.was = h.was || c.Ready == metav1.ConditionTrue
+		next[c.Name] = h
+	}
+	r.clusters, r.known = next, true
+}
+
+// placing are the clusters with their States, by name, which of them are silent, and when that will change by itself. A
+// cluster that has lost its replicas is not among the
+// list.
+func (r *readiness) placing(now time.Time) (list []Cluster, silent map[string]bool, again time.Duration, known bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	silent = map[string]bool{}
+	wait := func(until time.Time) bool {
+		d := until.Sub(now)
+		if d > 0 && (again == 0 || d < again) {
+			again = d
+		}
+		return d > 0
+	}
+	for _, h := range r.clusters {
+		c := h.Cluster
+		c.State = Placeable
+		ok := c.Ready == metav1.ConditionTrue
+		if !ok {
+			silent[c.Name] = true
+		}
+		switch {
+		case !ok && h.was && (h.out || !wait(h.since.Add(r.grace))):
+			h.out = true
+			continue
+		case ok && h.out && wait(h.since.Add(r.rejoin)):
+			continue
+		case !ok:
+			c.State = Holding
+		default:
+			h.out = false
+			if c.Unschedulable {
+				c.State = Holding
+			}
+		}
+		if !c.EvictAfter.IsZero() && !wait(c.EvictAfter) {
+			c.State = Draining
+		}
+		list = append(list, c)
+	}
+	slices.SortFunc(list, func(a, b Cluster) int { return strings.Compare(a.Name, b.Name) })
+	return list, silent, again, r.known
+}

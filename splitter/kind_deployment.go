@@ -1,0 +1,189 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package splitter
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// Deployments returns the Kind of apps/v1 Deployments. What the parent may have unavailable and in excess during a rollout,
+// given as numbers, is divided over the shards, so that together they do not exceed it; percentages are those of each shard.
+// Replicas move only after as many are available elsewhere.
+func Deployments() Kind {
+	return deployments{replicated{
+		gvr:       schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"},
+		replicas:  []string{"spec", "replicas"},
+		available: []string{"status", "availableReplicas"},
+		counters:  counters(nil, "replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas"),
+	}}
+}
+
+type deployments struct{ replicated }
+
+func (k deployments) Cut(parent *unstructured.Unstructured, d Demand, shares []Share, have []Shard) (Plan, []Shard, error) {
+	plan, shards, err := k.cut(parent, d, shares, have, unavailable(parent))
+	if err != nil {
+		return Plan{}, nil, err
+	}
+	claims := make([]Share, len(shards))
+	for i, s := range shards {
+		n := numberOr(s.Object, 1, k.replicas...)
+		claims[i] = Share{Name: s.Cluster, Weight: &n, Max: &n}
+	}
+	for _, field := range []string{"maxUnavailable", "maxSurge"} {
+		path := []string{"spec", "strategy", "rollingUpdate", field}
+		total, ok := number(parent, path...)
+		if !ok || d.Mode == Duplicate {
+			continue
+		}
+		parts, err := Divide(Demand{Replicas: total, UID: d.UID}, claims)
+		if err != nil {
+			return Plan{}, nil, fmt.Errorf("%s: %w", strings.Join(path, "."), err)
+		}
+		for _, s := range shards {
+			if err := unstructured.SetNestedField(s.Object.Object, parts.Replicas(s.Cluster), path...); err != nil {
+				return Plan{}, nil, fmt.Errorf("%s: %w", strings.Join(path, "."), err)
+			}
+		}
+	}
+	for _, s := range shards {
+		rolling, ok, _ := unstructured.NestedMap(s.Object.Object, "spec", "strategy", "rollingUpdate")
+		if ok && none(rolling["maxUnavailable"]) && none(rolling["maxSurge"]) {
+			// Not both may be zero: the shard could never be updated. One in excess is the lesser evil.
+			rolling["maxSurge"] = int64(1)
+			if err := unstructured.SetNestedMap(s.Object.Object, rolling, "spec", "strategy", "rollingUpdate"); err != nil {
+				return Plan{}, nil, err
+			}
+		}
+	}
+	return plan, shards, nil
+}
+
+func none(v any) bool { return v == int64(0) || v == "0%" }
+
+// unavailable is how many replicas of a Deployment may be unavailable.
+func unavailable(parent *unstructured.Unstructured) int64 {
+	n := numberOr(parent, 1, "spec", "replicas")
+	if kind, _, _ := unstructured.NestedString(parent.Object, "spec", "strategy", "type"); kind == "Recreate" {
+		return 0 // for its rollouts, not for moves
+	}
+	v, ok, _ := unstructured.NestedFieldNoCopy(parent.Object, "spec", "strategy", "rollingUpdate", "maxUnavailable")
+	if !ok {
+		v = "25%"
+	}
+	bound := intstr.FromInt32(0)
+	switch v := v.(type) {
+	case string:
+		bound = intstr.FromString(v)
+	case int64:
+		return min(v, n)
+	}
+	scaled, err := intstr.GetScaledValueFromIntOrPercent(&bound, int(n), false)
+	if err != nil {
+		return 0
+	}
+	return min(int64(scaled), n)
+}
+
+func (k deployments) Fold(parent *unstructured.Unstructured, shards []Shard) (map[string]any, error) {
+	status, err := k.replicated.Fold(parent, shards)
+	if err != nil {
+		return nil, err
+	}
+	wanted := numberOr(parent, 1, k.replicas...)
+	works, _ := status["availableReplicas"].(int64)
+	conditions := []any{condition("Available", works >= wanted-unavailable(parent), "MinimumReplicasAvailable", "MinimumReplicasUnavailable",
+		fmt.Sprintf("%d of %d replicas are available%s", works, wanted, k.behind(shards)))}
+	conditions = append(conditions, k.progress(wanted, shards))
+	var failures []string
+	for _, s := range shards {
+		if c := find(s.Object, "ReplicaFailure"); c["status"] == "True" {
+			failures = append(failures, fmt.Sprintf("%s: %v", s.Cluster, c["message"]))
+		}
+	}
+	if failures != nil {
+		conditions = append(conditions, condition("ReplicaFailure", true, "FailedCreate", "", strings.Join(failures, "; ")))
+	}
+	status["conditions"] = conditions
+	return status, nil
+}
+
+// behind names the clusters in which replicas are missing.
+func (k deployments) behind(shards []Shard) string {
+	var behind []string
+	for _, s := range shards {
+		works, wanted := numberOr(s.Object, 0, k.available...), numberOr(s.Object, 1, k.replicas...)
+		switch {
+		case s.Silent:
+			behind = append(behind, fmt.Sprintf("%s does not answer, %d of %d when it last did", s.Cluster, works, wanted))
+		case works < wanted:
+			behind = append(behind, fmt.Sprintf("%s %d of %d", s.Cluster, works, wanted))
+		}
+	}
+	if behind == nil {
+		return ""
+	}
+	return ": " + strings.Join(behind, ", ")
+}
+
+// progress is False if any shard is stuck, and says that the rollout is complete only if each has said so of what is wanted
+// now.
+func (k deployments) progress(wanted int64, shards []Shard) map[string]any {
+	if len(shards) == 0 && wanted > 0 {
+		return condition("Progressing", false, "", "NoClusters", "no cluster has any replicas of it")
+	}
+	done := true
+	var stuck []string
+	reason := ""
+	for _, s := range shards {
+		c := find(s.Object, "Progressing")
+		if c["status"] == "False" {
+			reason, _ = c["reason"].(string)
+			stuck = append(stuck, fmt.Sprintf("%s: %v", s.Cluster, c["message"]))
+		}
+		done = done && s.observed() && c["reason"] == "NewReplicaSetAvailable"
+	}
+	switch {
+	case stuck != nil:
+		return condition("Progressing", false, "", reason, strings.Join(stuck, "; "))
+	case done:
+		return condition("Progressing", true, "NewReplicaSetAvailable", "", "all clusters have rolled it out")
+	}
+	return condition("Progressing", true, "ReplicaSetUpdated", "", "clusters are rolling it out")
+}
+
+func condition(kind string, is bool, yes, no, message string) map[string]any {
+	c := map[string]any{"type": kind, "status": "False", "reason": no, "message": message}
+	if is {
+		c["status"], c["reason"] = "True", yes
+	}
+	maps.DeleteFunc(c, func(_ string, v any) bool { return v == "" })
+	return c
+}
+
+// find returns a condition of an object, nil if it has none of that type.
+func find(obj *unstructured.Unstructured, kind string) map[string]any {
+	if obj == nil {
+		return nil
+	}
+	list, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
+	i := slices.IndexFunc(list, func(v any) bool {
+		c, ok := v.(map[string]any)
+		return ok && c["type"] == kind
+	})
+	if i < 0 {
+		return nil
+	}
+	c, _ := list[i].(map[string]any)
+	return c
+}
+
+func (deployments) explains() bool { return true }

@@ -1,0 +1,223 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package splitter
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Jobs returns the Kind of batch/v1 Jobs. Parallelism is divided, and completions in proportion to it. Completions cannot
+// be changed once a shard has them, so what is cut stays where it is; those of a cluster that is lost are done again
+// elsewhere. A Job whose pods have indices is not cut: it goes to one cluster.
+func Jobs() Kind { return jobs{} }
+
+type jobs struct{}
+
+func (jobs) Resource() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
+}
+
+func (jobs) Cut(parent *unstructured.Unstructured, d Demand, shares []Share, have []Shard) (Plan, []Shard, error) {
+	completions, counted := number(parent, "spec", "completions")
+	d.Replicas = numberOr(parent, 1, "spec", "parallelism")
+	if mode, _, _ := unstructured.NestedString(parent.Object, "spec", "completionMode"); mode == "Indexed" {
+		return whole(parent, d, shares, have)
+	}
+	if suspended, _, _ := unstructured.NestedBool(parent.Object, "spec", "suspend"); d.Replicas == 0 || suspended && len(have) == 0 {
+		// Nothing may run, and where it will is not yet to be fixed.
+		d.Replicas = 0
+	}
+	d.Moves = 0
+	present, done, held := map[string]int64{}, map[string]int64{}, int64(0)
+	for _, s := range have {
+		if s.Object == nil || s.Object.GetDeletionTimestamp() != nil {
+			continue
+		}
+		present[s.Cluster] = numberOr(s.Object, 1, "spec", "parallelism")
+		done[s.Cluster] = numberOr(s.Object, 0, "spec", "completions")
+	}
+	fixed := len(present) > 0 && counted
+	chosen := map[string]bool{}
+	for _, s := range clusters(shares) {
+		if _, ok := done[s.Name]; ok && (s.Max == nil || *s.Max > 0) && (s.Capacity == nil || *s.Capacity > 0) {
+			held += done[s.Name]
+			chosen[s.Name] = true
+		}
+	}
+	shares = with(shares, present)
+	if fixed && held >= completions {
+		// All is given: only those that have something take part.
+		shares = only(shares, func(s Share) bool { return chosen[s.Name] })
+	}
+	plan, err := Divide(d, shares)
+	if err != nil {
+		return Plan{}, nil, err
+	}
+	parts := map[string]int64{}
+	if counted {
+		var claims []Share
+		for _, a := range plan.Shards {
+			if n := a.Replicas; n > 0 && !chosen[a.Cluster] {
+				claims = append(claims, Share{Name: a.Cluster, Weight: &n})
+			}
+		}
+		rest, err := Divide(Demand{Replicas: max(0, completions-held), UID: d.UID}, claims)
+		if err != nil {
+			return Plan{}, nil, fmt.Errorf("completions: %w", err)
+		}
+		for _, a := range rest.Shards {
+			parts[a.Cluster] = a.Replicas
+		}
+		plan.Unplaced = max(plan.Unplaced, rest.Unplaced)
+	}
+	var shards []Shard
+	for _, a := range plan.Shards {
+		n, part := a.Replicas, parts[a.Cluster]
+		if chosen[a.Cluster] {
+			part = done[a.Cluster]
+		} else if n == 0 || counted && part == 0 {
+			continue
+		}
+		s := generated(cutting(parent, a.Cluster))
+		if err := unstructured.SetNestedField(s.Object.Object, n, "spec", "parallelism"); err != nil {
+			return Plan{}, nil, fmt.Errorf("spec.parallelism: %w", err)
+		}
+		if counted {
+			if err := unstructured.SetNestedField(s.Object.Object, part, "spec", "completions"); err != nil {
+				return Plan{}, nil, fmt.Errorf("spec.completions: %w", err)
+			}
+		}
+		shards = append(shards, s)
+	}
+	return plan, shards, nil
+}
+
+// generated leaves out what each API server generates for a Job: a selector by the Job's UID, and its labels.
+func generated(s Shard) Shard {
+	if manual, _, _ := unstructured.NestedBool(s.Object.Object, "spec", "manualSelector"); manual {
+		return s
+	}
+	unstructured.RemoveNestedField(s.Object.Object, "spec", "selector")
+	for _, label := range []string{"controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name"} {
+		unstructured.RemoveNestedField(s.Object.Object, "spec", "template", "metadata", "labels", label)
+	}
+	if labels, ok, _ := unstructured.NestedMap(s.Object.Object, "spec", "template", "metadata", "labels"); ok && len(labels) == 0 {
+		unstructured.RemoveNestedField(s.Object.Object, "spec", "template", "metadata", "labels")
+	}
+	if meta, ok, _ := unstructured.NestedMap(s.Object.Object, "spec", "template", "metadata"); ok && len(meta) == 0 {
+		unstructured.RemoveNestedField(s.Object.Object, "spec", "template", "metadata")
+	}
+	return s
+}
+
+// clusters are the leaves of shares.
+func clusters(shares []Share) (leaves []Share) {
+	for _, s := range shares {
+		if s.Group {
+			leaves = append(leaves, clusters(s.Members)...)
+		} else {
+			leaves = append(leaves, s)
+		}
+	}
+	return leaves
+}
+
+// only leaves out clusters.
+func only(shares []Share, in func(Share) bool) (left []Share) {
+	for _, s := range shares {
+		switch {
+		case s.Group:
+			s.Members = only(s.Members, in)
+			left = append(left, s)
+		case in(s):
+			left = append(left, s)
+		}
+	}
+	return left
+}
+
+// whole gives the parent as it is to one cluster, and keeps it there as long as it may stay.
+func whole(parent *unstructured.Unstructured, d Demand, shares []Share, have []Shard) (Plan, []Shard, error) {
+	d.Replicas, d.Mode, d.Moves = 1, Fewest, 0
+	present := map[string]int64{}
+	for _, s := range have {
+		if s.Object != nil && s.Object.GetDeletionTimestamp() == nil {
+			present[s.Cluster] = 1
+		}
+	}
+	shares = with(shares, present)
+	plan, err := Divide(d, shares)
+	if err != nil {
+		return Plan{}, nil, err
+	}
+	var shards []Shard
+	for _, a := range plan.Shards {
+		if a.Replicas > 0 {
+			shards = append(shards, generated(cutting(parent, a.Cluster)))
+		}
+	}
+	return plan, shards, nil
+}
+
+func (jobs) Fold(parent *unstructured.Unstructured, shards []Shard) (map[string]any, error) {
+	status := map[string]any{}
+	if err := add(status, counters(nil, "active", "ready", "succeeded", "failed", "terminating"), shards); err != nil {
+		return nil, err
+	}
+	complete, over, placed := len(shards) > 0, len(shards) > 0, int64(0)
+	var failures []string
+	var started, ended string
+	for _, s := range shards {
+		first, last := text(s.Object, "startTime"), text(s.Object, "completionTime")
+		if first != "" && (started == "" || first < started) {
+			started = first
+		}
+		ended = max(ended, last)
+		done, failed := find(s.Object, "Complete")["status"] == "True", find(s.Object, "Failed")
+		if failed["status"] == "True" {
+			failures = append(failures, fmt.Sprintf("%s: %v", s.Cluster, failed["message"]))
+		}
+		complete = complete && done
+		over = over && (done || failed["status"] == "True")
+		placed += numberOr(s.Object, 0, "spec", "completions")
+	}
+	if completions, counted := number(parent, "spec", "completions"); counted && placed < completions {
+		complete, over = false, false
+	}
+	if started != "" {
+		status["startTime"] = started
+	}
+	var conditions []any
+	switch {
+	case complete:
+		if ended != "" {
+			status["completionTime"] = ended
+		}
+		conditions = []any{condition("SuccessCriteriaMet", true, "CompletionsReached", "", "all clusters are done"),
+			condition("Complete", true, "CompletionsReached", "", "all clusters are done")}
+	case failures != nil:
+		message := strings.Join(failures, "; ")
+		conditions = []any{condition("FailureTarget", true, "ClusterFailed", "", message)}
+		if over {
+			conditions = append(conditions, condition("Failed", true, "ClusterFailed", "", message))
+		}
+	}
+	if conditions != nil {
+		status["conditions"] = conditions
+	}
+	return status, nil
+}
+
+// text reads a field of a status.
+func text(obj *unstructured.Unstructured, field string) string {
+	if obj == nil {
+		return ""
+	}
+	s, _, _ := unstructured.NestedString(obj.Object, "status", field)
+	return s
+}

@@ -1,0 +1,177 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package splitter
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Paths say where a kind of workload has what a Splitter needs, by field names with dots between.
+type Paths struct {
+	// Replicas is how many are wanted; empty: "spec.replicas". Absent in an object is 1.
+	Replicas string
+	// Available is how many of them work; empty: "status.availableReplicas". It must begin with "status.".
+	Available string
+	// Counters are the other numbers of the status to add up; nil: "status.replicas" and "status.readyReplicas". They must
+	// begin with "status.".
+	Counters []string
+}
+
+// ByPaths makes a Kind of any resource that has replicas and a status with counters. Its shards are like the parent but for
+// the replicas. Replicas move only after as many are available elsewhere.
+func ByPaths(gvr schema.GroupVersionResource, p Paths) (Kind, error) {
+	if p.Replicas == "" {
+		p.Replicas = "spec.replicas"
+	}
+	if p.Available == "" {
+		p.Available = "status.availableReplicas"
+	}
+	if p.Counters == nil {
+		p.Counters = []string{"status.replicas", "status.readyReplicas"}
+	}
+	if gvr.Resource == "" || gvr.Version == "" {
+		return nil, fmt.Errorf("splitter: resource %q of version %q: both must be set", gvr.Resource, gvr.Version)
+	}
+	k := replicated{gvr: gvr, replicas: strings.Split(p.Replicas, ".")}
+	if slices.Contains(k.replicas, "") || k.replicas[0] == "status" || k.replicas[0] == "metadata" || len(k.replicas) < 2 {
+		return nil, fmt.Errorf("splitter: Paths.Replicas is %q, not a field such as spec.replicas", p.Replicas)
+	}
+	for _, c := range append([]string{p.Available}, p.Counters...) {
+		path := strings.Split(c, ".")
+		if path[0] != "status" || len(path) < 2 || slices.Contains(path, "") {
+			return nil, fmt.Errorf("splitter: Paths have the counter %q, not a field such as status.readyReplicas", c)
+		}
+		if !slices.ContainsFunc(k.counters, func(c counter) bool { return slices.Equal(c.path, path) }) {
+			k.counters = append(k.counters, counter{path: path})
+		}
+	}
+	k.available = k.counters[0].path
+	return k, nil
+}
+
+// replicated is a kind whose replicas are divided.
+type replicated struct {
+	gvr       schema.GroupVersionResource
+	replicas  []string
+	available []string
+	counters  []counter
+}
+
+func (k replicated) Resource() schema.GroupVersionResource { return k.gvr }
+
+func (k replicated) Cut(parent *unstructured.Unstructured, d Demand, shares []Share, have []Shard) (Plan, []Shard, error) {
+	return k.cut(parent, d, shares, have, 0)
+}
+
+// cut divides the replicas, of which at most so many may be unavailable by moving.
+func (k replicated) cut(parent *unstructured.Unstructured, d Demand, shares []Share, have []Shard, unavailable int64) (Plan, []Shard, error) {
+	d.Replicas = numberOr(parent, 1, k.replicas...)
+	present := map[string]int64{}
+	for _, s := range have {
+		if s.Object != nil && s.Object.GetDeletionTimestamp() == nil {
+			present[s.Cluster] = numberOr(s.Object, 1, k.replicas...)
+		}
+	}
+	if !k.settled(d.Replicas, present, have) {
+		d.Moves = 0 // one step after another
+	}
+	plan, err := Divide(d, with(shares, present))
+	if err != nil {
+		return Plan{}, nil, err
+	}
+	want := map[string]int64{}
+	for _, a := range plan.Shards {
+		want[a.Cluster] = a.Replicas
+	}
+	if d.Mode != Duplicate {
+		k.pace(want, have, d.Replicas-unavailable)
+	}
+	var shards []Shard
+	for _, cluster := range sorted(want) {
+		if want[cluster] == 0 {
+			continue
+		}
+		s := cutting(parent, cluster)
+		if err := unstructured.SetNestedField(s.Object.Object, want[cluster], k.replicas...); err != nil {
+			return Plan{}, nil, fmt.Errorf("%s: %w", strings.Join(k.replicas, "."), err)
+		}
+		shards = append(shards, s)
+	}
+	return plan, shards, nil
+}
+
+// settled says whether earlier moves are done: all is available, and nothing is there twice.
+func (k replicated) settled(n int64, present map[string]int64, have []Shard) bool {
+	var total int64
+	for _, s := range have {
+		if s.Silent || s.Object == nil || numberOr(s.Object, 0, k.available...) < present[s.Cluster] || s.Object.GetDeletionTimestamp() != nil {
+			return false
+		}
+		total += present[s.Cluster]
+	}
+	return total == n
+}
+
+// pace raises what is wanted of clusters that are to lose replicas so far that enough stay available: what moves is gone
+// where it was only once it works where it goes. What is in silent clusters counts as unavailable, and may go.
+func (k replicated) pace(want map[string]int64, have []Shard, least int64) {
+	var available int64
+	for _, s := range have {
+		if !s.Silent && s.Object != nil {
+			available += min(numberOr(s.Object, 0, k.available...), numberOr(s.Object, 1, k.replicas...))
+		}
+	}
+	spare := max(0, available-least)
+	for _, s := range slices.SortedFunc(slices.Values(have), func(a, b Shard) int { return strings.Compare(a.Cluster, b.Cluster) }) {
+		if s.Silent || s.Object == nil || s.Object.GetDeletionTimestamp() != nil {
+			continue
+		}
+		works := min(numberOr(s.Object, 0, k.available...), numberOr(s.Object, 1, k.replicas...))
+		if status, _, _ := unstructured.NestedMap(s.Object.Object, "status"); len(status) == 0 {
+			works = numberOr(s.Object, 1, k.replicas...) // for all that is known
+		}
+		// A controller that removes replicas begins with those that do not work.
+		lost := max(0, works-want[s.Cluster])
+		gone := min(lost, spare)
+		spare -= gone
+		if lost > gone {
+			want[s.Cluster] = works - gone
+		}
+	}
+}
+
+func (k replicated) Fold(parent *unstructured.Unstructured, shards []Shard) (map[string]any, error) {
+	status := map[string]any{}
+	observe(status, parent, shards)
+	return status, add(status, k.counters, shards)
+}
+
+func sorted(m map[string]int64) []string {
+	var names []string
+	for name := range m {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// StatefulSets returns the Kind of apps/v1 StatefulSets. Each shard counts its pods from zero; their names are unique all
+// the same, as they begin with the shard's.
+func StatefulSets() Kind {
+	return statefulSets{replicated{
+		gvr:       schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"},
+		replicas:  []string{"spec", "replicas"},
+		available: []string{"status", "availableReplicas"},
+		counters:  counters([]string{"replicas", "availableReplicas"}, "readyReplicas", "currentReplicas", "updatedReplicas"),
+	}}
+}
+
+type statefulSets struct{ replicated }
+
+func (statefulSets) explains() bool { return true }

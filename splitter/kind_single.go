@@ -1,0 +1,85 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package splitter
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// CronJobs returns the Kind of batch/v1 CronJobs: one cluster runs it, and another takes over when that one may not any
+// more.
+func CronJobs() Kind { return cronJobs{} }
+
+type cronJobs struct{}
+
+func (cronJobs) Resource() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "cronjobs"}
+}
+
+func (cronJobs) Cut(parent *unstructured.Unstructured, d Demand, shares []Share, have []Shard) (Plan, []Shard, error) {
+	return whole(parent, d, shares, have)
+}
+
+func (cronJobs) Fold(_ *unstructured.Unstructured, shards []Shard) (map[string]any, error) {
+	status := map[string]any{}
+	var active []any
+	for _, s := range shards {
+		if s.Object == nil {
+			continue
+		}
+		jobs, _, _ := unstructured.NestedSlice(s.Object.Object, "status", "active")
+		active = append(active, jobs...)
+		for _, field := range []string{"lastScheduleTime", "lastSuccessfulTime"} {
+			before, _ := status[field].(string)
+			if last := max(before, text(s.Object, field)); last != "" {
+				status[field] = last
+			}
+		}
+	}
+	if active != nil {
+		status["active"] = active
+	}
+	return status, nil
+}
+
+// DaemonSets returns the Kind of apps/v1 DaemonSets: each cluster has one shard.
+func DaemonSets() Kind { return daemonSets{} }
+
+type daemonSets struct{}
+
+func (daemonSets) Resource() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "daemonsets"}
+}
+
+func (daemonSets) Cut(parent *unstructured.Unstructured, d Demand, shares []Share, have []Shard) (Plan, []Shard, error) {
+	d.Replicas, d.Mode = 1, Duplicate
+	there := byCluster(have)
+	leaves := clusters(shares)
+	for i, s := range leaves {
+		leaves[i] = Share{Name: s.Name, Weight: s.Weight, Max: s.Max}
+		if _, ok := there[s.Name]; ok && s.Weight != nil && *s.Weight == 0 {
+			leaves[i].Weight = nil // it stays where it is
+		}
+	}
+	plan, err := Divide(d, leaves)
+	if err != nil {
+		return Plan{}, nil, err
+	}
+	var shards []Shard
+	for _, a := range plan.Shards {
+		if a.Replicas > 0 {
+			shards = append(shards, cutting(parent, a.Cluster))
+		}
+	}
+	return plan, shards, nil
+}
+
+func (daemonSets) Fold(parent *unstructured.Unstructured, shards []Shard) (map[string]any, error) {
+	status := map[string]any{}
+	observe(status, parent, shards)
+	return status, add(status, counters(
+		[]string{"currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady"},
+		"updatedNumberScheduled", "numberAvailable", "numberUnavailable"), shards)
+}

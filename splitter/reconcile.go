@@ -1,0 +1,247 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package splitter
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/internal/loop"
+	"github.com/atoll-dev/atoll/splitter/v1alpha1"
+)
+
+// stale is how long to wait if a copy turned out to be old: its event is on the way.
+const stale = 200 * time.Millisecond
+
+// retaken is how long to wait before a name that belonged to somebody else is tried again.
+const retaken = 10 * time.Second
+
+func (s *Splitter) work(ctx context.Context, key string) (again time.Duration, err error) {
+	place, rest, _ := strings.Cut(key, "/")
+	namespace, name, _ := strings.Cut(rest, "/")
+	i, err := strconv.Atoi(place)
+	if err != nil {
+		return 0, fmt.Errorf("splitter: key %q: %w", key, err)
+	}
+	k, parentKey := s.kinds[i], types.NamespacedName{Namespace: namespace, Name: name}
+	if k.objects.Err() != nil {
+		return 0, nil // what is old proves nothing; its flow is told
+	}
+	again, err = s.reconcile(ctx, k, parentKey)
+	if apierrors.IsConflict(err) {
+		return stale, nil // somebody else wrote; the event is on the way
+	}
+	return again, err
+}
+
+func (s *Splitter) reconcile(ctx context.Context, k *sort, key types.NamespacedName) (time.Duration, error) {
+	parent, ok := k.objects.Get(key)
+	var list []Cluster
+	var silent map[string]bool
+	var again time.Duration
+	var mine []Shard
+	var others []*unstructured.Unstructured
+	list, silent, again, known := s.readiness.placing(time.Now())
+	for _, at := range k.shards.of(key) {
+		obj, there := k.objects.Get(at)
+		switch {
+		case !there:
+		case ok && cutFrom(obj, parent):
+			mine = s.have(mine, obj, parent, silent)
+		default:
+			others = append(others, obj)
+		}
+	}
+	slices.SortFunc(mine, func(a, b Shard) int { return strings.Compare(a.Cluster, b.Cluster) })
+	if err := s.orphans(ctx, k, key, others); err != nil {
+		return 0, err
+	}
+	switch {
+	case !ok:
+		return 0, nil
+	case parent.GetDeletionTimestamp() != nil || !s.divisible(parent):
+		return 0, s.end(ctx, k, parent, mine)
+	case !known:
+		return 0, nil // all parents are worked on when the clusters are
+	case !finalized(parent):
+		// First the finalizer, so that no shard can outlive its parent; then its event.
+		mark := identity(parent)
+		mark.SetFinalizers([]string{v1alpha1.ShardsFinalizer})
+		_, err := loop.Apply(ctx, k.client(key.Namespace), parent, mark, Manager)
+		return 0, err
+	}
+	taken, err := s.divide(ctx, k, parent, list, silent, mine)
+	if taken && (again == 0 || again > retaken) {
+		again = retaken
+	}
+	return again, err
+}
+
+// identity is an object of which nothing is wanted.
+func identity(of *unstructured.Unstructured) *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": of.GetAPIVersion(), "kind": of.GetKind()}}
+	obj.SetNamespace(of.GetNamespace())
+	obj.SetName(of.GetName())
+	obj.SetUID(of.GetUID())
+	return obj
+}
+
+// divide brings the shards of a parent to what they should be, then its status. It says whether names are taken.
+func (s *Splitter) divide(ctx context.Context, k *sort, parent *unstructured.Unstructured, list []Cluster, silent map[string]bool, mine []Shard) (_ bool, err error) {
+	event := DividedEvent{Kind: parent.GetKind(), Parent: loop.KeyOf(parent)}
+	defer func() {
+		event.Err = err
+		s.opts.Observer.divided(ctx, event)
+	}()
+	plan, want, err := s.cut(k, parent, list, mine)
+	if err != nil {
+		return false, err
+	}
+	event.Plan = plan
+	have := byCluster(mine)
+	var taken []string
+	var errs []error
+	var parts []Shard
+	for _, w := range want {
+		desired := s.dress(parent, w)
+		part := Shard{Cluster: w.Cluster, Object: have[w.Cluster].Object, Silent: silent[w.Cluster]}
+		changed, err := s.write(ctx, k, part.Object, desired)
+		switch {
+		case errors.Is(err, errTaken):
+			taken = append(taken, desired.GetName())
+		case err != nil:
+			errs = append(errs, err)
+		case changed:
+			event.Written = append(event.Written, desired.GetName())
+		default:
+			part.Current = true
+		}
+		parts = append(parts, part)
+		delete(have, w.Cluster)
+	}
+	for _, cluster := range slices.Sorted(maps.Keys(have)) {
+		obj := have[cluster].Object
+		if err := remove(ctx, k, obj); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		event.Removed = append(event.Removed, obj.GetName())
+	}
+	if err := errors.Join(errs...); err != nil {
+		return false, err
+	}
+	return taken != nil, s.report(ctx, k, parent, plan, parts, taken)
+}
+
+var errTaken = errors.New("the name is taken by an object of somebody else")
+
+// write creates a shard or brings it to what it should be.
+func (s *Splitter) write(ctx context.Context, k *sort, current, desired *unstructured.Unstructured) (changed bool, err error) {
+	c := k.client(desired.GetNamespace())
+	if current != nil {
+		if current.GetDeletionTimestamp() != nil {
+			return true, nil // it will be made anew when it is gone
+		}
+		desired.SetUID(current.GetUID())
+		return loop.Apply(ctx, c, current, desired, Manager)
+	}
+	if obj, ok := k.objects.Get(loop.KeyOf(desired)); ok {
+		if parentOf(obj) == "" {
+			return false, errTaken
+		}
+		return true, nil // of a parent before this one: it goes first
+	}
+	// Without force: what somebody else has made meanwhile has other values, and is left alone.
+	_, err = c.Apply(ctx, desired.GetName(), desired, metav1.ApplyOptions{FieldManager: Manager})
+	if apierrors.IsConflict(err) {
+		return false, errTaken
+	}
+	if err != nil {
+		return false, fmt.Errorf("create shard %s: %w", loop.KeyOf(desired), err)
+	}
+	return true, nil
+}
+
+// remove deletes what was read, and nothing that has its name since.
+func remove(ctx context.Context, k *sort, obj *unstructured.Unstructured) error {
+	if obj.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	err := k.client(obj.GetNamespace()).Delete(ctx, obj.GetName(), metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: new(obj.GetUID())}, PropagationPolicy: new(metav1.DeletePropagationBackground),
+	})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("remove shard %s: %w", loop.KeyOf(obj), err)
+	}
+	return nil
+}
+
+// orphans removes shards whose parent is gone, or has been replaced. A copy alone does not prove that.
+func (s *Splitter) orphans(ctx context.Context, k *sort, key types.NamespacedName, shards []*unstructured.Unstructured) error {
+	if len(shards) == 0 {
+		return nil
+	}
+	uid := types.UID("")
+	switch live, err := k.client(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{}); {
+	case err == nil:
+		uid = live.GetUID()
+	case !apierrors.IsNotFound(err):
+		return fmt.Errorf("read parent %s: %w", key, err)
+	}
+	for _, obj := range shards {
+		if uid != "" && obj.GetLabels()[v1alpha1.ParentLabel] == string(uid) {
+			continue
+		}
+		if err := remove(ctx, k, obj); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// end removes the shards of a parent, and when they are gone its finalizer.
+func (s *Splitter) end(ctx context.Context, k *sort, parent *unstructured.Unstructured, mine []Shard) error {
+	if !finalized(parent) {
+		return nil
+	}
+	for _, shard := range mine {
+		if err := remove(ctx, k, shard.Object); err != nil {
+			return err
+		}
+	}
+	if len(mine) > 0 {
+		return nil // their events follow
+	}
+	c := k.client(parent.GetNamespace())
+	left, err := c.List(ctx, metav1.ListOptions{LabelSelector: v1alpha1.ParentLabel + "=" + string(parent.GetUID()), Limit: 1})
+	if err != nil {
+		return fmt.Errorf("list shards of %s: %w", loop.KeyOf(parent), err)
+	}
+	if len(left.Items) > 0 {
+		return apierrors.NewConflict(k.kind.Resource().GroupResource(), parent.GetName(), errors.New("the copy is older than its shards"))
+	}
+	finalizers := slices.DeleteFunc(slices.Clone(parent.GetFinalizers()), func(f string) bool { return f == v1alpha1.ShardsFinalizer })
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": parent.GetUID(), "resourceVersion": parent.GetResourceVersion(), "finalizers": finalizers,
+	}})
+	if err != nil {
+		return err
+	}
+	if _, err := c.Patch(ctx, parent.GetName(), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: Manager}); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("let go of %s: %w", loop.KeyOf(parent), err)
+	}
+	return nil
+}

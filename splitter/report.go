@@ -1,0 +1,97 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package splitter
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/atoll-dev/atoll/internal/loop"
+)
+
+// explains is implemented by kinds whose status has conditions of any type.
+type explains interface{ explains() bool }
+
+// ConditionPlaced is the type of the condition in the status of Deployments and StatefulSets that says whether all replicas
+// have a place. It is False if bounds or the lack of clusters leave some without (reason Unplaced), or if the name of a shard
+// belongs to an object of somebody else (NameTaken). The message names the clusters and limits.
+const ConditionPlaced = "Placed"
+
+// report folds the status of the shards into the parent's.
+func (s *Splitter) report(ctx context.Context, k *sort, parent *unstructured.Unstructured, plan Plan, shards []Shard, taken []string) error {
+	status, err := k.kind.Fold(parent, shards)
+	if err != nil {
+		return fmt.Errorf("splitter: fold %s: %w", loop.KeyOf(parent), err)
+	}
+	if e, ok := k.kind.(explains); ok && e.explains() {
+		conditions, _ := status["conditions"].([]any)
+		status["conditions"] = append(conditions, placed(plan, taken))
+	}
+	stamp(parent, status, time.Now())
+	if len(status) == 0 {
+		return nil
+	}
+	desired := identity(parent)
+	desired.Object["status"] = status
+	_, err = loop.Apply(ctx, k.client(parent.GetNamespace()), parent, desired, Manager, "status")
+	return err
+}
+
+func placed(plan Plan, taken []string) map[string]any {
+	if taken != nil {
+		return condition(ConditionPlaced, false, "", "NameTaken", "these names belong to somebody else's objects: "+strings.Join(taken, ", "))
+	}
+	if plan.Unplaced == 0 {
+		return condition(ConditionPlaced, true, "Placed", "", "all replicas have a place")
+	}
+	var limits []string
+	for _, r := range plan.Reasons {
+		limits = append(limits, fmt.Sprintf("%s %s", r.Name, r.Limit))
+	}
+	message := fmt.Sprintf("%d replicas find no place", plan.Unplaced)
+	if len(plan.Shards) == 0 {
+		message += ": there is no cluster that may have any"
+	} else if limits != nil {
+		message += ": " + strings.Join(limits, ", ")
+	}
+	return condition(ConditionPlaced, false, "", "Unplaced", message)
+}
+
+// stamp sets the times of conditions: those of before as long as the condition says the same.
+func stamp(parent *unstructured.Unstructured, status map[string]any, now time.Time) {
+	conditions, _ := status["conditions"].([]any)
+	for _, v := range conditions {
+		c, ok := v.(map[string]any)
+		if !ok {
+			continue
+		}
+		kind, _ := c["type"].(string)
+		before := find(parent, kind)
+		set := func(field string, same bool) {
+			c[field] = now.UTC().Format(time.RFC3339)
+			if at, ok := before[field].(string); ok && same {
+				c[field] = at
+			}
+		}
+		set("lastTransitionTime", before["status"] == c["status"])
+		if updates(parent.GetKind()) {
+			set("lastUpdateTime", before["status"] == c["status"] && before["reason"] == c["reason"] && before["message"] == c["message"])
+		}
+	}
+	slices.SortFunc(conditions, func(a, b any) int { return strings.Compare(typeOf(a), typeOf(b)) })
+}
+
+// updates says whether conditions of a kind have a time of their last change beside that of their last transition.
+func updates(kind string) bool { return kind == "Deployment" }
+
+func typeOf(condition any) string {
+	c, _ := condition.(map[string]any)
+	s, _ := c["type"].(string)
+	return s
+}

@@ -1,0 +1,85 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package splitter
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/atoll-dev/atoll/splitter/v1alpha1"
+	syncerv1alpha1 "github.com/atoll-dev/atoll/syncer/v1alpha1"
+)
+
+// longestName is what pods of all kinds leave of a name: their labels hold it with a hash.
+const longestName = 52
+
+// ShardName returns the name of a parent's shard for a cluster: PARENT--CLUSTER. A name that would be too long, or that
+// another pair could have as well, is cut and ends with a hash of both.
+func ShardName(parent, cluster string) string {
+	name := parent + "--" + cluster
+	if len(name) <= longestName && !strings.Contains(cluster, ".") && strings.Count(name, "--") == 1 &&
+		!strings.HasSuffix(parent, "-") && !strings.HasPrefix(cluster, "-") {
+		return name
+	}
+	sum := sha256.Sum256([]byte(parent + "\x00" + cluster))
+	hash := hex.EncodeToString(sum[:5])
+	name = strings.ReplaceAll(name, ".", "-")
+	name = name[:min(len(name), longestName-len(hash)-1)]
+	return strings.TrimRight(name, "-") + "-" + hash
+}
+
+// dress gives a shard that a kind has cut its name, labels and annotations.
+func (s *Splitter) dress(parent *unstructured.Unstructured, shard Shard) *unstructured.Unstructured {
+	obj := shard.Object
+	obj.SetName(ShardName(parent.GetName(), shard.Cluster))
+	obj.SetNamespace(parent.GetNamespace())
+	labels, annotations := own(parent.GetLabels()), own(parent.GetAnnotations())
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	labels[s.opts.Label] = shard.Cluster
+	labels[v1alpha1.ParentLabel] = string(parent.GetUID())
+	annotations[v1alpha1.ParentAnnotation] = parent.GetName()
+	annotations[v1alpha1.ClusterAnnotation] = shard.Cluster
+	obj.SetLabels(labels)
+	obj.SetAnnotations(annotations)
+	return obj
+}
+
+// parentOf returns the name of the parent of a shard, empty if the object is none. Whoever writes our marks on an object of
+// another name does not make it ours.
+func parentOf(obj *unstructured.Unstructured) string {
+	annotations := obj.GetAnnotations()
+	parent, cluster := annotations[v1alpha1.ParentAnnotation], annotations[v1alpha1.ClusterAnnotation]
+	if obj.GetLabels()[v1alpha1.ParentLabel] == "" || obj.GetName() != ShardName(parent, cluster) {
+		return ""
+	}
+	return parent
+}
+
+// cutFrom says whether a shard was cut from that very parent.
+func cutFrom(shard, parent *unstructured.Unstructured) bool {
+	return parent != nil && parentOf(shard) == parent.GetName() && shard.GetLabels()[v1alpha1.ParentLabel] == string(parent.GetUID())
+}
+
+// divisible says whether an object is one to divide: not a shard, and not given to clusters as it is.
+func (s *Splitter) divisible(obj *unstructured.Unstructured) bool {
+	for label := range obj.GetLabels() {
+		if label == v1alpha1.ParentLabel || label == s.opts.Label || strings.HasPrefix(label, syncerv1alpha1.StateLabelPrefix) {
+			return false
+		}
+	}
+	return true
+}
+
+func finalized(obj *unstructured.Unstructured) bool {
+	return slices.Contains(obj.GetFinalizers(), v1alpha1.ShardsFinalizer)
+}

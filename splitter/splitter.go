@@ -1,0 +1,291 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package splitter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/atoll-dev/atoll/internal/loop"
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/splitter/v1alpha1"
+	syncerv1alpha1 "github.com/atoll-dev/atoll/syncer/v1alpha1"
+)
+
+// Manager is the field manager of what a Splitter writes.
+const Manager = "atoll-splitter"
+
+// Splitter divides parents over clusters and folds the status of their shards back. It works on one API server and meets
+// syncers only in the objects there. One may run per API server, or several for kinds of their own. Safe for concurrent
+// use.
+type Splitter struct {
+	up        region.API
+	clusters  Clusters
+	opts      Options
+	kinds     []*sort
+	queue     *loop.Queue
+	readiness *readiness
+}
+
+// Options adjust a Splitter. The zero value works.
+type Options struct {
+	// Kinds are what is divided; nil: Deployments.
+	Kinds []Kind
+	// Place says over which clusters, for which parent; nil: Everywhere.
+	Place Placement
+	// Label is the one by which a syncer finds the shards of its cluster; empty: that of syncer/v1alpha1.
+	Label string
+	// Grace is how long a cluster may be silent before its replicas go elsewhere; zero: 5 minutes.
+	Grace time.Duration
+	// Rejoin is how long a cluster that has lost its replicas must be ready before it gets any; zero: 1 minute.
+	Rejoin time.Duration
+	// Workers is how many parents are worked on at once; zero: 8.
+	Workers int
+	// Observer is told what happens. Nil means nobody.
+	Observer *Observer
+}
+
+// Observer is told what a Splitter does. Any of the functions may be nil. They must not block and must be safe for
+// concurrent use.
+type Observer struct {
+	// Divided is called after shards were written or removed.
+	Divided func(context.Context, DividedEvent)
+}
+
+// DividedEvent says what became of a parent.
+type DividedEvent struct {
+	Kind   string
+	Parent types.NamespacedName
+	Plan   Plan
+	// Written and Removed are names of shards.
+	Written, Removed []string
+	Err              error
+}
+
+func (o *Observer) divided(ctx context.Context, e DividedEvent) {
+	if o != nil && o.Divided != nil && (e.Err != nil || len(e.Written)+len(e.Removed) > 0) {
+		o.Divided(ctx, e)
+	}
+}
+
+// New makes a Splitter for the parents in one API server. It does no I/O; see Start. It fails if two kinds are of the same
+// resource.
+func New(up region.API, clusters Clusters, opts Options) (*Splitter, error) {
+	if up == nil || clusters == nil {
+		return nil, errors.New("splitter: up and clusters must not be nil: pass a region.Conn and SyncTargets or StaticClusters")
+	}
+	if opts.Kinds == nil {
+		opts.Kinds = []Kind{Deployments()}
+	}
+	if opts.Place == nil {
+		opts.Place = Everywhere
+	}
+	if opts.Label == "" {
+		opts.Label = syncerv1alpha1.ClusterLabel
+	}
+	if opts.Grace <= 0 {
+		opts.Grace = 5 * time.Minute
+	}
+	if opts.Rejoin <= 0 {
+		opts.Rejoin = time.Minute
+	}
+	s := &Splitter{
+		up: up, clusters: clusters, opts: opts, queue: loop.NewQueue(loop.QueueOptions{Workers: opts.Workers}),
+		readiness: &readiness{grace: opts.Grace, rejoin: opts.Rejoin},
+	}
+	for i, k := range opts.Kinds {
+		for _, other := range opts.Kinds[:i] {
+			if k.Resource() == other.Resource() {
+				return nil, fmt.Errorf("splitter: Options.Kinds has %s twice", k.Resource().GroupResource())
+			}
+		}
+		s.kinds = append(s.kinds, s.newSort(i, k))
+	}
+	return s, nil
+}
+
+// Start works until ctx ends, waits for all it started, then returns nil. Kinds that the API server does not have yet are
+// waited for. Where all is as it should be it writes nothing. Call it once.
+func (s *Splitter) Start(ctx context.Context) error {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for _, k := range s.kinds {
+		wg.Go(func() { _ = k.objects.Start(ctx) }) // goes on through errors until ctx ends
+	}
+	wg.Go(func() {
+		for list := range s.clusters.Watch(ctx) {
+			s.readiness.set(list, time.Now())
+			s.Again()
+		}
+	})
+	return s.queue.Start(ctx, s.work)
+}
+
+// Again looks at all parents again, as when a Placement has changed its mind. It does not block.
+func (s *Splitter) Again() {
+	for _, k := range s.kinds {
+		k.all()
+	}
+}
+
+// Plan says what would be done for one parent, without doing it: the object need not be in the API server. Shards of the
+// parent are read from there. It fails if Start does not run, or has not read the clusters yet.
+func (s *Splitter) Plan(ctx context.Context, parent *unstructured.Unstructured) (Plan, error) {
+	for _, k := range s.kinds {
+		if gvr, _ := meta.UnsafeGuessKindToResource(parent.GroupVersionKind()); gvr != k.kind.Resource() {
+			continue
+		}
+		list, silent, _, known := s.readiness.placing(time.Now())
+		if !known {
+			return Plan{}, errors.New("splitter: the clusters are not known yet")
+		}
+		var have []Shard
+		if parent.GetUID() != "" {
+			shards, err := k.client(parent.GetNamespace()).List(ctx, metav1.ListOptions{LabelSelector: v1alpha1.ParentLabel + "=" + string(parent.GetUID())})
+			if err != nil {
+				return Plan{}, fmt.Errorf("splitter: list shards of %s: %w", parent.GetName(), err)
+			}
+			for i := range shards.Items {
+				have = s.have(have, &shards.Items[i], parent, silent)
+			}
+		}
+		plan, _, err := s.cut(k, parent, list, have)
+		return plan, err
+	}
+	return Plan{}, fmt.Errorf("splitter: %s is of no kind that is divided", parent.GroupVersionKind())
+}
+
+func (s *Splitter) cut(k *sort, parent *unstructured.Unstructured, list []Cluster, have []Shard) (Plan, []Shard, error) {
+	d, shares, err := s.opts.Place(parent, list)
+	if err != nil {
+		return Plan{}, nil, fmt.Errorf("splitter: place %s: %w", parent.GetName(), err)
+	}
+	d.UID = parent.GetUID()
+	plan, shards, err := k.kind.Cut(parent, d, shares, have)
+	if err != nil {
+		return Plan{}, nil, fmt.Errorf("splitter: cut %s: %w", parent.GetName(), err)
+	}
+	return plan, shards, nil
+}
+
+// have adds an object to the shards of a parent, if it is one.
+func (s *Splitter) have(have []Shard, obj, parent *unstructured.Unstructured, silent map[string]bool) []Shard {
+	if !cutFrom(obj, parent) {
+		return have
+	}
+	cluster := obj.GetAnnotations()[v1alpha1.ClusterAnnotation]
+	return append(have, Shard{Cluster: cluster, Object: obj, Silent: silent[cluster]})
+}
+
+// sort is one kind at work.
+type sort struct {
+	kind    Kind
+	place   int
+	objects *loop.Objects
+	shards  *index
+	queue   *loop.Queue
+	dynamic dynamic.Interface
+}
+
+func (s *Splitter) newSort(place int, kind Kind) *sort {
+	k := &sort{kind: kind, place: place, shards: newIndex(), queue: s.queue, dynamic: s.up.Dynamic()}
+	k.objects = loop.NewObjects(k.dynamic, kind.Resource(), loop.ObjectsOptions{
+		Strip: loop.KeepManager(Manager), Changed: k.changed, Flows: k.all,
+	})
+	return k
+}
+
+func (k *sort) client(namespace string) dynamic.ResourceInterface {
+	return k.dynamic.Resource(k.kind.Resource()).Namespace(namespace)
+}
+
+func (k *sort) changed(key types.NamespacedName) {
+	obj, ok := k.objects.Get(key)
+	parent := ""
+	if ok {
+		parent = parentOf(obj)
+	}
+	before := k.shards.set(key, parent)
+	switch {
+	case parent != "":
+		k.add(types.NamespacedName{Namespace: key.Namespace, Name: parent})
+	case before == "":
+		k.add(key)
+	}
+	if before != "" && before != parent {
+		k.add(types.NamespacedName{Namespace: key.Namespace, Name: before})
+	}
+}
+
+func (k *sort) add(key types.NamespacedName) { k.queue.Add(strconv.Itoa(k.place) + "/" + key.String()) }
+
+// all asks for work on every parent, also on those that are not there any more.
+func (k *sort) all() {
+	for _, obj := range k.objects.List() {
+		if parent := parentOf(obj); parent != "" {
+			k.add(types.NamespacedName{Namespace: obj.GetNamespace(), Name: parent})
+		} else {
+			k.add(loop.KeyOf(obj))
+		}
+	}
+}
+
+// index knows the shards of a parent by their keys.
+type index struct {
+	mu      sync.Mutex
+	parents map[types.NamespacedName]string // of shards
+	shards  map[types.NamespacedName]map[types.NamespacedName]bool
+}
+
+func newIndex() *index {
+	return &index{parents: map[types.NamespacedName]string{}, shards: map[types.NamespacedName]map[types.NamespacedName]bool{}}
+}
+
+// set says that an object is a shard of a parent, or of none, and returns whose it was.
+func (i *index) set(key types.NamespacedName, parent string) (before string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	before = i.parents[key]
+	if before == parent {
+		return before
+	}
+	if before != "" {
+		old := types.NamespacedName{Namespace: key.Namespace, Name: before}
+		delete(i.shards[old], key)
+		if len(i.shards[old]) == 0 {
+			delete(i.shards, old)
+		}
+		delete(i.parents, key)
+	}
+	if parent != "" {
+		now := types.NamespacedName{Namespace: key.Namespace, Name: parent}
+		if i.shards[now] == nil {
+			i.shards[now] = map[types.NamespacedName]bool{}
+		}
+		i.shards[now][key] = true
+		i.parents[key] = parent
+	}
+	return before
+}
+
+// of returns the keys of a parent's shards.
+func (i *index) of(parent types.NamespacedName) []types.NamespacedName {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	var keys []types.NamespacedName
+	for key := range i.shards[parent] {
+		keys = append(keys, key)
+	}
+	return keys
+}

@@ -1,0 +1,263 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package splitter_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/atoll-dev/atoll/splitter"
+)
+
+const finalizer = "splitter.atoll.dev/shards"
+
+// bubble runs a test in virtual time.
+func bubble(t *testing.T, test func(t *testing.T)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, test)
+}
+
+func TestTheDemo(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, splitter.Options{}, cluster("cluster-1", "2"), cluster("cluster-2", "3"))
+		w.create(deployments, deployment("my-deployment", 15))
+		w.rest()
+		require.Len(t, w.list(deployments), 3)
+		require.Equal(t, map[string]int64{"cluster-1": 6, "cluster-2": 9}, w.shards())
+		require.Equal(t, "0/15", w.ready("my-deployment"))
+		require.Zero(t, observed(w.get(deployments, "my-deployment")))
+
+		w.works("my-deployment--cluster-1", 1)
+		w.works("my-deployment--cluster-2", 7)
+		w.rest()
+		require.Equal(t, "8/15", w.ready("my-deployment"))
+		require.Equal(t, int64(1), observed(w.get(deployments, "my-deployment")))
+		require.Equal(t, "False MinimumReplicasUnavailable: 8 of 15 replicas are available: cluster-1 1 of 6, cluster-2 7 of 9",
+			w.conditionOf(deployments, "my-deployment", "Available"))
+		require.Contains(t, w.conditionOf(deployments, "my-deployment", "Progressing"), "True ReplicaSetUpdated")
+
+		w.works("my-deployment--cluster-1", 6)
+		w.works("my-deployment--cluster-2", 9)
+		w.rest()
+		require.Equal(t, "15/15", w.ready("my-deployment"))
+		require.Equal(t, "True MinimumReplicasAvailable: 15 of 15 replicas are available", w.conditionOf(deployments, "my-deployment", "Available"))
+		require.Contains(t, w.conditionOf(deployments, "my-deployment", "Progressing"), "True NewReplicaSetAvailable")
+		require.Contains(t, w.conditionOf(deployments, "my-deployment", "Placed"), "True Placed")
+
+		w.Reset()
+		time.Sleep(time.Hour)
+		require.Empty(t, w.writes(), "at rest")
+	})
+}
+
+func observed(obj *unstructured.Unstructured) int64 {
+	n, _, _ := unstructured.NestedInt64(obj.Object, "status", "observedGeneration")
+	return n
+}
+
+func TestShardsAreLikeTheirParent(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, splitter.Options{}, cluster("a", ""), cluster("b", ""))
+		parent := w.create(deployments, deployment("web", 4))
+		w.rest()
+		shard := w.get(deployments, "web--a")
+		require.Equal(t, map[string]string{"app": "web", "workloads.kcp.io/cluster": "a", "splitter.atoll.dev/parent": string(parent.GetUID())}, shard.GetLabels())
+		require.Equal(t, map[string]string{"note": "kept", "splitter.atoll.dev/parent-name": "web", "splitter.atoll.dev/cluster": "a"}, shard.GetAnnotations())
+		require.Empty(t, shard.GetOwnerReferences())
+		require.Empty(t, shard.GetFinalizers())
+		require.Equal(t, []string{finalizer}, w.get(deployments, "web").GetFinalizers())
+
+		// They follow every change, and what others change of them is put right.
+		w.patch(deployments, "web", `{"metadata":{"annotations":{"note":null}},"spec":{"replicas":8,"template":{"spec":{"containers":[{"name":"web","image":"web:2"}]}}}}`)
+		w.patch(deployments, "web--b", `{"metadata":{"labels":{"workloads.kcp.io/cluster":"z","theirs":"stays"}},"spec":{"replicas":1,"paused":true}}`)
+		require.NoError(t, w.of(deployments).Delete(t.Context(), "web--a", metav1.DeleteOptions{}))
+		w.rest()
+		for _, name := range []string{"web--a", "web--b"} {
+			shard := w.get(deployments, name)
+			require.NotContains(t, shard.GetAnnotations(), "note")
+			containers, _, _ := unstructured.NestedSlice(shard.Object, "spec", "template", "spec", "containers")
+			require.Equal(t, "web:2", containers[0].(map[string]any)["image"])
+		}
+		require.Equal(t, map[string]int64{"a": 4, "b": 4}, w.shards())
+		require.Equal(t, "stays", w.get(deployments, "web--b").GetLabels()["theirs"])
+		w.Reset()
+		time.Sleep(time.Hour)
+		require.Empty(t, w.writes())
+	})
+}
+
+func TestWhatIsNotOursIsLeftAlone(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, splitter.Options{}, cluster("a", ""), cluster("b", ""))
+		foreign := w.create(deployments, deployment("web--a", 3))
+		given := w.create(deployments, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: given, labels: {workloads.kcp.io/cluster: a}}, spec: {replicas: 2,
+			selector: {matchLabels: {app: x}}, template: {metadata: {labels: {app: x}}, spec: {containers: [{name: x, image: x}]}}}}`)
+		w.create(deployments, deployment("web", 4))
+		w.rest()
+		require.Equal(t, "False NameTaken: these names belong to somebody else's objects: web--a", w.conditionOf(deployments, "web", "Placed"))
+		require.NotNil(t, w.get(deployments, "web--b"))
+		require.Equal(t, given.GetResourceVersion(), w.get(deployments, "given").GetResourceVersion(), "one that has a cluster is not divided")
+		require.Equal(t, foreign.Object["spec"], w.get(deployments, "web--a").Object["spec"])
+		require.NotContains(t, w.get(deployments, "web--a").GetLabels(), "splitter.atoll.dev/parent")
+
+		// It is somebody's parent itself. When it goes, its name is free.
+		require.NoError(t, w.of(deployments).Delete(t.Context(), "web--a", metav1.DeleteOptions{}))
+		w.rest()
+		require.Equal(t, "web", w.get(deployments, "web--a").GetAnnotations()["splitter.atoll.dev/parent-name"])
+	})
+}
+
+func TestShardsGoWithTheirParent(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, splitter.Options{}, cluster("a", ""), cluster("b", ""))
+		w.create(deployments, deployment("web", 4))
+		w.create(deployments, deployment("other", 4))
+		w.rest()
+		// A syncer keeps a shard until it is gone from its cluster.
+		w.patch(deployments, "web--a", `{"metadata":{"finalizers":["example.org/syncer"]}}`)
+		require.NoError(t, w.of(deployments).Delete(t.Context(), "web", metav1.DeleteOptions{}))
+		w.rest()
+		require.NotNil(t, w.get(deployments, "web"))
+		require.Nil(t, w.get(deployments, "web--b"))
+		w.patch(deployments, "web--a", `{"metadata":{"finalizers":null}}`)
+		w.rest()
+		require.Nil(t, w.get(deployments, "web"))
+		require.Nil(t, w.get(deployments, "web--a"))
+		require.Len(t, w.list(deployments), 3, "the other and its shards")
+
+		// Somebody takes the finalizer away, and a new parent has the name at once.
+		w.patch(deployments, "other", `{"metadata":{"finalizers":null}}`)
+		require.NoError(t, w.of(deployments).Delete(t.Context(), "other", metav1.DeleteOptions{}))
+		parent := w.create(deployments, deployment("other", 2))
+		w.rest()
+		require.Equal(t, map[string]int64{"a": 1, "b": 1}, w.shards())
+		require.Equal(t, string(parent.GetUID()), w.get(deployments, "other--a").GetLabels()["splitter.atoll.dev/parent"])
+	})
+}
+
+func TestMovesDoNotDip(t *testing.T) {
+	draining := cluster("a", "")
+	draining.EvictAfter = time.Unix(1, 0)
+	for name, next := range map[string][]splitter.Cluster{
+		"one joins":  {cluster("a", ""), cluster("b", ""), cluster("c", "")},
+		"one drains": {draining, cluster("b", "")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				w := newWorld(t, splitter.Options{}, cluster("a", ""), cluster("b", ""))
+				w.create(deployments, deployment("web", 12, "  strategy: {rollingUpdate: {maxUnavailable: 1, maxSurge: 1}}"))
+				w.rest()
+				available := map[string]int64{}
+				report := func() {
+					for c := range w.shards() {
+						w.works("web--"+c, available[c])
+					}
+				}
+				// Each second one replica becomes available somewhere; those that are no longer wanted are gone at once.
+				step := func() (sum int64) {
+					grown := false
+					shards := w.shards()
+					for c, n := range available {
+						available[c] = min(n, shards[c])
+					}
+					for _, c := range []string{"c", "b", "a"} {
+						if available[c] < shards[c] && !grown {
+							available[c]++
+							grown = true
+						}
+						sum += available[c]
+					}
+					report()
+					time.Sleep(time.Second)
+					synctest.Wait()
+					return sum
+				}
+				for range 40 {
+					step()
+				}
+				require.Equal(t, "12/12", w.ready("web"))
+				w.clusters.set(next...)
+				for range 120 {
+					require.GreaterOrEqual(t, step(), int64(11), "%v of %v", available, w.shards())
+				}
+				require.Equal(t, "12/12", w.ready("web"))
+				want := map[string]int64{"a": 4, "b": 4, "c": 4}
+				if name == "one drains" {
+					want = map[string]int64{"b": 12}
+				}
+				require.Equal(t, want, w.shards())
+			})
+		})
+	}
+}
+
+func TestNothingMovesBeforeItWorksElsewhere(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, splitter.Options{}, cluster("a", ""))
+		w.create(deployments, deployment("web", 4, "  strategy: {rollingUpdate: {maxUnavailable: 0, maxSurge: 1}}"))
+		w.rest()
+		w.works("web--a", 4)
+		drained := cluster("a", "")
+		drained.EvictAfter = time.Unix(1, 0)
+		w.clusters.set(drained)
+		w.rest()
+		require.Equal(t, map[string]int64{"a": 4}, w.shards(), "there is no other place: all of nothing is not healthy")
+		require.Equal(t, "False Unplaced: 4 replicas find no place: a Max", w.conditionOf(deployments, "web", "Placed"))
+		w.clusters.set(drained, cluster("b", ""))
+		w.rest()
+		require.Equal(t, map[string]int64{"a": 4, "b": 4}, w.shards())
+		w.works("web--b", 3)
+		w.rest()
+		require.Equal(t, map[string]int64{"a": 1, "b": 4}, w.shards())
+		w.works("web--b", 4)
+		w.rest()
+		require.Equal(t, map[string]int64{"b": 4}, w.shards())
+	})
+}
+
+func TestASilentClusterKeepsWhatItHasForAWhile(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, splitter.Options{}, cluster("a", ""), cluster("b", ""))
+		w.create(deployments, deployment("web", 10))
+		w.rest()
+		w.works("web--a", 5)
+		w.works("web--b", 5)
+		w.rest()
+		silent := cluster("a", "")
+		silent.Ready = metav1.ConditionUnknown
+		w.clusters.set(silent, cluster("b", ""))
+		w.rest()
+		require.Equal(t, "10/10", w.ready("web"), "the last that is known, not zero")
+		require.Contains(t, w.conditionOf(deployments, "web", "Available"), "")
+		w.patch(deployments, "web", `{"spec":{"replicas":12}}`)
+		w.rest()
+		require.Equal(t, map[string]int64{"a": 5, "b": 7}, w.shards(), "it gets nothing more")
+
+		// It answers again in time, and nothing has moved.
+		w.clusters.set(cluster("a", ""), cluster("b", ""))
+		w.works("web--b", 7)
+		w.rest()
+		require.Equal(t, int64(12), w.shards()["a"]+w.shards()["b"])
+
+		// It does not answer in time.
+		w.clusters.set(silent, cluster("b", ""))
+		time.Sleep(5 * time.Minute)
+		w.rest()
+		require.Equal(t, map[string]int64{"b": 12}, w.shards())
+		// It is not trusted for a moment of life, but for a minute.
+		w.clusters.set(cluster("a", ""), cluster("b", ""))
+		w.works("web--b", 12)
+		w.rest()
+		require.Equal(t, map[string]int64{"b": 12}, w.shards())
+		time.Sleep(time.Minute)
+		w.rest()
+		require.Equal(t, int64(3), w.shards()["a"], "a quarter moves at once")
+	})
+}

@@ -1,0 +1,231 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package splitter_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/yaml"
+
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/region/regiontest"
+	"github.com/atoll-dev/atoll/splitter"
+)
+
+var deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+
+// world is an API server with a splitter on it, and what the tests say of the clusters. It runs in a bubble of virtual time.
+type world struct {
+	*regiontest.Server
+	t        *testing.T
+	api      region.API
+	split    *splitter.Splitter
+	clusters *script
+}
+
+// script is a list of clusters that a test changes.
+type script struct {
+	mu      sync.Mutex
+	list    []splitter.Cluster
+	changed chan struct{}
+}
+
+func (s *script) Watch(ctx context.Context) iter.Seq[[]splitter.Cluster] {
+	return func(yield func([]splitter.Cluster) bool) {
+		for {
+			s.mu.Lock()
+			list := slices.Clone(s.list)
+			s.mu.Unlock()
+			if !yield(list) {
+				return
+			}
+			select {
+			case <-s.changed:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+func (s *script) set(list ...splitter.Cluster) {
+	s.mu.Lock()
+	s.list = list
+	s.mu.Unlock()
+	s.changed <- struct{}{}
+}
+
+func cluster(name, weight string) splitter.Cluster {
+	c := splitter.Cluster{Name: name, Ready: metav1.ConditionTrue}
+	if weight != "" {
+		c.Labels = map[string]string{"splitter.atoll.dev/weight": weight}
+	}
+	return c
+}
+
+func newWorld(t *testing.T, opts splitter.Options, clusters ...splitter.Cluster) *world {
+	t.Helper()
+	s := regiontest.NewServer(regiontest.Options{History: 100000})
+	t.Cleanup(s.Close)
+	api, err := region.APIFor(s.Config())
+	require.NoError(t, err)
+	w := &world{Server: s, t: t, api: api, clusters: &script{list: clusters, changed: make(chan struct{})}}
+	w.split, err = splitter.New(api, w.clusters, opts)
+	require.NoError(t, err)
+	w.start(w.split)
+	return w
+}
+
+func (w *world) start(s *splitter.Splitter) {
+	ctx, cancel := context.WithCancel(w.t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Start(ctx) }()
+	w.t.Cleanup(func() {
+		cancel()
+		require.NoError(w.t, <-done)
+	})
+}
+
+// rest waits until nothing happens any more.
+func (w *world) rest() {
+	for range 20 {
+		time.Sleep(time.Second)
+		synctest.Wait()
+	}
+}
+
+func (w *world) of(gvr schema.GroupVersionResource) dynamic.ResourceInterface {
+	return w.api.Dynamic().Resource(gvr).Namespace("default")
+}
+
+func (w *world) create(gvr schema.GroupVersionResource, manifest string) *unstructured.Unstructured {
+	w.t.Helper()
+	data, err := yaml.YAMLToJSON([]byte(manifest))
+	require.NoError(w.t, err)
+	obj := &unstructured.Unstructured{}
+	require.NoError(w.t, obj.UnmarshalJSON(data))
+	made, err := w.of(gvr).Create(w.t.Context(), obj, metav1.CreateOptions{FieldManager: "user"})
+	require.NoError(w.t, err)
+	return made
+}
+
+func (w *world) patch(gvr schema.GroupVersionResource, name, patch string) {
+	w.t.Helper()
+	_, err := w.of(gvr).Patch(w.t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "user"})
+	require.NoError(w.t, err)
+}
+
+func (w *world) get(gvr schema.GroupVersionResource, name string) *unstructured.Unstructured {
+	w.t.Helper()
+	obj, err := w.of(gvr).Get(w.t.Context(), name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	require.NoError(w.t, err)
+	return obj
+}
+
+func (w *world) list(gvr schema.GroupVersionResource) []unstructured.Unstructured {
+	w.t.Helper()
+	list, err := w.of(gvr).List(w.t.Context(), metav1.ListOptions{})
+	require.NoError(w.t, err)
+	return list.Items
+}
+
+// works is what a syncer reports of a shard: so many replicas of those that are wanted are available.
+func (w *world) works(name string, available int64) {
+	w.t.Helper()
+	obj := w.get(deployments, name)
+	require.NotNil(w.t, obj, name)
+	wanted, _, _ := unstructured.NestedInt64(obj.Object, "spec", "replicas")
+	status := map[string]any{"observedGeneration": obj.GetGeneration(), "replicas": wanted, "updatedReplicas": wanted,
+		"readyReplicas": available, "availableReplicas": available, "unavailableReplicas": wanted - available}
+	reason := "ReplicaSetUpdated"
+	if wanted == available {
+		reason = "NewReplicaSetAvailable"
+	}
+	status["conditions"] = []any{map[string]any{"type": "Progressing", "status": "True", "reason": reason}}
+	patch, err := json.Marshal(map[string]any{"status": status})
+	require.NoError(w.t, err)
+	_, err = w.of(deployments).Patch(w.t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "syncer"}, "status")
+	require.NoError(w.t, err)
+}
+
+// shards are the clusters of all shards, with what they are to have.
+func (w *world) shards() map[string]int64 {
+	w.t.Helper()
+	m := map[string]int64{}
+	for _, d := range w.list(deployments) {
+		if c := d.GetLabels()["workloads.kcp.io/cluster"]; c != "" {
+			n, _, _ := unstructured.NestedInt64(d.Object, "spec", "replicas")
+			m[c] = n
+		}
+	}
+	return m
+}
+
+// ready is the column of `kubectl get deployments`.
+func (w *world) ready(name string) string {
+	w.t.Helper()
+	obj := w.get(deployments, name)
+	wanted, _, _ := unstructured.NestedInt64(obj.Object, "spec", "replicas")
+	is, _, _ := unstructured.NestedInt64(obj.Object, "status", "readyReplicas")
+	return fmt.Sprintf("%d/%d", is, wanted)
+}
+
+// conditionOf is STATUS REASON: MESSAGE of a condition.
+func (w *world) conditionOf(gvr schema.GroupVersionResource, name, kind string) string {
+	w.t.Helper()
+	list, _, _ := unstructured.NestedSlice(w.get(gvr, name).Object, "status", "conditions")
+	for _, v := range list {
+		if c := v.(map[string]any); c["type"] == kind {
+			return fmt.Sprintf("%v %v: %v", c["status"], c["reason"], c["message"])
+		}
+	}
+	return ""
+}
+
+// writes are the requests that change something since the last Reset.
+func (w *world) writes() (writes []string) {
+	for _, r := range w.Requests() {
+		if !slices.Contains([]string{"get", "list", "watch"}, r.Verb) {
+			writes = append(writes, r.Verb+" "+r.Path)
+		}
+	}
+	return writes
+}
+
+func deployment(name string, replicas int, more ...string) string {
+	return fmt.Sprintf(`
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: %s
+  labels: {app: web, app.kubernetes.io/instance: argo-app}
+  annotations: {kubectl.kubernetes.io/last-applied-configuration: "{}", note: kept}
+spec:
+  replicas: %d
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers: [{name: web, image: "web:1", resources: {requests: {cpu: 1000m}}}]
+%s`, name, replicas, strings.Join(more, "\n"))
+}
