@@ -1,7 +1,7 @@
 // Copyright The Atoll Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package splitter divides workloads over clusters.
+// Package splitter divides workloads over clusters, and makes one status of theirs.
 //
 // [Divide] gives replicas to clusters, by one rule for all: Webster's and Sainte-Laguë's divisor method, within minima,
 // maxima and room, continued from what is present, over any number of levels of regions and zones. The result is a [Plan]:
@@ -12,7 +12,15 @@
 //		{Name: "cluster-2", Weight: new(int64(3)), Capacity: new(int64(40))},
 //	})
 //
-// Guaranteed, for each level, all modes and any bounds (docs/division.md tells of the tests and of other methods):
+// A [Splitter] does that in an API server: each parent, a Deployment for instance, gets one shard per cluster, an object of
+// the same kind named PARENT--CLUSTER and labelled for that cluster's syncer, and the parent's status is made of theirs. What
+// a kind of workload is made of is a [Kind]; where it may go is a [Placement]; which clusters there are say [Clusters].
+//
+//	split, err := splitter.New(api, splitter.SyncTargets(api), splitter.Options{})
+//	err = split.Start(ctx)
+//
+// Guaranteed of a division, for each level, all modes and any bounds (docs/division.md tells of the tests and of other
+// methods):
 //   - Nothing is lost: what clusters get and what finds no place add up. Bounds are kept.
 //   - More replicas take none away anywhere; fewer add none anywhere.
 //   - Who joins only takes from the others, who leaves only gives to them. Nobody else is shuffled.
@@ -20,8 +28,22 @@
 //   - Equal claims are decided in the same way each time for one object, and fairly over many.
 //   - Whole numbers, without overflow or rounding; the order of the input does not matter.
 //
+// Guaranteed of a Splitter:
+//   - Shards follow every change of their parent, are put right if others change or delete them, and go before it does.
+//   - Only what is marked as cut from that very parent is changed or removed, by UID. An object that has a shard's name is
+//     left alone, and the parent's condition Placed says so. A parent that already has a cluster is not divided.
+//   - A shard that was not read is not absent, and a cluster that does not answer has not lost anything: its shards count
+//     as they last were, keep what they have for a while, and get nothing more.
+//   - Replicas move only when enough work elsewhere: those that are available do not fall below what the parent's own
+//     maxUnavailable allows by anything that the Splitter does. No move begins before the last one is done.
+//   - The parent's observedGeneration is its generation only when every cluster has seen its part of it.
+//   - Where all is as it should be nothing is written, by a restart neither.
+//
 // Not guaranteed:
 //   - That everybody gets its quota rounded down or up. No method can promise that together with the above; the distance
 //     is rarely more than one replica.
-//   - Anything about pods: a division knows numbers only.
+//   - That a rollout of the pods keeps one budget over all clusters if it is given as a percentage: each shard has its own,
+//     rounded for itself.
+//   - That pods of a StatefulSet keep their ordinals when they move, or that their volumes follow.
+//   - Anything if workload controllers run in the API server of the parents: they would act on parents and shards alike.
 package splitter

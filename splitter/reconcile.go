@@ -26,8 +26,9 @@ import (
 // stale is how long to wait if a copy turned out to be old: its event is on the way.
 const stale = 200 * time.Millisecond
 
-// retaken is how long to wait before a name that belonged to somebody else is tried again.
-const retaken = 10 * time.Second
+// retried is how long to wait for an object that was created, or that has the name of one that is to be, before the copy is
+// looked at again.
+const retried = 10 * time.Second
 
 func (s *Splitter) work(ctx context.Context, key string) (again time.Duration, err error) {
 	place, rest, _ := strings.Cut(key, "/")
@@ -83,9 +84,9 @@ func (s *Splitter) reconcile(ctx context.Context, k *sort, key types.NamespacedN
 		_, err := loop.Apply(ctx, k.client(key.Namespace), parent, mark, Manager)
 		return 0, err
 	}
-	taken, err := s.divide(ctx, k, parent, list, silent, mine)
-	if taken && (again == 0 || again > retaken) {
-		again = retaken
+	soon, err := s.divide(ctx, k, parent, list, silent, mine)
+	if soon && (again == 0 || again > retried) {
+		again = retried
 	}
 	return again, err
 }
@@ -99,11 +100,14 @@ func identity(of *unstructured.Unstructured) *unstructured.Unstructured {
 	return obj
 }
 
-// divide brings the shards of a parent to what they should be, then its status. It says whether names are taken.
+// divide brings the shards of a parent to what they should be, then its status. It says whether something is
+// awaited.
 func (s *Splitter) divide(ctx context.Context, k *sort, parent *unstructured.Unstructured, list []Cluster, silent map[string]bool, mine []Shard) (_ bool, err error) {
 	event := DividedEvent{Kind: parent.GetKind(), Parent: loop.KeyOf(parent)}
 	defer func() {
-		event.Err = err
+		if !apierrors.IsConflict(err) {
+			event.Err = err
+		}
 		s.opts.Observer.divided(ctx, event)
 	}()
 	plan, want, err := s.cut(k, parent, list, mine)
@@ -115,6 +119,7 @@ func (s *Splitter) divide(ctx context.Context, k *sort, parent *unstructured.Uns
 	var taken []string
 	var errs []error
 	var parts []Shard
+	created := false
 	for _, w := range want {
 		desired := s.dress(parent, w)
 		part := Shard{Cluster: w.Cluster, Object: have[w.Cluster].Object, Silent: silent[w.Cluster]}
@@ -122,10 +127,14 @@ func (s *Splitter) divide(ctx context.Context, k *sort, parent *unstructured.Uns
 		switch {
 		case errors.Is(err, errTaken):
 			taken = append(taken, desired.GetName())
+		case errors.Is(err, errLeaving):
+		case errors.Is(err, errAwaited):
+			created = true
 		case err != nil:
 			errs = append(errs, err)
 		case changed:
 			event.Written = append(event.Written, desired.GetName())
+			created = created || part.Object == nil
 		default:
 			part.Current = true
 		}
@@ -143,17 +152,24 @@ func (s *Splitter) divide(ctx context.Context, k *sort, parent *unstructured.Uns
 	if err := errors.Join(errs...); err != nil {
 		return false, err
 	}
+	if created {
+		return true, nil // its event follows, and there is nothing to report of it yet
+	}
 	return taken != nil, s.report(ctx, k, parent, plan, parts, taken)
 }
 
-var errTaken = errors.New("the name is taken by an object of somebody else")
+var (
+	errTaken   = errors.New("the name is taken by an object of somebody else")
+	errLeaving = errors.New("what has the name is on its way out")
+	errAwaited = errors.New("its event is on the way")
+)
 
 // write creates a shard or brings it to what it should be.
 func (s *Splitter) write(ctx context.Context, k *sort, current, desired *unstructured.Unstructured) (changed bool, err error) {
 	c := k.client(desired.GetNamespace())
 	if current != nil {
 		if current.GetDeletionTimestamp() != nil {
-			return true, nil // it will be made anew when it is gone
+			return false, errLeaving // it will be made anew when it is gone
 		}
 		desired.SetUID(current.GetUID())
 		return loop.Apply(ctx, c, current, desired, Manager)
@@ -162,17 +178,22 @@ func (s *Splitter) write(ctx context.Context, k *sort, current, desired *unstruc
 		if parentOf(obj) == "" {
 			return false, errTaken
 		}
-		return true, nil // of a parent before this one: it goes first
+		return false, errLeaving // of a parent before this one: it goes first
+	}
+	key := loop.KeyOf(desired)
+	if !k.made.begin(key, time.Now()) {
+		return false, errAwaited
 	}
 	// Without force: what somebody else has made meanwhile has other values, and is left alone.
 	_, err = c.Apply(ctx, desired.GetName(), desired, metav1.ApplyOptions{FieldManager: Manager})
+	if err == nil {
+		return true, nil
+	}
+	k.made.end(key)
 	if apierrors.IsConflict(err) {
 		return false, errTaken
 	}
-	if err != nil {
-		return false, fmt.Errorf("create shard %s: %w", loop.KeyOf(desired), err)
-	}
-	return true, nil
+	return false, fmt.Errorf("create shard %s: %w", key, err)
 }
 
 // remove deletes what was read, and nothing that has its name since.

@@ -4,6 +4,8 @@
 package splitter_test
 
 import (
+	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/atoll-dev/atoll/region/regiontest"
 	"github.com/atoll-dev/atoll/splitter"
 )
 
@@ -259,5 +262,33 @@ func TestASilentClusterKeepsWhatItHasForAWhile(t *testing.T) {
 		time.Sleep(time.Minute)
 		w.rest()
 		require.Equal(t, int64(3), w.shards()["a"], "a quarter moves at once")
+	})
+}
+
+// Whoever stops takes nothing away, and whoever starts anew finds nothing to do.
+func TestARestartWritesNothing(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var events []splitter.DividedEvent
+		w := newWorld(t, splitter.Options{Observer: &splitter.Observer{Divided: func(_ context.Context, e splitter.DividedEvent) {
+			mu.Lock()
+			defer mu.Unlock()
+			events = append(events, e)
+		}}}, cluster("a", ""), cluster("b", ""))
+		w.create(deployments, deployment("web", 5))
+		w.rest()
+		mu.Lock()
+		require.Len(t, events, 1)
+		require.Equal(t, []string{"web--a", "web--b"}, events[0].Written)
+		require.Equal(t, "default/web", events[0].Parent.String())
+		mu.Unlock()
+		w.Reset()
+		// What cannot be listed for a while is not absent.
+		w.Inject(regiontest.Fault{Verb: "list", Times: 5, Do: regiontest.Refuse(503)})
+		second, err := splitter.New(w.api, &script{list: w.clusters.list, changed: make(chan struct{})}, splitter.Options{})
+		require.NoError(t, err)
+		w.start(second)
+		time.Sleep(time.Hour)
+		require.Empty(t, w.writes())
 	})
 }

@@ -80,12 +80,19 @@ func cluster(name, weight string) splitter.Cluster {
 	return c
 }
 
+func newAPI(t *testing.T, s *regiontest.Server) region.API {
+	t.Helper()
+	api, err := region.APIFor(s.Config())
+	require.NoError(t, err)
+	return api
+}
+
 func newWorld(t *testing.T, opts splitter.Options, clusters ...splitter.Cluster) *world {
 	t.Helper()
 	s := regiontest.NewServer(regiontest.Options{History: 100000})
 	t.Cleanup(s.Close)
-	api, err := region.APIFor(s.Config())
-	require.NoError(t, err)
+	api := newAPI(t, s)
+	var err error
 	w := &world{Server: s, t: t, api: api, clusters: &script{list: clusters, changed: make(chan struct{})}}
 	w.split, err = splitter.New(api, w.clusters, opts)
 	require.NoError(t, err)

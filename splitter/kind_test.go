@@ -1,0 +1,274 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package splitter_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/yaml"
+
+	"github.com/atoll-dev/atoll/splitter"
+)
+
+func parse(t require.TestingT, manifest string) *unstructured.Unstructured {
+	data, err := yaml.YAMLToJSON([]byte(manifest))
+	require.NoError(t, err)
+	obj := &unstructured.Unstructured{}
+	require.NoError(t, obj.UnmarshalJSON(data))
+	return obj
+}
+
+func object(t require.TestingT, kind, rest string) *unstructured.Unstructured {
+	return parse(t, "{apiVersion: example.org/v1, kind: "+kind+", metadata: {name: x, generation: 2}, "+rest+"}")
+}
+
+// field reads what is cut, by cluster.
+func field(shards []splitter.Shard, path string) map[string]any {
+	got := map[string]any{}
+	for _, s := range shards {
+		v, ok, _ := unstructured.NestedFieldNoCopy(s.Object.Object, strings.Split(path, ".")...)
+		if ok {
+			got[s.Cluster] = v
+		}
+	}
+	return got
+}
+
+func all(names ...string) (shares []splitter.Share) {
+	for _, n := range names {
+		shares = append(shares, splitter.Share{Name: n})
+	}
+	return shares
+}
+
+type values = map[string]any
+
+func TestCut(t *testing.T) {
+	there := func(cluster, manifest string) splitter.Shard {
+		return splitter.Shard{Cluster: cluster, Object: object(t, "X", manifest)}
+	}
+	for name, test := range map[string]struct {
+		kind   splitter.Kind
+		parent string
+		shares []splitter.Share
+		have   []splitter.Shard
+		path   string
+		want   values
+	}{
+		"a Deployment without replicas has one": {splitter.Deployments(), `spec: {paused: true}`, all("a"), nil, "spec.replicas", values{"a": int64(1)}},
+		"the rest of the spec":                  {splitter.Deployments(), `spec: {replicas: 2, paused: true}`, all("a", "b"), nil, "spec.paused", values{"a": true, "b": true}},
+		"what may be unavailable": {splitter.Deployments(), `spec: {replicas: 10, strategy: {rollingUpdate: {maxUnavailable: 3, maxSurge: 25%}}}`,
+			weights(2, 3), nil, "spec.strategy.rollingUpdate.maxUnavailable", values{"a": int64(1), "b": int64(2)}},
+		"a shard that could not be updated may have one more": {splitter.Deployments(), `spec: {replicas: 10, strategy: {rollingUpdate: {maxUnavailable: 1, maxSurge: 0}}}`,
+			weights(1, 4), nil, "spec.strategy.rollingUpdate.maxSurge", values{"a": int64(1), "b": int64(0)}},
+		"a StatefulSet": {splitter.StatefulSets(), `spec: {replicas: 5}`, weights(2, 3), nil, "spec.replicas", values{"a": int64(2), "b": int64(3)}},
+		"a DaemonSet":   {splitter.DaemonSets(), `spec: {x: 1}`, all("a", "b", "c"), nil, "spec.x", values{"a": int64(1), "b": int64(1), "c": int64(1)}},
+		"a DaemonSet stays in a cluster that holds": {splitter.DaemonSets(), `spec: {x: 1}`, weights(0, 0, 1), []splitter.Shard{there("b", "spec: {}")}, "spec.x",
+			values{"b": int64(1), "c": int64(1)}},
+		"a CronJob stays where it is": {splitter.CronJobs(), `spec: {x: 1}`, all("a", "b", "c"), []splitter.Shard{there("b", "spec: {}")}, "spec.x", values{"b": int64(1)}},
+		"a CronJob fails over": {splitter.CronJobs(), `spec: {x: 1}`, []splitter.Share{{Name: "a"}, {Name: "b", Max: new(int64(0))}}, []splitter.Shard{there("b", "spec: {}")}, "spec.x",
+			values{"a": int64(1)}},
+		"a Job's parallelism": {splitter.Jobs(), `spec: {parallelism: 5, completions: 20}`, weights(2, 3), nil, "spec.parallelism", values{"a": int64(2), "b": int64(3)}},
+		"a Job's completions follow it": {splitter.Jobs(), `spec: {parallelism: 5, completions: 20}`, weights(2, 3), nil, "spec.completions",
+			values{"a": int64(8), "b": int64(12)}},
+		"a Job's completions stay": {splitter.Jobs(), `spec: {parallelism: 6, completions: 20}`, all("a", "b", "c"),
+			[]splitter.Shard{there("b", "spec: {parallelism: 3, completions: 12}"), there("a", "spec: {parallelism: 2, completions: 8}")}, "spec.completions",
+			values{"a": int64(8), "b": int64(12)}},
+		"a Job's completions of a lost cluster are done again": {splitter.Jobs(), `spec: {parallelism: 5, completions: 20}`, all("a", "c"),
+			[]splitter.Shard{there("b", "spec: {parallelism: 3, completions: 12}"), there("a", "spec: {parallelism: 2, completions: 8}")}, "spec.completions",
+			values{"a": int64(8), "c": int64(12)}},
+		"a Job that works off a queue": {splitter.Jobs(), `spec: {parallelism: 4}`, all("a", "b"), nil, "spec.completions", values{}},
+		"a Job with indices is not cut": {splitter.Jobs(), `spec: {parallelism: 4, completions: 9, completionMode: Indexed}`, weights(1, 2), nil, "spec.completions",
+			values{"b": int64(9)}},
+		"a Job's generated selector does not pass": {splitter.Jobs(), `spec: {parallelism: 4, selector: {matchLabels: {controller-uid: u}}}`, all("a"), nil, "spec.selector", values{}},
+		"a Job's generated labels do not pass": {splitter.Jobs(), `spec: {template: {metadata: {labels: {app: x, controller-uid: u, batch.kubernetes.io/job-name: x}}}}`, all("a"), nil,
+			"spec.template.metadata.labels", values{"a": values{"app": "x"}}},
+		"an empty time does not pass": {splitter.Deployments(), `spec: {template: {metadata: {creationTimestamp: null, name: x}}}`, all("a"), nil, "spec.template.metadata", values{"a": values{"name": "x"}}},
+		"no cluster":                  {splitter.Deployments(), `spec: {replicas: 3}`, nil, nil, "spec.replicas", values{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			parent := object(t, "X", test.parent)
+			before := parent.DeepCopy()
+			_, shards, err := test.kind.Cut(parent, splitter.Demand{}, test.shares, test.have)
+			require.NoError(t, err)
+			require.Equal(t, test.want, field(shards, test.path))
+			require.Equal(t, before, parent, "not modified")
+		})
+	}
+}
+
+// shard is one of a status, as wanted now and seen by its cluster unless it says otherwise.
+func shard(t require.TestingT, cluster, rest string, edit ...func(*splitter.Shard)) splitter.Shard {
+	s := splitter.Shard{Cluster: cluster, Object: object(t, "X", rest), Current: true}
+	for _, e := range edit {
+		e(&s)
+	}
+	return s
+}
+
+func TestFold(t *testing.T) {
+	old := func(s *splitter.Shard) { s.Current = false }
+	silent := func(s *splitter.Shard) { s.Silent = true }
+	seen := "observedGeneration: 2, "
+	for name, test := range map[string]struct {
+		kind   splitter.Kind
+		parent string
+		shards []splitter.Shard
+		want   string // of the status, as YAML
+	}{
+		"counters add up": {splitter.StatefulSets(), "spec: {replicas: 5}", []splitter.Shard{
+			shard(t, "a", "status: {"+seen+"replicas: 2, readyReplicas: 2, availableReplicas: 1}"), shard(t, "b", "status: {"+seen+"replicas: 3, readyReplicas: 1}")},
+			"{observedGeneration: 2, replicas: 5, readyReplicas: 3, availableReplicas: 1}"},
+		"one that has not seen its spec": {splitter.StatefulSets(), "spec: {replicas: 5}, status: {observedGeneration: 1}", []splitter.Shard{
+			shard(t, "a", "status: {"+seen+"replicas: 2}"), shard(t, "b", "status: {observedGeneration: 1, replicas: 3}")},
+			"{observedGeneration: 1, replicas: 5, availableReplicas: 0}"},
+		"one that is yet to be written": {splitter.StatefulSets(), "spec: {replicas: 5}, status: {observedGeneration: 1}", []splitter.Shard{
+			shard(t, "a", "status: {"+seen+"replicas: 2}", old)}, "{observedGeneration: 1, replicas: 2, availableReplicas: 0}"},
+		"one that is not there yet": {splitter.StatefulSets(), "spec: {replicas: 5}", []splitter.Shard{
+			shard(t, "a", "status: {"+seen+"replicas: 2}"), {Cluster: "b"}}, "{replicas: 2, availableReplicas: 0}"},
+		"a silent cluster counts as it last was": {splitter.StatefulSets(), "spec: {replicas: 5}", []splitter.Shard{
+			shard(t, "a", "status: {"+seen+"replicas: 2, readyReplicas: 2}", silent)}, "{observedGeneration: 2, replicas: 2, readyReplicas: 2, availableReplicas: 0}"},
+		"DaemonSets": {splitter.DaemonSets(), "spec: {}", []splitter.Shard{
+			shard(t, "a", "status: {"+seen+"numberReady: 2, desiredNumberScheduled: 3, currentNumberScheduled: 3}"), shard(t, "b", "status: {"+seen+"numberReady: 1, numberAvailable: 1}")},
+			"{observedGeneration: 2, numberReady: 3, desiredNumberScheduled: 3, currentNumberScheduled: 3, numberMisscheduled: 0, numberAvailable: 1}"},
+		"CronJobs": {splitter.CronJobs(), "spec: {}", []splitter.Shard{
+			shard(t, "a", `status: {lastScheduleTime: "2026-01-01T00:00:00Z", active: [{name: x}]}`), shard(t, "b", `status: {lastScheduleTime: "2026-01-02T00:00:00Z"}`)},
+			`{lastScheduleTime: "2026-01-02T00:00:00Z", active: [{name: x}]}`},
+		"a Job at work": {splitter.Jobs(), "spec: {completions: 5}", []splitter.Shard{
+			shard(t, "a", `spec: {completions: 2}, status: {succeeded: 2, startTime: "2026-01-02T00:00:00Z", conditions: [{type: Complete, status: "True"}]}`),
+			shard(t, "b", `spec: {completions: 3}, status: {succeeded: 1, active: 2, startTime: "2026-01-01T00:00:00Z"}`)},
+			`{succeeded: 3, active: 2, startTime: "2026-01-01T00:00:00Z"}`},
+		"a Job of which a part has no place is not complete": {splitter.Jobs(), "spec: {completions: 5}", []splitter.Shard{
+			shard(t, "a", `spec: {completions: 2}, status: {succeeded: 2, conditions: [{type: Complete, status: "True"}]}`)}, `{succeeded: 2}`},
+		"a Job that is done": {splitter.Jobs(), "spec: {completions: 2}", []splitter.Shard{
+			shard(t, "a", `spec: {completions: 1}, status: {succeeded: 1, startTime: "2026-01-02T00:00:00Z", completionTime: "2026-01-03T00:00:00Z", conditions: [{type: Complete, status: "True"}]}`),
+			shard(t, "b", `spec: {completions: 1}, status: {succeeded: 1, completionTime: "2026-01-04T00:00:00Z", conditions: [{type: Complete, status: "True"}]}`)},
+			`{succeeded: 2, startTime: "2026-01-02T00:00:00Z", completionTime: "2026-01-04T00:00:00Z", conditions: [
+				{type: SuccessCriteriaMet, status: "True", reason: CompletionsReached, message: all clusters are done},
+				{type: Complete, status: "True", reason: CompletionsReached, message: all clusters are done}]}`},
+		"a Job that fails in one cluster is not over while another works": {splitter.Jobs(), "spec: {completions: 2}", []splitter.Shard{
+			shard(t, "a", `spec: {completions: 1}, status: {failed: 1, conditions: [{type: Failed, status: "True", message: why}]}`), shard(t, "b", `spec: {completions: 1}, status: {active: 1}`)},
+			`{failed: 1, active: 1, conditions: [{type: FailureTarget, status: "True", reason: ClusterFailed, message: "a: why"}]}`},
+		"a Job without shards is not complete": {splitter.Jobs(), "spec: {}", nil, "{}"},
+		"a Deployment": {splitter.Deployments(), "spec: {replicas: 4}", []splitter.Shard{
+			shard(t, "a", `spec: {replicas: 2}, status: {`+seen+`replicas: 2, availableReplicas: 2, conditions: [{type: Progressing, status: "True", reason: NewReplicaSetAvailable}]}`),
+			shard(t, "b", `spec: {replicas: 2}, status: {`+seen+`replicas: 2, availableReplicas: 1, conditions: [{type: Progressing, status: "False", reason: ProgressDeadlineExceeded, message: stuck},
+				{type: ReplicaFailure, status: "True", message: quota}]}`, silent)},
+			`{observedGeneration: 2, replicas: 4, availableReplicas: 3, conditions: [
+				{type: Available, status: "True", reason: MinimumReplicasAvailable, message: "3 of 4 replicas are available: b does not answer, 1 of 2 when it last did"},
+				{type: Progressing, status: "False", reason: ProgressDeadlineExceeded, message: "b: stuck"},
+				{type: ReplicaFailure, status: "True", reason: FailedCreate, message: "b: quota"}]}`},
+		"a Deployment without clusters": {splitter.Deployments(), "spec: {replicas: 4}", nil,
+			`{observedGeneration: 2, conditions: [{type: Available, status: "False", reason: MinimumReplicasUnavailable, message: "0 of 4 replicas are available"},
+				{type: Progressing, status: "False", reason: NoClusters, message: no cluster has any replicas of it}]}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			status, err := test.kind.Fold(object(t, "X", test.parent), test.shards)
+			require.NoError(t, err)
+			want := parse(t, "{apiVersion: v1, kind: X, status: "+test.want+"}").Object["status"]
+			require.Equal(t, want, any(status))
+		})
+	}
+}
+
+// Together the shards of a Deployment never have more unavailable than the parent may, and each can be updated.
+func TestCutKeepsTheBudget(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.Int64Range(0, 40).Draw(t, "replicas")
+		unavailable, surge := rapid.Int64Range(0, 12).Draw(t, "unavailable"), rapid.Int64Range(0, 12).Draw(t, "surge")
+		if unavailable+surge == 0 {
+			surge = 1
+		}
+		parent := &unstructured.Unstructured{Object: values{"apiVersion": "apps/v1", "kind": "Deployment", "spec": values{
+			"replicas": n, "strategy": values{"rollingUpdate": values{"maxUnavailable": unavailable, "maxSurge": surge}}}}}
+		plan, shards, err := splitter.Deployments().Cut(parent, demand(t, dividing...), flat(t), nil)
+		require.NoError(t, err)
+		var replicas, mayMiss int64
+		for _, s := range shards {
+			rolling, _, _ := unstructured.NestedMap(s.Object.Object, "spec", "strategy", "rollingUpdate")
+			require.Positive(t, rolling["maxUnavailable"].(int64)+rolling["maxSurge"].(int64))
+			mayMiss += rolling["maxUnavailable"].(int64)
+			got, _, _ := unstructured.NestedInt64(s.Object.Object, "spec", "replicas")
+			require.Equal(t, plan.Replicas(s.Cluster), got)
+			replicas += got
+		}
+		require.LessOrEqual(t, mayMiss, unavailable)
+		require.Equal(t, n-plan.Unplaced, replicas)
+	})
+}
+
+// Completions of a Job add up, whatever is there already.
+func TestCutJobsAddUp(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		completions := rapid.Int64Range(1, 50).Draw(t, "completions")
+		parent := &unstructured.Unstructured{Object: values{"apiVersion": "batch/v1", "kind": "Job", "spec": values{
+			"parallelism": rapid.Int64Range(1, 20).Draw(t, "parallelism"), "completions": completions}}}
+		sum := func(shards []splitter.Shard) (n int64) {
+			for _, v := range field(shards, "spec.completions") {
+				n += v.(int64)
+			}
+			return n
+		}
+		names := []string{"a", "b", "c", "d"}
+		_, first, err := splitter.Jobs().Cut(parent, splitter.Demand{}, all(names[:rapid.IntRange(1, 4).Draw(t, "clusters")]...), nil)
+		require.NoError(t, err)
+		require.Equal(t, completions, sum(first))
+		left := rapid.SliceOfNDistinct(rapid.SampledFrom(names), 1, 4, rapid.ID[string]).Draw(t, "left")
+		_, second, err := splitter.Jobs().Cut(parent, splitter.Demand{}, all(left...), first)
+		require.NoError(t, err)
+		before, after := field(first, "spec.completions"), field(second, "spec.completions")
+		for _, name := range left {
+			if was, ok := before[name]; ok {
+				require.Equal(t, was, after[name], "%s has them, and they cannot be changed", name)
+			}
+		}
+		_, third, err := splitter.Jobs().Cut(parent, splitter.Demand{}, all(left...), second)
+		require.NoError(t, err)
+		require.Equal(t, after, field(third, "spec.completions"), "stays")
+	})
+}
+
+func TestByPaths(t *testing.T) {
+	rollouts := schema.GroupVersionResource{Group: "argoproj.io", Version: "v1alpha1", Resource: "rollouts"}
+	kind, err := splitter.ByPaths(rollouts, splitter.Paths{Replicas: "spec.workers.count", Available: "status.workers.up", Counters: []string{"status.seen"}})
+	require.NoError(t, err)
+	require.Equal(t, rollouts, kind.Resource())
+	_, shards, err := kind.Cut(object(t, "X", "spec: {workers: {count: 5, size: l}}"), splitter.Demand{}, weights(2, 3), nil)
+	require.NoError(t, err)
+	require.Equal(t, values{"a": values{"count": int64(2), "size": "l"}, "b": values{"count": int64(3), "size": "l"}}, field(shards, "spec.workers"))
+	status, err := kind.Fold(object(t, "X", "spec: {}"), []splitter.Shard{shard(t, "a", "status: {seen: 2, workers: {up: 1}}"), shard(t, "b", "status: {seen: 3.0, workers: {up: 2}}")})
+	require.NoError(t, err)
+	require.Equal(t, values{"seen": int64(5), "workers": values{"up": int64(3)}}, status)
+
+	for _, wrong := range []splitter.Paths{{Replicas: "spec"}, {Replicas: "status.replicas"}, {Replicas: "spec..x"}, {Available: "spec.x"}, {Counters: []string{"status"}}} {
+		_, err := splitter.ByPaths(rollouts, wrong)
+		require.ErrorContains(t, err, "Paths", "%v", wrong)
+	}
+	_, err = splitter.ByPaths(schema.GroupVersionResource{}, splitter.Paths{})
+	require.ErrorContains(t, err, "must be set")
+	_, _, err = kind.Cut(object(t, "X", "spec: {workers: 5}"), splitter.Demand{}, weights(2, 3), nil)
+	require.ErrorContains(t, err, "spec.workers.count")
+}
+
+func TestShardName(t *testing.T) {
+	require.Equal(t, "my-deployment--cluster-1", splitter.ShardName("my-deployment", "cluster-1"))
+	require.NotEqual(t, splitter.ShardName("a", "b--c"), splitter.ShardName("a--b", "c"))
+	require.NotEqual(t, splitter.ShardName("a", "b.c"), splitter.ShardName("a", "b-c"))
+	name := rapid.StringMatching(`[a-z]([-a-z0-9]{0,60}[a-z0-9])?`)
+	seen := map[string][2]string{}
+	rapid.Check(t, func(t *rapid.T) {
+		pair := [2]string{name.Draw(t, "parent"), name.Draw(t, "cluster")}
+		got := splitter.ShardName(pair[0], pair[1])
+		require.LessOrEqual(t, len(got), 52)
+		require.Regexp(t, `^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`, got)
+		before, ok := seen[got]
+		require.True(t, !ok || before == pair, "%v and %v", before, pair)
+		seen[got] = pair
+	})
+}
