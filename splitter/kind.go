@@ -145,14 +145,13 @@ func add(status map[string]any, cs []counter, shards []Shard) error {
 }
 
 // observe sets observedGeneration: the parent's if every shard has seen its own part of it, else what it was.
-func observe(status map[string]any, parent *unstructured.Unstructured, shards []Shard) (all bool) {
-	all = !slices.ContainsFunc(shards, func(s Shard) bool { return !s.observed() })
+func observe(status map[string]any, parent *unstructured.Unstructured, shards []Shard) {
+	all := !slices.ContainsFunc(shards, func(s Shard) bool { return !s.observed() })
 	if all && parent.GetGeneration() > 0 {
 		status["observedGeneration"] = parent.GetGeneration()
 	} else if before, ok := number(parent, "status", "observedGeneration"); ok {
 		status["observedGeneration"] = before
 	}
-	return all
 }
 
 // foreign are the prefixes of labels and annotations by which tools know what they own; a shard is not theirs.
