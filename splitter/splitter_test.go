@@ -292,3 +292,29 @@ func TestARestartWritesNothing(t *testing.T) {
 		require.Empty(t, w.writes())
 	})
 }
+
+// Another label, one worker, and clusters that are given up and trusted sooner.
+func TestOptions(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, splitter.Options{Label: "example.org/cluster", Workers: 1, Grace: 10 * time.Second, Rejoin: 15 * time.Second}, cluster("a", ""), cluster("b", ""))
+		w.create(deployments, deployment("web", 2))
+		w.rest()
+		require.Equal(t, "a", w.get(deployments, "web--a").GetLabels()["example.org/cluster"])
+		require.NotContains(t, w.get(deployments, "web--a").GetLabels(), "workloads.kcp.io/cluster")
+		silent := cluster("a", "")
+		silent.Ready = metav1.ConditionFalse
+		w.clusters.set(silent, cluster("b", ""))
+		time.Sleep(9 * time.Second)
+		synctest.Wait()
+		require.NotNil(t, w.get(deployments, "web--a"))
+		w.rest()
+		require.Nil(t, w.get(deployments, "web--a"))
+		w.works("web--b", 2)
+		w.clusters.set(cluster("a", ""), cluster("b", ""))
+		time.Sleep(14 * time.Second)
+		synctest.Wait()
+		require.Nil(t, w.get(deployments, "web--a"))
+		w.rest()
+		require.NotNil(t, w.get(deployments, "web--a"))
+	})
+}
