@@ -12,7 +12,7 @@ import (
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -168,7 +168,7 @@ func parseTarget(rest string) (t target, ok bool) {
 // validate refuses what would lead a region's client to another path, and subresources.
 func (t target) validate() error {
 	for _, part := range []string{t.Group, t.Version, t.Resource, t.namespace, t.name} {
-		if wrong := path.IsValidPathSegmentName(part); len(wrong) > 0 {
+		if wrong := content.IsPathSegmentName(part); len(wrong) > 0 {
 			return fmt.Errorf("path: %q %s", part, wrong[0])
 		}
 	}
