@@ -176,6 +176,9 @@ func TestMutants(t *testing.T) {
 	}
 }
 
+// chance is what is another in each run: hashes and UIDs.
+var chance = regexp.MustCompile(`0x[0-9a-f]+|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d{12,}`)
+
 var failure = regexp.MustCompile(`(?m)^\s*--- FAIL: (Test\w+)`)
 
 // found builds the mutant, runs its tests and returns those that fail.
@@ -195,7 +198,7 @@ func found(t *testing.T, m mutant, source string) string {
 	require.Error(t, err, "nobody notices: %s", m.rule)
 	tests := failure.FindStringSubmatch(string(out))
 	require.NotEmpty(t, tests, "%s", out)
-	return tests[1] + ": " + said(string(out))
+	return tests[1] + ": " + chance.ReplaceAllString(said(string(out)), "…")
 }
 
 // said is the first thing that a failed test says.
