@@ -36,7 +36,9 @@
 //   - Namespaces are not deleted, and their labels do not go down.
 //   - Definitions of types are not synced; objects of a type wait until both sides serve it.
 //   - Objects that are born downstream stay there.
-//   - Two syncers of one target at once write the same things and harm nothing, but cost twice the requests.
+//   - Two syncers of one target at once are not coordinated: both write.
+//   - Of a type whose status is not a subresource downstream nobody can tell which spec a status speaks of: it goes up once
+//     the present spec is there.
 //   - Finalizers that the upstream's own admission adds are its own affair: without kube-controller-manager nobody removes
 //     kubernetes.io/pvc-protection from a claim; such an upstream is to run without StorageObjectInUseProtection.
 //   - What an object needs (ConfigMaps, Secrets, ServiceAccounts) is synced only if it is labelled itself.
