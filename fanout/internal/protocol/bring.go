@@ -20,6 +20,11 @@ func (m *Machine) bring() {
 			m.end(AlreadyDone)
 			return
 		}
+		if m.Op.Action == Update && m.Resumed {
+			// It may be that this home was replaced meanwhile, and the update lost.
+			m.end(Ended)
+			return
+		}
 		m.end(Done)
 		return
 	}
