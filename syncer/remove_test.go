@@ -284,8 +284,9 @@ func TestDeletionMeansOneObject(t *testing.T) {
 		p := newPair(t, syncer.Options{})
 		p.up.create(configMaps, a)
 		p.rest()
-		p.down.Inject(regiontest.Fault{Verb: "delete", Resource: configMaps.GroupResource(), Skip: 1, Do: regiontest.Delay(5 * time.Second)})
+		p.down.Inject(regiontest.Fault{Verb: "delete", Resource: configMaps.GroupResource(), Do: regiontest.Delay(5 * time.Second)})
 		p.up.delete(configMaps, "a")
+		p.settle() // the syncer's deletion is under way
 		p.down.delete(configMaps, "a")
 		theirs := p.down.create(configMaps, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {theirs: 'yes'}}}")
 		p.rest()
