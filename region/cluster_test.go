@@ -39,6 +39,7 @@ type cluster struct {
 	tokens  map[string]bool
 	down    bool
 	hanging bool     // accepts requests and answers none
+	count   int      // of the requests that reached it
 	users   []string // who made each request below /apis
 	writes  int
 	answer  http.HandlerFunc // for paths below /apis; nil: 200
@@ -56,6 +57,7 @@ func newCluster(uid string, tokens ...string) *cluster {
 func (c *cluster) setDown(down bool)            { c.mu.Lock(); defer c.mu.Unlock(); c.down = down }
 func (c *cluster) setToken(t string, good bool) { c.mu.Lock(); defer c.mu.Unlock(); c.tokens[t] = good }
 func (c *cluster) setHanging(h bool)            { c.mu.Lock(); defer c.mu.Unlock(); c.hanging = h }
+func (c *cluster) received() int                { c.mu.Lock(); defer c.mu.Unlock(); return c.count }
 func (c *cluster) seen() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -78,6 +80,7 @@ func (c *cluster) user(r *http.Request) string {
 
 func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.mu.Lock()
+	c.count++
 	down, hanging, answer := c.down, c.hanging, c.answer
 	c.mu.Unlock()
 	if hanging {

@@ -41,17 +41,20 @@ func (m *member) offer(creds Credentials) {
 }
 
 // run probes until ctx ends, and rotates to what is offered. Both use the Conn's own transports, so that what is found
-// healthy is what is used.
+// healthy is what is used. A probe never keeps new credentials waiting: it may itself wait for them, or for a peer that
+// answers no more.
 func (m *member) run(ctx context.Context) {
 	log := logr.FromContextOrDiscard(ctx).WithValues("peer", m.conn.Peer())
 	opts := m.ring.opts.Probe
-	probe := newTimer(0)
+	due := newTimer(0)
 	rotate := newTimer(-1)
-	defer probe.Stop()
+	defer due.Stop()
 	defer rotate.Stop()
 	var pending Credentials
 	var failedRotations int
 	p := prober{member: m, opts: opts}
+	var probe probing
+	defer func() { probe.end() }()
 	for {
 		select {
 		case <-ctx.Done():
@@ -75,9 +78,13 @@ func (m *member) run(ctx context.Context) {
 			}
 			m.conn.rotation.Store(nil)
 			// What was wrong may have been the credentials.
-			probe.Reset(0)
-		case <-probe.C:
-			probe.Reset(p.probe(ctx, log))
+			probe.end()
+			due.Reset(0)
+		case <-due.C:
+			probe.begin(ctx, func(ctx context.Context) time.Duration { return p.probe(ctx, log) })
+		case wait := <-probe.next:
+			probe.end()
+			due.Reset(wait)
 		}
 	}
 }

@@ -62,13 +62,40 @@ func jitter(d time.Duration) time.Duration {
 	return d + time.Duration((rand.Float64()-0.5)*float64(d)/5)
 }
 
-// prober holds the hysteresis of one member. It is used by the member's goroutine only.
+// prober holds the hysteresis of one member. One probe at a time uses it.
 type prober struct {
 	member    *member
 	opts      ProbeOptions
 	successes int
 	failures  int
 	repeated  bool // after a 401
+}
+
+// probing is the probe that is under way. The zero value is none.
+type probing struct {
+	next   chan time.Duration // says when to ask again, before it is closed
+	cancel context.CancelFunc
+}
+
+func (p *probing) begin(ctx context.Context, probe func(context.Context) time.Duration) {
+	ctx, cancel := context.WithCancel(ctx)
+	next := make(chan time.Duration, 1)
+	p.next, p.cancel = next, cancel
+	go func() {
+		defer close(next)
+		next <- probe(ctx)
+	}()
+}
+
+// end gives the probe up, if it is not over, and waits for it.
+func (p *probing) end() {
+	if p.next == nil {
+		return
+	}
+	p.cancel()
+	for range p.next {
+	}
+	*p = probing{}
 }
 
 // probe asks once and returns when to ask again.

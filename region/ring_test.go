@@ -161,6 +161,39 @@ func TestRingRotates(t *testing.T) {
 	})
 }
 
+// A probe is under way that waits itself: for newer credentials, as its own are refused, or for a peer that does not
+// answer. The credentials that are offered meanwhile are in use at once.
+func TestAProbeDoesNotDelayNewCredentials(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		spoil func(c *cluster)
+		mend  func(c *cluster)
+	}{
+		{"its credentials are refused", func(c *cluster) { c.setToken("a", false) }, func(*cluster) {}},
+		{"the peer does not answer it", func(c *cluster) { c.setHanging(true) }, func(c *cluster) { c.setHanging(false) }},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCluster("one", "a", "b")
+				src := newScripted()
+				r := startRing(t, src)
+				src.publish(t, Peer{Name: "eu", Credentials: c.credentials(t, "a")})
+				conn := connOf(t, r, "eu")
+				require.Equal(t, Healthy, conn.Health().State)
+				tc.spoil(c)
+				for before := c.received(); c.received() == before; {
+					time.Sleep(100 * time.Millisecond)
+				}
+				tc.mend(c)
+				src.publish(t, Peer{Name: "eu", Credentials: c.credentials(t, "b")})
+				synctest.Wait()
+				require.EqualValues(t, 2, conn.Health().Generation)
+				require.Equal(t, Healthy, conn.Health().State)
+			})
+		})
+	}
+}
+
 func TestOneClusterUnderTwoNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster("one", "a")
