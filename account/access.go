@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
@@ -103,14 +104,23 @@ func (a *access) settle(ctx context.Context, client dynamic.ResourceInterface, h
 var errForeign = errors.New("it was there before and is not labelled as ours")
 
 // ensure writes w if it is not what stands there. It is born by a create, because a
-// server-side apply would take over what somebody else made in the meantime.
+// server-side apply would take over what somebody else made in the meantime. What one
+// of us made meanwhile has all labels of w.
 func ensure(ctx context.Context, client dynamic.ResourceInterface, have, w *unstructured.Unstructured, manager string) error {
 	if have == nil {
 		_, err := client.Create(ctx, w, metav1.CreateOptions{FieldManager: manager})
-		if apierrors.IsAlreadyExists(err) {
+		if !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+		labelled, err := client.List(ctx, metav1.ListOptions{LabelSelector: labels.SelectorFromSet(w.GetLabels()).String()})
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(labelled.Items, func(o unstructured.Unstructured) bool { return o.GetName() == w.GetName() })
+		if i < 0 {
 			return errForeign
 		}
-		return err
+		have = &labelled.Items[i]
 	}
 	if !drifted(have, w) {
 		return nil
@@ -135,9 +145,8 @@ func drifted(have, w *unstructured.Unstructured) bool {
 			return true
 		}
 	}
-	labels := have.GetLabels()
 	for key, value := range w.GetLabels() {
-		if labels[key] != value {
+		if have.GetLabels()[key] != value {
 			return true
 		}
 	}

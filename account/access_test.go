@@ -196,6 +196,33 @@ func TestForeignRoleIsLeftAloneAndNamed(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// The coordinator's activation and the peer's controller may both have read that a
+// Role is missing: whoever comes second finds one of ours there.
+func TestWhatOneOfUsMadeMeanwhileIsOurs(t *testing.T) {
+	t.Parallel()
+	_, c := peer(t)
+	_, err := namespaces(c).Create(t.Context(), manifest("acme"), metav1.CreateOptions{})
+	require.NoError(t, err)
+	client := c.Dynamic().Resource(rolesResource).Namespace("acme")
+	role := func(verb string) *unstructured.Unstructured {
+		return owned("acme", v1alpha1.AccountTenant, "Role", map[string]any{"rules": []any{
+			map[string]any{"apiGroups": []any{""}, "resources": []any{"pods"}, "verbs": []any{verb}},
+		}})
+	}
+	first, err := client.Create(t.Context(), role("get"), metav1.CreateOptions{})
+	require.NoError(t, err)
+	require.NoError(t, ensure(t.Context(), client, nil, role("get"), FieldManager))
+	now, err := client.Get(t.Context(), first.GetName(), metav1.GetOptions{})
+	require.NoError(t, err)
+	require.Equal(t, first.GetResourceVersion(), now.GetResourceVersion(), "there was nothing to write")
+
+	require.NoError(t, ensure(t.Context(), client, nil, role("list"), FieldManager))
+	now, err = client.Get(t.Context(), first.GetName(), metav1.GetOptions{})
+	require.NoError(t, err)
+	require.Equal(t, first.GetUID(), now.GetUID())
+	require.Equal(t, role("list").Object["rules"], now.Object["rules"])
+}
+
 func TestRefusedRolesAreNamed(t *testing.T) {
 	t.Parallel()
 	server, c := peer(t)
