@@ -64,6 +64,9 @@ func (m *merged) serve(w http.ResponseWriter, r *http.Request, rest string) erro
 	if !ok {
 		return m.first(w, r, rest)
 	}
+	if strings.Contains(rest, "//") {
+		return apierrors.NewBadRequest("path: it has an empty segment") // an empty namespace would be all of them
+	}
 	if err := t.validate(); err != nil {
 		return apierrors.NewBadRequest(err.Error())
 	}
@@ -167,13 +170,25 @@ func parseTarget(rest string) (t target, ok bool) {
 
 // validate refuses what would lead a region's client to another path, and subresources.
 func (t target) validate() error {
-	for _, part := range []string{t.Group, t.Version, t.Resource, t.namespace, t.name} {
+	plain, at, qualified := strings.Cut(t.name, "@")
+	for _, part := range []string{t.Group, t.Version, t.Resource, t.namespace, t.name, plain} {
 		if wrong := content.IsPathSegmentName(part); len(wrong) > 0 {
 			return fmt.Errorf("path: %q %s", part, wrong[0])
 		}
 	}
 	if t.Version == "" || t.Resource == "" {
 		return errors.New("path: it names no type")
+	}
+	if qualified && (plain == "" || at == "") {
+		return fmt.Errorf("path: %q is no name; want NAME@REGION", t.name)
+	}
+	core := t.Group == "" && t.namespace != ""
+	switch {
+	case t.Resource == "watch":
+		// An API server takes what follows for a watch without end, which nobody here expects of a type's name.
+		return errors.New("path: /watch/ is not served; use the parameter watch")
+	case core && t.name == "" && (t.Resource == "status" || t.Resource == "finalize"):
+		return fmt.Errorf("path: %q is a subresource of a namespace", t.Resource)
 	}
 	return nil
 }
@@ -219,6 +234,9 @@ func refuse(w http.ResponseWriter, err error) {
 	var known apierrors.APIStatus
 	if errors.As(err, &known) {
 		status = known.Status()
+	}
+	if status.Code < http.StatusBadRequest || status.Code > 599 {
+		status.Code = http.StatusInternalServerError // a region's answer may say anything, and net/http panics at some of it
 	}
 	status.APIVersion, status.Kind = "v1", "Status"
 	w.Header().Set("Content-Type", "application/json")

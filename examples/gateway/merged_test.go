@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -137,6 +138,12 @@ func TestAllRegionsRefuses(t *testing.T) {
 		{http.MethodGet, "/regions/*/api/v1/configmaps?continue=mine", "alice", http.StatusBadRequest},
 		{http.MethodGet, "/regions/*/apis/%2e%2e/v1/configmaps", "alice", http.StatusBadRequest},
 		{http.MethodGet, "/regions/*/api/v1/namespaces/default/configmaps/a/status", "alice", http.StatusBadRequest},
+		{http.MethodGet, "/regions/*/api/v1/namespaces/default/status", "alice", http.StatusBadRequest},
+		{http.MethodGet, "/regions/*/api/v1/namespaces//configmaps", "alice", http.StatusBadRequest},
+		{http.MethodGet, "/regions/*/api/v1/watch/configmaps", "alice", http.StatusBadRequest},
+		{http.MethodGet, "/regions/*/api/v1/watch/configmaps@eu.loodse", "alice", http.StatusBadRequest},
+		{http.MethodGet, "/regions/*/api/v1/namespaces/default/configmaps/..@eu.loodse", "alice", http.StatusBadRequest},
+		{http.MethodGet, "/regions/*/api/v1/namespaces/default/configmaps/@eu.loodse", "alice", http.StatusBadRequest},
 		{http.MethodGet, "/regions/*/api/v1/nothings", "alice", http.StatusNotFound},
 		{http.MethodGet, "/regions/*/api/v1", "alice", http.StatusOK},
 		{http.MethodGet, "/clusters/*/api/v1/configmaps", "alice", http.StatusOK},
@@ -164,5 +171,15 @@ func TestPartialLists(t *testing.T) {
 			}
 			require.Equal(t, http.StatusServiceUnavailable, code)
 		})
+	}
+}
+
+// What a region answers is not written as it is where net/http would panic.
+func TestRefuseWithAnyCode(t *testing.T) {
+	for code, want := range map[int32]int{0: 500, 42: 500, 200: 500, 404: 404, 503: 503, 4040: 500} {
+		w := httptest.NewRecorder()
+		refuse(w, &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Message: "no"}})
+		require.Equal(t, want, w.Code, "of %d", code)
+		require.Contains(t, w.Body.String(), fmt.Sprintf(`"code":%d`, want))
 	}
 }
