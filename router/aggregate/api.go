@@ -27,7 +27,8 @@ type Options struct {
 	// end of its initial events. Zero: All.
 	Policy Policy
 
-	// Timeout is how long one request to a region may take; of a watch, until it is accepted. Zero: 30 seconds.
+	// Timeout is how long one request to a region may take that reads; of a watch, until it is accepted. A write is given
+	// as long as its context. Zero: 30 seconds.
 	Timeout time.Duration
 
 	// Map says which types of the regions stand behind a type. Nil: the same type in all regions.

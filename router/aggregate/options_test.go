@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/atoll-dev/atoll/region/regiontest"
@@ -32,6 +33,22 @@ func TestParallel(t *testing.T) {
 			require.Equal(t, want, time.Since(began))
 		})
 	}
+}
+
+// A region that hangs keeps nobody for longer than Timeout, however an object is addressed.
+func TestTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 2)
+		defer w.close()
+		w.servers[w.keys[0]].Inject(regiontest.Fault{Verb: "get", Times: -1, Do: regiontest.Hang()})
+		c := w.api(aggregate.Options{Timeout: time.Second}).Dynamic().Resource(configMaps).Namespace("default")
+		for _, name := range []string{"a", "a@" + w.keys[0].String()} {
+			began := time.Now()
+			_, err := c.Get(t.Context(), name, metav1.GetOptions{})
+			require.True(t, apierrors.IsServiceUnavailable(err), "%v", err)
+			require.Equal(t, time.Second, time.Since(began), name)
+		}
+	})
 }
 
 // A region that fails is asked again after Retry, then after twice that.

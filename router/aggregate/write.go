@@ -97,8 +97,10 @@ func (r *resource) own(a address, s *source) (string, error) {
 	return a.version.own, nil
 }
 
-func (r *resource) sources() []source {
-	return r.api.sources(query{namespace: r.namespace, types: []gvr{r.gvr}}, r.api.set.Members())
+// sources are those that a may be in: one, if it names a region, also where another region of the same cluster stands for
+// it in lists.
+func (r *resource) sources(a address) []source {
+	return r.api.sources(query{namespace: r.namespace, types: []gvr{r.gvr}, only: a.region}, r.api.set.Members())
 }
 
 // locate finds the source that a names, if it names one.
@@ -180,7 +182,7 @@ func (r *resource) unique(ctx context.Context, op, name string, sources []source
 
 // target is the source that a write to an existing object goes to.
 func (r *resource) target(ctx context.Context, op string, a address) (*source, error) {
-	sources := r.sources()
+	sources := r.sources(a)
 	s, err := r.locate(a, sources)
 	if s != nil || err != nil {
 		return s, err
@@ -213,7 +215,7 @@ func (r *resource) Get(ctx context.Context, name string, opts metav1.GetOptions,
 	if err != nil {
 		return nil, err
 	}
-	sources := r.sources()
+	sources := r.sources(a)
 	s, err := r.locate(a, sources)
 	if err != nil {
 		return nil, err
@@ -224,7 +226,9 @@ func (r *resource) Get(ctx context.Context, name string, opts metav1.GetOptions,
 		} else if opts.ResourceVersion != "0" {
 			opts.ResourceVersion = ""
 		}
-		o, err := s.client.Get(ctx, a.name, opts, sub...)
+		limited, cancel := context.WithTimeout(ctx, r.api.opts.Timeout)
+		defer cancel()
+		o, err := s.client.Get(limited, a.name, opts, sub...)
 		return r.answer(s, o, err)
 	}
 	if opts.ResourceVersion != "0" {
@@ -249,7 +253,7 @@ func (r *resource) Create(ctx context.Context, o *unstructured.Unstructured, opt
 	if err != nil {
 		return nil, err
 	}
-	sources := r.sources()
+	sources := r.sources(a)
 	s, err := r.locate(a, sources)
 	if err == nil && s == nil {
 		err = r.homeless(a.name, sources)
@@ -377,7 +381,7 @@ func (r *resource) Patch(ctx context.Context, name string, kind types.PatchType,
 	}
 	s, err := r.target(ctx, "patch", a)
 	if kind == types.ApplyYAMLPatchType && apierrors.IsNotFound(err) && a.region == nil && !slices.Contains(sub, "status") {
-		err = r.homeless(a.name, r.sources()) // an apply creates
+		err = r.homeless(a.name, r.sources(a)) // an apply creates
 	}
 	if err != nil {
 		return nil, err
@@ -398,7 +402,7 @@ func (r *resource) Patch(ctx context.Context, name string, kind types.PatchType,
 func (r *resource) Apply(ctx context.Context, name string, o *unstructured.Unstructured, opts metav1.ApplyOptions, sub ...string) (*unstructured.Unstructured, error) {
 	s, own, err := r.existing(ctx, "apply", name, o)
 	if apierrors.IsNotFound(err) && o.GetAnnotations()[RegionAnnotation] == "" && !strings.Contains(name, nameSeparator) {
-		err = r.homeless(name, r.sources())
+		err = r.homeless(name, r.sources(address{}))
 	}
 	if err != nil {
 		return nil, err

@@ -170,3 +170,31 @@ func TestNamesInSeveralRegions(t *testing.T) {
 	require.Empty(t, list.Items)
 	require.Equal(t, "CouchDBList", list.GetKind())
 }
+
+// Of two regions that one cluster serves, lists show the first; the other is addressed all the same.
+func TestTwoRegionsOfOneCluster(t *testing.T) {
+	w := newWorld(t, 2)
+	defer w.close()
+	ctx, first, second := t.Context(), w.keys[0], w.keys[1]
+	require.NoError(t, w.set.Put(
+		aggregate.Member{Region: first, Cluster: "peer", Client: w.clients[first]},
+		aggregate.Member{Region: second, Cluster: "peer", Client: w.clients[first]},
+	))
+	c := w.api(aggregate.Options{}).Dynamic().Resource(configMaps).Namespace("default")
+	o, err := c.Create(ctx, in(second, configMap("a", "0")), metav1.CreateOptions{})
+	require.NoError(t, err)
+	require.Equal(t, second.String()+"/a", id(o))
+	o, err = c.Update(ctx, o, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	require.Equal(t, second.String()+"/a", id(o))
+	o, err = c.Get(ctx, "a@"+second.String(), metav1.GetOptions{})
+	require.NoError(t, err)
+	require.Equal(t, second.String()+"/a", id(o))
+	list, err := c.List(ctx, metav1.ListOptions{})
+	require.NoError(t, err)
+	require.Len(t, list.Items, 1)
+	require.Equal(t, first.String()+"/a", id(&list.Items[0]))
+	require.NoError(t, c.Delete(ctx, "a@"+second.String(), metav1.DeleteOptions{}))
+	_, err = c.Get(ctx, "a", metav1.GetOptions{})
+	require.True(t, apierrors.IsNotFound(err), "%v", err)
+}
