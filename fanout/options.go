@@ -36,9 +36,9 @@ type Options struct {
 	// depend on it: a lease decides only when somebody may try.
 	LeaseTimeout time.Duration
 
-	// CallTimeout bounds each request to a peer. One that the Directory knows to be
-	// Unhealthy has a second at most, and if it does not use it, nobody asks it again
-	// for five. Zero means 10 seconds.
+	// CallTimeout bounds each request to a peer. In an operation on an object, one
+	// that the Directory knows to be Unhealthy has a second at most, and if it does
+	// not use it, no operation asks it again for five. Zero means 10 seconds.
 	CallTimeout time.Duration
 
 	// Cleanup bounds what an operation still does after its context has ended:
