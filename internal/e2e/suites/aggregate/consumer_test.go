@@ -32,10 +32,13 @@ func (c *consumer) run(ctx context.Context, r *aggregate.Reader) error {
 	if err != nil {
 		return err
 	}
-	c.held, c.events = map[string]*unstructured.Unstructured{}, map[region.Key]int{}
+	held := map[string]*unstructured.Unstructured{}
 	for i := range list.Items {
-		c.held[list.Items[i].GetName()] = &list.Items[i]
+		held[list.Items[i].GetName()] = &list.Items[i]
 	}
+	c.mu.Lock()
+	c.held, c.events = held, map[region.Key]int{}
+	c.mu.Unlock()
 	w, err := r.WatchWithContext(ctx, metav1.ListOptions{
 		LabelSelector: "app=storm", ResourceVersion: list.GetResourceVersion(), AllowWatchBookmarks: true,
 	})

@@ -164,7 +164,7 @@ func register(t *testing.T, central, p *plane.Plane) {
 	require.NoError(t, err)
 	planetest.Apply(t, central, fmt.Sprintf("{apiVersion: v1, kind: Secret, metadata: {name: %s, namespace: %s}, stringData: {kubeconfig: %q}}", p.Name(), installation, kubeconfig))
 	planetest.Apply(t, central, fmt.Sprintf("{apiVersion: master.kubecarrier.io/v1alpha1, kind: Peer, metadata: {name: %s}, spec: {kubeconfigSecret: {name: %[1]s}}}", p.Name()))
-	await(t, central, "Ready", "get", "peer", p.Name(), "-o", "jsonpath={.status.phase}")
+	await(t, central, "is Ready", "get", "peer", p.Name(), "-o", "jsonpath=is {.status.phase}") // and not NotReady
 	await(t, p, "peerset.fanout", "get", "peersets.fanout.atoll.dev", "-o", "name")
 }
 
