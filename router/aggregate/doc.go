@@ -60,6 +60,11 @@
 //   - A version carries a stamp of the state that was delivered, so that a watch that resumes from it notices, with 410, that
 //     a region was restored from a backup meanwhile and came to the same number by another way. The version of a list has none of
 //     a region that did not fit into its share of the first page: between that page and the watch, nobody notices.
+//   - The resourceVersion of a list, an event or a bookmark has some 30 bytes for each region and type, and a token at most
+//     64 KiB: of some two thousand of them. Beyond that lists and watches fail. An informer keeps that version with each object
+//     that an event brought.
+//   - Only the first request to each region is made in parallel with those to others. What a page needs beyond its share of
+//     a region is asked for region by region, and if that fails the page does, whatever the policy.
 //   - resourceVersions are no numbers and cannot be compared. One object's differs from one event to the next, even if it
 //     has not changed.
 //   - ownerReferences and managedFields are those of the region, also where [Options.Map] changes groups.

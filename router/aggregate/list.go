@@ -77,7 +77,9 @@ func (l *listing) resume(opts metav1.ListOptions) error {
 		if !ok && !p.absent {
 			return apierrors.NewResourceExpired("a region left or moved since the first page; start the list anew")
 		}
-		l.sources[i] = s
+		if l.sources[i] = s; ok && p.absent {
+			l.missing = append(l.missing, fmt.Sprintf("region %s: it had no part in the first page", s.region))
+		}
 	}
 	l.cursor, l.ahead = c, make([]*unstructured.UnstructuredList, len(c.sources))
 	return nil

@@ -236,3 +236,25 @@ func TestSelectorsAndSeveralTypes(t *testing.T) {
 	require.Equal(t, names(both, metav1.ListOptions{}), paged)
 	require.Len(t, paged, 3+2*4)
 }
+
+// Every page says which regions are missing, not the first alone.
+func TestEachPageSaysWhatIsMissing(t *testing.T) {
+	w := newWorld(t, 3)
+	defer w.close()
+	w.put(w.keys[0], "a", "b", "c")
+	w.put(w.keys[1], "d")
+	w.put(w.keys[2], "e")
+	w.servers[w.keys[1]].Inject(regiontest.Fault{Verb: "list", Do: regiontest.Refuse(http.StatusServiceUnavailable)})
+	reader := w.api(aggregate.Options{Policy: aggregate.BestEffort()}).Reader("default", configMaps)
+	opts, pages := metav1.ListOptions{Limit: 2}, 0
+	for ; pages == 0 || opts.Continue != ""; pages++ {
+		list, err := reader.ListAll(t.Context(), opts)
+		require.NoError(t, err)
+		text, _, err := unstructured.NestedString(list.Object, "metadata", "annotations", aggregate.IncompleteAnnotation)
+		require.NoError(t, err)
+		require.Contains(t, text, w.keys[1].String(), "page %d", pages)
+		require.NotContains(t, text, ";", "no other is")
+		opts.Continue = list.GetContinue()
+	}
+	require.Equal(t, 2, pages)
+}
