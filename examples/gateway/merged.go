@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 
@@ -124,11 +125,11 @@ func (m *merged) api(r *http.Request) (*aggregate.API, error) {
 
 // types lets couchdbs.loodse stand for couchdbs.eu-west-1.loodse and its like, for each provider of a region.
 func (m *merged) types(common schema.GroupVersionResource, k region.Key) (schema.GroupVersionResource, bool) {
-	var providers []string
-	for _, route := range m.routes.Routes() {
-		providers = append(providers, route.Region.Provider)
+	ofProvider := func(r router.Route) bool { return r.Region.Provider == common.Group }
+	if !slices.ContainsFunc(m.routes.Routes(), ofProvider) {
+		return common, true
 	}
-	return aggregate.ByProvider(providers...)(common, k)
+	return aggregate.ByProvider(common.Group)(common, k)
 }
 
 // first asks the first region.

@@ -26,6 +26,8 @@ import (
 
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/region/regiontest"
+	"github.com/atoll-dev/atoll/router"
+	"github.com/atoll-dev/atoll/router/aggregate"
 )
 
 var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
@@ -181,5 +183,34 @@ func TestRefuseWithAnyCode(t *testing.T) {
 		refuse(w, &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Message: "no"}})
 		require.Equal(t, want, w.Code, "of %d", code)
 		require.Contains(t, w.Body.String(), fmt.Sprintf(`"code":%d`, want))
+	}
+}
+
+// A group that is a provider's name stands for those of its regions, and for nothing elsewhere.
+func TestTypes(t *testing.T) {
+	ring := regiontest.NewRing("peer-a")
+	t.Cleanup(ring.Close)
+	eu, us := region.Key{Provider: "loodse", Name: "eu"}, region.Key{Provider: "acme", Name: "us"}
+	require.NoError(t, ring.Serve("peer-a", eu, us))
+	routes, err := router.New(ring, router.Options{})
+	require.NoError(t, err)
+	m := newMerged(routes, users{}, aggregate.All(), http.NotFoundHandler())
+	couchDBs := func(group string) schema.GroupVersionResource {
+		return schema.GroupVersionResource{Group: group, Version: "v1", Resource: "couchdbs"}
+	}
+	for _, c := range []struct {
+		group string
+		at    region.Key
+		want  string
+		ok    bool
+	}{
+		{"loodse", eu, "eu.loodse", true}, {"loodse", us, "", false},
+		{"acme", us, "us.acme", true}, {"", eu, "", true}, {"apps", us, "apps", true},
+	} {
+		got, ok := m.types(couchDBs(c.group), c.at)
+		require.Equal(t, c.ok, ok, "%s in %s", c.group, c.at)
+		if ok {
+			require.Equal(t, couchDBs(c.want), got)
+		}
 	}
 }
