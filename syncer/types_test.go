@@ -61,12 +61,24 @@ func TestTypesComeAndGo(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		require.EqualValues(t, 1, field(p.down.get(widgets, "a"), "spec", "size"))
 
-		// It goes upstream: that is not the end of what is downstream.
-		p.up.patch(widgets, "a", `{"metadata":{"finalizers":null}}`)
+		// It is not served upstream any more: that is not the end of what is downstream. It is served again.
+		serve := func(served bool) {
+			crd := crd("widgets", "Widget", true)
+			crd.Spec.Versions[0].Served = served
+			require.NoError(t, p.up.AddCRD(crd))
+			time.Sleep(2 * time.Minute)
+		}
+		serve(false)
+		require.Equal(t, syncer.ReasonNotServedUpstream, p.reason(widgets))
+		require.NotNil(t, p.down.get(widgets, "a"))
+		serve(true)
+		require.Empty(t, p.reason(widgets))
+
+		// Who deletes the definition upstream deletes its objects, and so their copies.
 		require.NoError(t, p.up.client.Resource(crds).Delete(t.Context(), "widgets.example.org", metav1.DeleteOptions{}))
 		time.Sleep(2 * time.Minute)
 		require.Equal(t, syncer.ReasonNotServedUpstream, p.reason(widgets))
-		require.NotNil(t, p.down.get(widgets, "a"))
+		require.Nil(t, p.down.get(widgets, "a"))
 	})
 }
 

@@ -32,27 +32,40 @@ func markCRD(o object) {
 	})
 }
 
-// emptyCRD deletes the objects of a CRD that is being deleted, and then the CRD.
+// emptyCRD deletes the objects of a CRD that is being deleted, and then the CRD. What is created meanwhile, for somebody may
+// put back what he sees deleted, goes too.
 func (s *Server) emptyCRD(it *item) {
 	crd, err := decodeCRD(it.object)
 	if err != nil {
 		return
 	}
 	gr := crdGroupResource(crd)
-	var r *resource
-	for _, v := range crd.Spec.Versions {
-		if found := s.catalogue.find(gr.WithVersion(v.Name)); found != nil {
-			r = found
+	for {
+		r := s.served(crd)
+		var left []*item
+		if r != nil {
+			items, _, _ := s.store.list(gr, "", 0)
+			left = slices.DeleteFunc(slices.Clone(items), func(one *item) bool { return terminating(one.object) })
 		}
-	}
-	if r != nil {
-		items, _, _ := s.store.list(gr, "", 0)
-		for _, one := range items {
+		for _, one := range left {
 			c := &call{Request: Request{Verb: "delete", Namespace: one.key.namespace, Name: one.key.name}, resource: r}
 			_, _, _ = s.delete(c, one.key, nil) // one that is gone already is what is wanted
 		}
+		s.endCRD(it.key.name)
+		if len(left) == 0 {
+			return
+		}
 	}
-	s.endCRD(it.key.name)
+}
+
+// served returns the type of crd's objects, nil if there is none any more.
+func (s *Server) served(crd *apiextensionsv1.CustomResourceDefinition) *resource {
+	for _, v := range crd.Spec.Versions {
+		if found := s.catalogue.find(crdGroupResource(crd).WithVersion(v.Name)); found != nil {
+			return found
+		}
+	}
+	return nil
 }
 
 // endCRD removes a CRD that is being deleted once it has no objects.
