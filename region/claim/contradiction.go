@@ -19,7 +19,8 @@ import (
 // Somebody who replaces what a claim was told, without a new decision, decides otherwise:
 // the arbiters of another central plane, which has the same peer. Neither knows of the
 // other, and each would have the last word, without end. So the status is written again a
-// few times, as it has to be after a backup or a mistake, and then once in a while.
+// few times, as it has to be after a backup or a mistake, and then once in a while. The
+// same holds of two arbiters without a plane, one of which does not reach every peer.
 const (
 	contradictions = 3
 	insistence     = 5 * time.Minute
@@ -90,7 +91,7 @@ func (a *Arbiter) leaves(ctx context.Context, k region.Key, at *place, s report)
 	if wait > 0 {
 		a.queue.AddAfter(k.String(), wait)
 	}
-	if news {
+	if news && a.decisions != nil {
 		theirs := statusIn(at.claim)
 		logr.FromContextOrDiscard(ctx).Info("Somebody else decides about a RegionClaim otherwise: is its peer registered in another central plane?",
 			"region", k.String(), "peer", at.peer.name, "ours", s.Phase, "ourHolder", s.Holder.Peer, "theirs", theirs.Phase, "theirHolder", theirs.Holder.Peer)

@@ -112,7 +112,7 @@ func (a *Arbiter) tell(ctx context.Context, s *scene, at *place, r ruling) (v1al
 		return v1alpha1.RegionClaimPending, nil // a guard claims nothing
 	}
 	status, ok := reportOn(at.claim, r, time.Now())
-	if !ok || a.decisions != nil && a.leaves(ctx, s.key, at, status) {
+	if !ok || a.leaves(ctx, s.key, at, status) {
 		return statusIn(at.claim).Phase, nil
 	}
 	wrote, err := apply(ctx, at.peer, claims.Resource, at.claim, &status)
