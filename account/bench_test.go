@@ -21,6 +21,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/atoll-dev/atoll/internal/loop"
 )
 
 // BenchmarkThousandPeers looks at one Account in 1,000 peers, two thirds of which are
@@ -31,7 +33,7 @@ func BenchmarkThousandPeers(b *testing.B) {
 	var content map[string]any
 	for b.Loop() {
 		var err error
-		content, err = reportAccount(obj, presence(keyOf("acme"), sights, wanted{digest: "d", origin: "wish"}))
+		content, err = reportAccount(obj, presence(loop.ParseKey("acme"), sights, wanted{digest: "d", origin: "wish"}))
 		require.NoError(b, err)
 	}
 	text, err := json.Marshal(content)

@@ -21,6 +21,7 @@ import (
 
 	"github.com/atoll-dev/atoll/fanout"
 	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
+	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/region"
 )
 
@@ -67,7 +68,7 @@ func (c *Comparison) Same() bool { return len(c.Differences) == 0 && c.Unread.Co
 // until every peer has answered or ctx has ended. A peer that does not answer makes
 // no error; without any peer the error wraps region.ErrNoPeers.
 func Compare(ctx context.Context, d region.Directory, kind fanout.Kind, key types.NamespacedName) (*Comparison, error) {
-	results, err := region.Each(ctx, d, "read "+kind.Kind+" "+keyText(key), region.BestEffort(),
+	results, err := region.Each(ctx, d, "read "+kind.Kind+" "+loop.KeyText(key), region.BestEffort(),
 		func(ctx context.Context, c *region.Conn) (*unstructured.Unstructured, error) {
 			obj, err := clientFor(c, kind, key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
 			if apierrors.IsNotFound(err) {
@@ -87,7 +88,7 @@ func Compare(ctx context.Context, d region.Directory, kind fanout.Kind, key type
 		}
 	}
 	if len(unread) == 0 {
-		return nil, fmt.Errorf("compare %s %s: %w", kind.Kind, keyText(key), region.ErrNoPeers)
+		return nil, fmt.Errorf("compare %s %s: %w", kind.Kind, loop.KeyText(key), region.ErrNoPeers)
 	}
 	reference, err := primaryOf(kind, copies)
 	if err != nil {

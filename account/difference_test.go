@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/atoll-dev/atoll/fanout"
+	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
@@ -85,23 +86,23 @@ func TestCompare(t *testing.T) {
 	ring, c := newRing(t)
 	_, err := c.Add(t.Context(), newAccount("acme", []any{"Tenant"}), fanout.AddOptions{Target: "us-east"})
 	require.NoError(t, err)
-	same, err := Compare(t.Context(), ring, Kind(), keyOf("acme"))
+	same, err := Compare(t.Context(), ring, Kind(), loop.ParseKey("acme"))
 	require.NoError(t, err)
 	require.True(t, same.Same())
 	require.Equal(t, region.PeerName("us-east"), same.Reference)
 
 	ring.Partition("eu-west", true)
 	deleteIn(t, connTo(t, ring, "ap-south"), resource, "", "acme")
-	differ, err := Compare(t.Context(), ring, Kind(), keyOf("acme"))
+	differ, err := Compare(t.Context(), ring, Kind(), loop.ParseKey("acme"))
 	require.NoError(t, err)
 	require.False(t, differ.Same())
 	require.Equal(t, []Difference{{Peer: "ap-south"}}, differ.Differences)
 	require.ErrorContains(t, differ.Unread.Err(), "eu-west")
 
-	nobody, err := Compare(t.Context(), ring, Kind(), keyOf("nobody"))
+	nobody, err := Compare(t.Context(), ring, Kind(), loop.ParseKey("nobody"))
 	require.NoError(t, err)
 	require.Empty(t, nobody.Reference)
-	_, err = Compare(t.Context(), regiontest.NewRing(), Kind(), keyOf("acme"))
+	_, err = Compare(t.Context(), regiontest.NewRing(), Kind(), loop.ParseKey("acme"))
 	require.ErrorIs(t, err, region.ErrNoPeers)
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/atoll-dev/atoll/account/v1alpha1"
 	"github.com/atoll-dev/atoll/fanout"
+	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
@@ -127,7 +128,7 @@ func TestCentralPlaneRestored(t *testing.T) {
 	eventually(t, func() bool {
 		mu.Lock()
 		defer mu.Unlock()
-		return orphans[keyOf("acme")] == home
+		return orphans[loop.ParseKey("acme")] == home
 	})
 	for _, peer := range peerNames {
 		require.Equal(t, tenant, w.held(peer, "acme"), "no Account is lost")
@@ -235,7 +236,7 @@ func TestAddIsTakenBack(t *testing.T) {
 	stale, err := NewReplicator(w.api, w.ring, w.c, Options{})
 	require.NoError(t, err)
 	w.delete("acme")
-	task := &task{Replicator: stale, key: keyOf("acme"), wish: wish, acted: true}
+	task := &task{Replicator: stale, key: loop.ParseKey("acme"), wish: wish, acted: true}
 	_, err = w.c.Add(t.Context(), desired(Kind(), wish), fanout.AddOptions{})
 	require.NoError(t, err)
 	require.NoError(t, task.takeBack(t.Context()))
@@ -256,13 +257,13 @@ func TestObserverOfReady(t *testing.T) {
 			defer mu.Unlock()
 			uid = e.Object.UID
 			if e.Status == metav1.ConditionTrue || e.Before == metav1.ConditionTrue && e.Reason != "Removing" {
-				told = append(told, fmt.Sprintf("%s: %s %s", keyText(e.Object.NamespacedName), e.Status, e.Reason))
+				told = append(told, fmt.Sprintf("%s: %s %s", loop.KeyText(e.Object.NamespacedName), e.Status, e.Reason))
 			}
 		},
 		Removed: func(_ context.Context, e RemoveEvent) {
 			mu.Lock()
 			defer mu.Unlock()
-			told = append(told, fmt.Sprintf("%s: removed %v", keyText(e.Object.NamespacedName), e.Object.UID == uid))
+			told = append(told, fmt.Sprintf("%s: removed %v", loop.KeyText(e.Object.NamespacedName), e.Object.UID == uid))
 		},
 	}})
 	require.Equal(t, w.create(newAccount("acme", []any{"Tenant"})).GetUID(), func() types.UID {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/atoll-dev/atoll/fanout"
+	"github.com/atoll-dev/atoll/internal/loop"
 )
 
 // An Account is not removed from under what lives in its namespace, in whichever
@@ -35,7 +36,7 @@ func TestAnAccountStaysAsLongAsItHoldsSomething(t *testing.T) {
 			_, err = client.Create(t.Context(), held, metav1.CreateOptions{})
 			require.NoError(t, err)
 
-			_, err = c.Remove(t.Context(), Kind().GroupKind(), keyOf("acme"), fanout.RemoveOptions{})
+			_, err = c.Remove(t.Context(), Kind().GroupKind(), loop.ParseKey("acme"), fanout.RemoveOptions{})
 			var occupied *fanout.OccupiedError
 			require.ErrorAs(t, err, &occupied)
 			require.ErrorContains(t, err, "eu-west-1")
@@ -46,7 +47,7 @@ func TestAnAccountStaysAsLongAsItHoldsSomething(t *testing.T) {
 			require.NoError(t, err)
 
 			require.NoError(t, client.Delete(t.Context(), "eu-west-1", metav1.DeleteOptions{}))
-			_, err = c.Remove(t.Context(), Kind().GroupKind(), keyOf("acme"), fanout.RemoveOptions{})
+			_, err = c.Remove(t.Context(), Kind().GroupKind(), loop.ParseKey("acme"), fanout.RemoveOptions{})
 			require.NoError(t, err)
 			for _, peer := range peerNames {
 				require.Nil(t, accountIn(t, connTo(t, ring, peer), "acme"))

@@ -12,6 +12,7 @@ import (
 	"github.com/atoll-dev/atoll/account/v1alpha1"
 	"github.com/atoll-dev/atoll/fanout"
 	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
+	"github.com/atoll-dev/atoll/internal/loop"
 )
 
 // keptApart says whether the central object was brought to the peers before its plane
@@ -108,7 +109,7 @@ func (t *task) adopt(ctx context.Context) error {
 		return nil
 	}
 	if t.itself == "" {
-		return fmt.Errorf("adopt %s %s: the central plane is no peer", t.kind.Kind, keyText(t.key))
+		return fmt.Errorf("adopt %s %s: the central plane is no peer", t.kind.Kind, loop.KeyText(t.key))
 	}
 	return t.do(ctx, "adopt", func() (*fanout.Operation, error) {
 		return t.coordinator.Adopt(ctx, t.itself, t.kind.GroupKind(), t.key)

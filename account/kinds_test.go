@@ -13,6 +13,7 @@ import (
 
 	"github.com/atoll-dev/atoll/account/v1alpha1"
 	"github.com/atoll-dev/atoll/fanout"
+	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
@@ -46,7 +47,7 @@ func TestReplicatorOfSecrets(t *testing.T) {
 	require.NoError(t, err)
 	everywhere := func(want string) func() bool {
 		return func() bool {
-			p, ok := w.r.Presence(keyOf("default/db"))
+			p, ok := w.r.Presence(loop.ParseKey("default/db"))
 			for _, peer := range peerNames {
 				if password(t, w.conn(peer), "db") != want {
 					return false
@@ -86,14 +87,14 @@ func TestReplicatorOfAgreedContent(t *testing.T) {
 		require.NoError(t, err)
 	}
 	eventually(t, func() bool {
-		p, ok := w.r.Presence(keyOf("default/new"))
+		p, ok := w.r.Presence(loop.ParseKey("default/new"))
 		return ok && p.Complete()
 	}, "what nobody has is agreed on")
 	require.Equal(t, "dHdv", password(t, w.conn("eu-west"), "new"))
 	var p Presence
 	eventually(t, func() bool {
 		var ok bool
-		p, ok = w.r.Presence(keyOf("default/first"))
+		p, ok = w.r.Presence(loop.ParseKey("default/first"))
 		return ok && p.Reason == "Conflict"
 	}, "what they agreed on before stays")
 	require.Contains(t, p.Message, "differs in data.password")
@@ -110,7 +111,7 @@ func TestReplicatorOfAgreedContent(t *testing.T) {
 		return err == nil
 	})
 	eventually(t, func() bool {
-		p, _ := w.r.Presence(keyOf("default/new"))
+		p, _ := w.r.Presence(loop.ParseKey("default/new"))
 		return p.Reason == "Conflict"
 	})
 	require.Equal(t, "dHdv", password(t, w.conn("eu-west"), "new"))
@@ -124,7 +125,7 @@ func TestReplicatorOfAShard(t *testing.T) {
 	w.create(newAccount("mine", []any{"Tenant"}))
 	w.awaitReady("mine")
 	require.Nil(t, accountIn(t, w.conn("eu-west"), "other"), "it is another replica's")
-	_, ok := w.r.Presence(keyOf("other"))
+	_, ok := w.r.Presence(loop.ParseKey("other"))
 	require.False(t, ok)
 	mine.changes <- 1 // looks at all again, and finds nothing to do
 	quiet(t, w.servers()...)

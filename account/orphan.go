@@ -17,6 +17,7 @@ import (
 
 	"github.com/atoll-dev/atoll/account/v1alpha1"
 	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
+	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/region"
 )
 
@@ -59,7 +60,7 @@ func (r *Replicator) mark(ctx context.Context, key types.NamespacedName, s sight
 	ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
 	defer cancel()
 	failed := func(err error) error {
-		return &region.Error{Peer: s.peer, Op: fmt.Sprintf("report that %s %s is orphaned", r.kind.Kind, keyText(key)), Err: err}
+		return &region.Error{Peer: s.peer, Op: fmt.Sprintf("report that %s %s is orphaned", r.kind.Kind, loop.KeyText(key)), Err: err}
 	}
 	conn, err := r.directory.Conn(s.peer)
 	if err != nil {

@@ -65,7 +65,7 @@ func TestJudge(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			home := present("home", func(s *sight) { s.copy.Home = true })
-			p := presence(keyOf("acme"), []sight{home, present("peer", test.change)}, test.want)
+			p := presence(loop.ParseKey("acme"), []sight{home, present("peer", test.change)}, test.want)
 			var reason v1alpha1.AccountConditionReason
 			for _, e := range p.Exceptions {
 				if e.Peer == "peer" {
@@ -90,14 +90,14 @@ func TestJudge(t *testing.T) {
 func TestAnEditedHomeIsAnException(t *testing.T) {
 	t.Parallel()
 	home := present("home", func(s *sight) { s.copy.Home, s.copy.Actual = true, "e" })
-	p := presence(keyOf("acme"), []sight{home}, wanted{digest: "d", origin: "wish"})
+	p := presence(loop.ParseKey("acme"), []sight{home}, wanted{digest: "d", origin: "wish"})
 	require.Equal(t, v1alpha1.AccountReasonEdited, p.Exceptions[0].Reason)
 	require.False(t, p.Complete())
 }
 
 func TestNoPeersIsNotReady(t *testing.T) {
 	t.Parallel()
-	p := presence(keyOf("acme"), nil, wanted{})
+	p := presence(loop.ParseKey("acme"), nil, wanted{})
 	require.False(t, p.Complete())
 	require.Equal(t, metav1.ConditionUnknown, meta.FindStatusCondition(p.conditions(1), "Ready").Status)
 }
@@ -134,7 +134,7 @@ func TestStatusIsBounded(t *testing.T) {
 	require.NoError(t, err)
 	r := &Replicator{plane: api, kind: Kind(), opts: Options{Report: reportAccount}, budgets: map[types.NamespacedName]*loop.Budget{}}
 
-	p := presence(keyOf("acme"), thousand(), wanted{digest: "d", origin: "wish"})
+	p := presence(loop.ParseKey("acme"), thousand(), wanted{digest: "d", origin: "wish"})
 	require.Equal(t, 1000, p.Total)
 	require.Len(t, p.Exceptions, 999)
 	require.NoError(t, r.report(t.Context(), obj, p))
@@ -158,7 +158,7 @@ func TestStatusIsBounded(t *testing.T) {
 	for i := range 1000 {
 		well = append(well, present(fmt.Sprintf("peer-%03d", i), func(s *sight) { s.copy.Home = i == 0 }))
 	}
-	require.NoError(t, r.report(t.Context(), now, presence(keyOf("acme"), well, wanted{digest: "d", origin: "wish"})))
+	require.NoError(t, r.report(t.Context(), now, presence(loop.ParseKey("acme"), well, wanted{digest: "d", origin: "wish"})))
 	account := accountIn(t, api, "acme")
 	require.Equal(t, v1alpha1.AccountReady, account.Status.Phase)
 	require.Len(t, account.Status.Conditions, 2)
@@ -174,7 +174,7 @@ func TestTransitionTimesAreKept(t *testing.T) {
 		map[string]any{"type": "NamespaceReady", "status": "True", "reason": "Owned", "message": "", "lastTransitionTime": "2020-01-01T00:00:00Z"},
 		map[string]any{"type": "PresentIn.gone", "status": "False", "reason": "Missing", "message": "", "lastTransitionTime": "2020-01-01T00:00:00Z"},
 	}}
-	p := presence(keyOf("acme"), []sight{present("eu", func(s *sight) { s.copy.Home = true })}, wanted{digest: "d"})
+	p := presence(loop.ParseKey("acme"), []sight{present("eu", func(s *sight) { s.copy.Home = true })}, wanted{digest: "d"})
 	content, err := reportAccount(obj, p)
 	require.NoError(t, err)
 	conditions := content["conditions"].([]any)
@@ -209,7 +209,7 @@ func TestPresenceHolds(t *testing.T) {
 			sights = append(sights, s)
 		}
 		want := wanted{digest: "d", origin: "wish", removing: rapid.Bool().Draw(t, "removing")}
-		p := presence(keyOf("acme"), sights, want)
+		p := presence(loop.ParseKey("acme"), sights, want)
 		conditions := p.conditions(1)
 		require.LessOrEqual(t, len(conditions), 2+most)
 		require.LessOrEqual(t, p.Present, p.Total)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/atoll-dev/atoll/fanout"
 	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
+	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/region"
 )
 
@@ -54,7 +55,7 @@ func (t *task) finalize(ctx context.Context, finalizers []string) (done bool, er
 	case apierrors.IsNotFound(err):
 		return false, nil
 	case err != nil:
-		return false, fmt.Errorf("write finalizers of %s %s in the central plane: %w", t.kind.Kind, keyText(t.key), err)
+		return false, fmt.Errorf("write finalizers of %s %s in the central plane: %w", t.kind.Kind, loop.KeyText(t.key), err)
 	}
 	return true, nil
 }
@@ -100,7 +101,7 @@ func (t *task) anySilent() bool {
 func (t *task) confirmed(ctx context.Context) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
 	defer cancel()
-	left, err := region.Each(ctx, t.directory, "confirm that "+t.kind.Kind+" "+keyText(t.key)+" is gone", region.All(),
+	left, err := region.Each(ctx, t.directory, "confirm that "+t.kind.Kind+" "+loop.KeyText(t.key)+" is gone", region.All(),
 		func(ctx context.Context, c *region.Conn) (bool, error) {
 			obj, err := clientFor(c, t.kind, t.key.Namespace).Get(ctx, t.key.Name, metav1.GetOptions{})
 			switch {

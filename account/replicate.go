@@ -17,6 +17,7 @@ import (
 	"github.com/atoll-dev/atoll/account/v1alpha1"
 	"github.com/atoll-dev/atoll/fanout"
 	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
+	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/region"
 )
 
@@ -41,7 +42,7 @@ func (r *Replicator) work(ctx context.Context, text string) (again time.Duration
 	r.places <- struct{}{}
 	leave := sync.OnceFunc(func() { <-r.places })
 	defer leave()
-	key := keyOf(text)
+	key := loop.ParseKey(text)
 	if !owns(r.opts.Shard, r.kind.Kind+"/"+text) {
 		r.forget(key)
 		return 0, nil

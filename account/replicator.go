@@ -154,7 +154,7 @@ func (r *Replicator) Presence(key types.NamespacedName) (p Presence, ok bool) {
 	return p, ok
 }
 
-func (r *Replicator) add(key types.NamespacedName) { r.queue.Add(keyText(key)) }
+func (r *Replicator) add(key types.NamespacedName) { r.queue.Add(loop.KeyText(key)) }
 
 // all asks for work on every object. It does not block.
 func (r *Replicator) all() {

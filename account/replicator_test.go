@@ -13,6 +13,7 @@ import (
 
 	"github.com/atoll-dev/atoll/account/v1alpha1"
 	"github.com/atoll-dev/atoll/fanout"
+	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
@@ -51,7 +52,7 @@ func TestReplicatorLifecycle(t *testing.T) {
 		require.Equal(t, map[string]string{"team": "blue"}, copied.GetLabels(), "tracking labels stay where they are")
 		require.Equal(t, map[string]string{OriginAnnotation: string(uid)}, copied.GetAnnotations())
 	}
-	p, ok := w.r.Presence(keyOf("acme"))
+	p, ok := w.r.Presence(loop.ParseKey("acme"))
 	require.True(t, ok)
 	require.True(t, p.Complete())
 	require.Equal(t, w.home("acme"), p.Home)
@@ -71,7 +72,7 @@ func TestReplicatorLifecycle(t *testing.T) {
 	for _, peer := range peerNames {
 		require.Nil(t, get(t, w.conn(peer), namespacesResource, "", "acme"))
 	}
-	eventually(t, func() bool { _, ok := w.r.Presence(keyOf("acme")); return !ok })
+	eventually(t, func() bool { _, ok := w.r.Presence(loop.ParseKey("acme")); return !ok })
 }
 
 // A peer that does not answer makes the new wait and says so; what is there is
@@ -159,7 +160,7 @@ func TestReplicatorNamesOccupants(t *testing.T) {
 	w.await("loodse", func(s v1alpha1.AccountStatus) bool {
 		return s.Phase == v1alpha1.AccountTerminating && strings.Contains(condition(s, "Ready").Message, "serviceclusters loodse/eu-west-1 in eu-west")
 	}, "the occupant is named")
-	_, err = w.c.Remove(t.Context(), fanout.ServiceClusters().GroupKind(), keyOf("loodse/eu-west-1"), fanout.RemoveOptions{})
+	_, err = w.c.Remove(t.Context(), fanout.ServiceClusters().GroupKind(), loop.ParseKey("loodse/eu-west-1"), fanout.RemoveOptions{})
 	require.NoError(t, err)
 	w.awaitGone("loodse")
 }

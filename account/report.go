@@ -31,13 +31,13 @@ func (r *Replicator) report(ctx context.Context, wish *unstructured.Unstructured
 	}
 	content, err := r.opts.Report(wish, p)
 	if err != nil {
-		return fmt.Errorf("status of %s %s: %w", r.kind.Kind, keyText(p.Key), err)
+		return fmt.Errorf("status of %s %s: %w", r.kind.Kind, loop.KeyText(p.Key), err)
 	}
 	if has(wish.Object["status"], content) {
 		return nil
 	}
 	if wait := r.budget(p.Key).Take(time.Now()); wait > 0 {
-		r.queue.AddAfter(keyText(p.Key), wait)
+		r.queue.AddAfter(loop.KeyText(p.Key), wait)
 		return nil
 	}
 	apply := &unstructured.Unstructured{Object: map[string]any{"status": content}}
@@ -48,7 +48,7 @@ func (r *Replicator) report(ctx context.Context, wish *unstructured.Unstructured
 	_, err = clientFor(r.plane, r.kind, wish.GetNamespace()).ApplyStatus(ctx, wish.GetName(), apply,
 		metav1.ApplyOptions{FieldManager: ReplicatorFieldManager, Force: true})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("write status of %s %s in the central plane: %w", r.kind.Kind, keyText(p.Key), err)
+		return fmt.Errorf("write status of %s %s in the central plane: %w", r.kind.Kind, loop.KeyText(p.Key), err)
 	}
 	if err == nil {
 		r.tellReady(ctx, wish, content)

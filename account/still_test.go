@@ -4,13 +4,11 @@
 package account
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -26,6 +24,7 @@ import (
 
 	"github.com/atoll-dev/atoll/account/v1alpha1"
 	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
+	"github.com/atoll-dev/atoll/internal/stilltest"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
@@ -121,8 +120,8 @@ func (s *still) RoundTrip(r *http.Request) (*http.Response, error) {
 	query := r.URL.Query()
 	switch {
 	case query.Get("watch") != "":
-		seconds, err := strconv.Atoi(query.Get("timeoutSeconds"))
-		resp.Body = &silence{ctx: r.Context(), death: death, end: time.Now().Add(time.Duration(seconds) * time.Second), closed: make(chan struct{})}
+		body, err := stilltest.Watch(r, death)
+		resp.Body = body
 		return resp, err
 	case strings.HasSuffix(r.URL.Path, "/namespaces/kube-system"):
 		return answer(`{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"kube-system","uid":%q}}`, self.UID)
@@ -139,35 +138,6 @@ func (s *still) RoundTrip(r *http.Request) (*http.Response, error) {
 		resp.StatusCode = http.StatusNotFound
 		return answer(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`)
 	}
-}
-
-// silence is a watch in which nothing happens.
-type silence struct {
-	ctx    context.Context //nolint:containedctx // it is that of the request
-	end    time.Time
-	death  chan struct{}
-	once   sync.Once
-	closed chan struct{}
-}
-
-func (s *silence) Read([]byte) (int, error) {
-	timer := time.NewTimer(time.Until(s.end))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return 0, io.EOF
-	case <-s.death:
-		return 0, syscall.ECONNRESET
-	case <-s.closed:
-		return 0, io.ErrClosedPipe
-	case <-s.ctx.Done():
-		return 0, s.ctx.Err()
-	}
-}
-
-func (s *silence) Close() error {
-	s.once.Do(func() { close(s.closed) })
-	return nil
 }
 
 // With a thousand peers the status is small and written a few times; nothing is written

@@ -5,37 +5,14 @@ package account
 
 import (
 	"maps"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/atoll-dev/atoll/fanout"
+	"github.com/atoll-dev/atoll/internal/tracker"
 )
 
-// trackers are prefixes of labels and annotations by which tools know what they
-// applied. On a copy, a tool would take it for its own and prune it.
-var trackers = []string{
-	"app.kubernetes.io/instance",
-	"app.kubernetes.io/managed-by",
-	"argocd.argoproj.io/",
-	"config.k8s.io/",
-	"config.kubernetes.io/",
-	"fleet.cattle.io/",
-	"helm.toolkit.fluxcd.io/",
-	"kubectl.kubernetes.io/",
-	"kustomize.toolkit.fluxcd.io/",
-	"meta.helm.sh/",
-	"objectset.rio.cattle.io/",
-}
-
-func isTracker(key, _ string) bool {
-	for _, prefix := range trackers {
-		if strings.HasPrefix(key, prefix) {
-			return true
-		}
-	}
-	return false
-}
+func isTracker(key, _ string) bool { return tracker.Is(key) }
 
 // desired is what the peers are to hold for a central object: all of it but its
 // status and what a server or a tool wrote into its metadata.

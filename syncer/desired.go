@@ -35,18 +35,7 @@ func digest(data []byte) string {
 
 // originOf returns of which upstream object d says to be a copy.
 func originOf(d *unstructured.Unstructured) types.NamespacedName {
-	namespace, name, ok := strings.Cut(d.GetAnnotations()[originAnnotation], "/")
-	if !ok {
-		return types.NamespacedName{Name: namespace}
-	}
-	return types.NamespacedName{Namespace: namespace, Name: name}
-}
-
-func keyText(key types.NamespacedName) string {
-	if key.Namespace == "" {
-		return key.Name
-	}
-	return key.Namespace + "/" + key.Name
+	return loop.ParseKey(d.GetAnnotations()[originAnnotation])
 }
 
 // isCopyOf says whether d is a copy of u, not of one of the same name that was there before.
@@ -91,7 +80,7 @@ func (l *lane) desired(u, d *unstructured.Unstructured, place types.NamespacedNa
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[originAnnotation], annotations[uidAnnotation] = keyText(loop.KeyOf(u)), string(u.GetUID())
+	annotations[originAnnotation], annotations[uidAnnotation] = loop.KeyText(loop.KeyOf(u)), string(u.GetUID())
 	wish.SetAnnotations(annotations)
 	data, err := json.Marshal(wish.Object)
 	if err != nil {

@@ -125,13 +125,13 @@ func (l *lane) run(ctx context.Context) {
 }
 
 // queueKey is what the queue knows an upstream object by.
-func (l *lane) queueKey(key types.NamespacedName) string { return l.name + "|" + keyText(key) }
+func (l *lane) queueKey(key types.NamespacedName) string { return l.name + "|" + loop.KeyText(key) }
 
 // queuePlace is what the queue knows the upstream object by that has this place downstream.
 func (l *lane) queuePlace(place types.NamespacedName) string {
 	key, ok := l.originAt(place)
 	if !ok {
-		return l.name + "|" + strayMark + keyText(place)
+		return l.name + "|" + strayMark + loop.KeyText(place)
 	}
 	return l.queueKey(key)
 }

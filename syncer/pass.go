@@ -13,6 +13,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/internal/loop"
 )
 
 // soon is when a pass is made again that found a copy behind.
@@ -67,7 +69,7 @@ func transient(err error) bool { return apierrors.IsConflict(err) && len(conflic
 
 // sync brings an object down and its status up.
 func (l *lane) sync(ctx context.Context, u, d *unstructured.Unstructured, place types.NamespacedName, shared bool) (time.Duration, error) {
-	key := types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}
+	key := loop.KeyOf(u)
 	if why := unsyncable(l.kind.GroupKind(), u); why != "" {
 		l.problem(ctx, key, ReasonNotSyncable, why)
 		return 0, nil

@@ -10,6 +10,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/atoll-dev/atoll/internal/tracker"
 )
 
 // unsyncable says why an object of a core type makes no sense in another cluster; "" if it does.
@@ -82,22 +84,9 @@ func (r rules) apply(kind schema.GroupKind, obj *unstructured.Unstructured, take
 	}
 }
 
-// notSynced are prefixes of labels and annotations that mean something on one side only: where tools keep what they
-// applied, so that one that watches the downstream does not take copies for its own and prune them; what controllers
-// write for themselves; and ours.
+// notSynced are prefixes of labels and annotations that mean something on one side only, beside those of tools: what
+// controllers write for themselves, and ours.
 var notSynced = []string{
-	"app.kubernetes.io/instance",
-	"app.kubernetes.io/managed-by",
-	"argocd.argoproj.io/",
-	"config.k8s.io/",
-	"config.kubernetes.io/",
-	"fleet.cattle.io/",
-	"helm.toolkit.fluxcd.io/",
-	"kubectl.kubernetes.io/",
-	"kustomize.toolkit.fluxcd.io/",
-	"meta.helm.sh/",
-	"objectset.rio.cattle.io/",
-
 	"batch.kubernetes.io/job-tracking",
 	"control-plane.alpha.kubernetes.io/",
 	"deployment.kubernetes.io/",
@@ -121,7 +110,7 @@ var notSynced = []string{
 func synced(all map[string]string, label string) map[string]string {
 	all = maps.Clone(all)
 	maps.DeleteFunc(all, func(key, _ string) bool {
-		return key == label || slices.ContainsFunc(notSynced, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
+		return key == label || tracker.Is(key) || slices.ContainsFunc(notSynced, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
 	})
 	return all
 }

@@ -154,15 +154,7 @@ func (s *Syncer) work(ctx context.Context, queued string) (time.Duration, error)
 	ctx, cancel := context.WithTimeout(ctx, passTimeout)
 	defer cancel()
 	if place, stray := strings.CutPrefix(text, strayMark); stray {
-		return l.stray(ctx, parseKey(place))
+		return l.stray(ctx, loop.ParseKey(place))
 	}
-	return l.pass(ctx, parseKey(text))
-}
-
-func parseKey(text string) types.NamespacedName {
-	namespace, name, ok := strings.Cut(text, "/")
-	if !ok {
-		return types.NamespacedName{Name: namespace}
-	}
-	return types.NamespacedName{Namespace: namespace, Name: name}
+	return l.pass(ctx, loop.ParseKey(text))
 }

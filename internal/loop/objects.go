@@ -132,11 +132,6 @@ func (o *Objects) Keys() []types.NamespacedName { return o.store.keys() }
 // Len is how many objects there are.
 func (o *Objects) Len() int { return o.store.len() }
 
-// KeyOf returns the key of an object.
-func KeyOf(obj *unstructured.Unstructured) types.NamespacedName {
-	return types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()}
-}
-
 // requests counts requests under way, so that Start can wait for those that a reflector has left behind.
 type requests struct {
 	mu   sync.Mutex

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -25,6 +24,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/atoll-dev/atoll/internal/stilltest"
 	"github.com/atoll-dev/atoll/region"
 	masterv1alpha1 "github.com/atoll-dev/atoll/region/master/v1alpha1"
 )
@@ -45,9 +45,11 @@ func (fleet) RoundTrip(r *http.Request) (*http.Response, error) {
 	switch {
 	case query.Get("watch") != "":
 		resp, err := answer("")
-		seconds, _ := strconv.Atoi(query.Get("timeoutSeconds"))
+		if err != nil {
+			return nil, err
+		}
 		resp.ContentLength = -1
-		resp.Body = &silence{ctx: r.Context(), end: time.Now().Add(time.Duration(seconds) * time.Second), closed: make(chan struct{})}
+		resp.Body, err = stilltest.Watch(r, nil)
 		return resp, err
 	case r.URL.Path == "/readyz":
 		return answer("ok")
@@ -65,32 +67,6 @@ func (fleet) RoundTrip(r *http.Request) (*http.Response, error) {
 		resp.StatusCode = http.StatusNotFound
 		return resp, err
 	}
-}
-
-// silence is a watch in which nothing happens.
-type silence struct {
-	ctx    context.Context //nolint:containedctx // it is that of the request
-	end    time.Time
-	once   sync.Once
-	closed chan struct{}
-}
-
-func (s *silence) Read([]byte) (int, error) {
-	timer := time.NewTimer(time.Until(s.end))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return 0, io.EOF
-	case <-s.closed:
-		return 0, io.ErrClosedPipe
-	case <-s.ctx.Done():
-		return 0, s.ctx.Err()
-	}
-}
-
-func (s *silence) Close() error {
-	s.once.Do(func() { close(s.closed) })
-	return nil
 }
 
 // newFleet is a plane with n Peers.

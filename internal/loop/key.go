@@ -1,0 +1,32 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package loop
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// KeyOf returns the key of an object.
+func KeyOf(obj *unstructured.Unstructured) types.NamespacedName {
+	return types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()}
+}
+
+// KeyText is NAME or NAMESPACE/NAME, as a Queue has it and people read it.
+func KeyText(key types.NamespacedName) string {
+	if key.Namespace == "" {
+		return key.Name
+	}
+	return key.Namespace + "/" + key.Name
+}
+
+// ParseKey reverses [KeyText].
+func ParseKey(text string) types.NamespacedName {
+	if namespace, name, ok := strings.Cut(text, "/"); ok {
+		return types.NamespacedName{Namespace: namespace, Name: name}
+	}
+	return types.NamespacedName{Name: text}
+}
