@@ -80,8 +80,11 @@ func (s *Syncer) describe(state Status, unreachable error, now *v1alpha1.SyncTar
 	}
 	set(v1alpha1.SyncTargetConditionReachable, metav1.ConditionTrue, v1alpha1.SyncTargetReasonAnswered, "")
 	if len(state.Types) == 0 {
-		set(v1alpha1.SyncTargetConditionReady, metav1.ConditionUnknown, v1alpha1.SyncTargetReasonPending, "types were not compared yet")
-		set(v1alpha1.SyncTargetConditionTypesCompatible, metav1.ConditionUnknown, v1alpha1.SyncTargetReasonPending, "types were not compared yet")
+		// One that has just begun knows no better than the one before it.
+		if !isTrue(now, v1alpha1.SyncTargetConditionReady) {
+			set(v1alpha1.SyncTargetConditionReady, metav1.ConditionUnknown, v1alpha1.SyncTargetReasonPending, "types were not compared yet")
+			set(v1alpha1.SyncTargetConditionTypesCompatible, metav1.ConditionUnknown, v1alpha1.SyncTargetReasonPending, "types were not compared yet")
+		}
 		return
 	}
 	set(v1alpha1.SyncTargetConditionReady, metav1.ConditionTrue, v1alpha1.SyncTargetReasonSyncing, "")
@@ -114,6 +117,12 @@ func (s *Syncer) describe(state Status, unreachable error, now *v1alpha1.SyncTar
 	} else {
 		set(v1alpha1.SyncTargetConditionDeletionsHeld, metav1.ConditionFalse, v1alpha1.SyncTargetReasonWithinCap, "")
 	}
+}
+
+func isTrue(status *v1alpha1.SyncTargetStatus, t v1alpha1.SyncTargetConditionType) bool {
+	return slices.ContainsFunc(status.Conditions, func(c metav1.Condition) bool {
+		return c.Type == string(t) && c.Status == metav1.ConditionTrue
+	})
 }
 
 // brief joins a few of all.

@@ -89,6 +89,10 @@ func TestHeartbeat(t *testing.T) {
 		before := p.target().ResourceVersion
 		time.Sleep(time.Hour)
 		require.Equal(t, before, p.target().ResourceVersion, "who has ended says nothing")
+
+		known := p.target().Status.Conditions
+		p.start(opts)
+		require.Equal(t, known, p.target().Status.Conditions, "who begins knows no better")
 	})
 }
 
