@@ -114,3 +114,11 @@ func synced(all map[string]string, label string) map[string]string {
 	})
 	return all
 }
+
+// unreported removes from a status what a controller notes there for itself: it speaks of Pods that are only in its cluster,
+// and servers keep it, empty as it is in the end, or do not.
+func unreported(kind schema.GroupKind, status map[string]any) {
+	if kind == (schema.GroupKind{Group: "batch", Kind: "Job"}) {
+		delete(status, "uncountedTerminatedPods")
+	}
+}

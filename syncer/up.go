@@ -112,6 +112,7 @@ func (l *lane) statusOf(u, d *unstructured.Unstructured) (map[string]any, bool) 
 		return nil, false // a copy that was made anew and was not looked at yet
 	}
 	status = runtime.DeepCopyJSON(status)
+	unreported(l.kind.GroupKind(), status)
 	ours := u.GetGeneration()
 	if !l.kind.UpStatus {
 		ours++ // writing it makes another generation

@@ -256,3 +256,15 @@ func TestRefusedStatus(t *testing.T) {
 		require.Empty(t, p.problems())
 	})
 }
+
+// What the controller of Jobs notes for itself, empty in the end, does not come up.
+func TestStatusWithoutNotes(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := newPair(t, syncer.Options{})
+		p.up.create(jobs, "{apiVersion: batch/v1, kind: Job, metadata: {name: a}, spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}}")
+		p.settle()
+		p.down.patch(jobs, "a", `{"status":{"active":1,"uncountedTerminatedPods":{"succeeded":["11111111-1111-1111-1111-111111111111"]}}}`, "status")
+		p.settle()
+		require.Equal(t, map[string]any{"active": int64(1)}, p.up.get(jobs, "a").Object["status"])
+	})
+}
