@@ -13,7 +13,8 @@ import (
 
 // Jobs returns the Kind of batch/v1 Jobs. Parallelism is divided, and completions in proportion to it. Completions cannot
 // be changed once a shard has them, so what is cut stays where it is; those of a cluster that is lost are done again
-// elsewhere. A Job whose pods have indices is not cut: it goes to one cluster.
+// elsewhere, unless the Job has ended: then nothing of it changes any more. A Job whose pods have indices is not cut: it
+// goes to one cluster.
 func Jobs() Kind { return jobs{} }
 
 type jobs struct{}
@@ -23,6 +24,9 @@ func (jobs) Resource() schema.GroupVersionResource {
 }
 
 func (jobs) Cut(parent *unstructured.Unstructured, d Demand, shares []Share, have []Shard) (Plan, []Shard, error) {
+	if ended(parent) {
+		return lasting(parent, have)
+	}
 	completions, counted := number(parent, "spec", "completions")
 	d.Replicas = numberOr(parent, 1, "spec", "parallelism")
 	if mode, _, _ := unstructured.NestedString(parent.Object, "spec", "completionMode"); mode == "Indexed" {
@@ -97,6 +101,61 @@ func (jobs) Cut(parent *unstructured.Unstructured, d Demand, shares []Share, hav
 	return plan, shards, nil
 }
 
+// ended says that a Job is Complete or Failed. That is for ever: an API server does not take it back.
+func ended(job *unstructured.Unstructured) bool {
+	return find(job, "Complete")["status"] == "True" || find(job, "Failed")["status"] == "True"
+}
+
+// lasting leaves the shards of a Job that has ended as they are.
+func lasting(parent *unstructured.Unstructured, have []Shard) (Plan, []Shard, error) {
+	var plan Plan
+	var shards []Shard
+	for _, h := range have {
+		if h.Object == nil {
+			continue
+		}
+		s := generated(cutting(parent, h.Cluster))
+		for _, field := range []string{"parallelism", "completions"} {
+			n, ok := number(h.Object, "spec", field)
+			if !ok {
+				continue
+			}
+			if err := unstructured.SetNestedField(s.Object.Object, n, "spec", field); err != nil {
+				return Plan{}, nil, fmt.Errorf("spec.%s: %w", field, err)
+			}
+		}
+		shards = append(shards, s)
+		plan.Shards = append(plan.Shards, Assignment{Cluster: h.Cluster, Replicas: numberOr(h.Object, 1, "spec", "parallelism")})
+	}
+	plan.sort()
+	return plan, shards, nil
+}
+
+// verdict is the status of a Job that has ended, as it was written.
+func verdict(parent *unstructured.Unstructured) map[string]any {
+	status := map[string]any{}
+	for _, field := range []string{"active", "ready", "succeeded", "failed", "terminating"} {
+		if n := numberOr(parent, 0, "status", field); n != 0 {
+			status[field] = n
+		}
+	}
+	for _, field := range []string{"startTime", "completionTime"} {
+		if at := text(parent, field); at != "" {
+			status[field] = at
+		}
+	}
+	var conditions []any
+	for _, kind := range []string{"SuccessCriteriaMet", "Complete", "FailureTarget", "Failed"} {
+		if c := find(parent, kind); c["status"] == "True" {
+			reason, _ := c["reason"].(string)
+			message, _ := c["message"].(string)
+			conditions = append(conditions, condition(kind, true, reason, "", message))
+		}
+	}
+	status["conditions"] = conditions
+	return status
+}
+
 // generated leaves out what each API server generates for a Job: a selector by the Job's UID, and its labels.
 func generated(s Shard) Shard {
 	if manual, _, _ := unstructured.NestedBool(s.Object.Object, "spec", "manualSelector"); manual {
@@ -165,9 +224,19 @@ func whole(parent *unstructured.Unstructured, d Demand, shares []Share, have []S
 }
 
 func (jobs) Fold(parent *unstructured.Unstructured, shards []Shard) (map[string]any, error) {
+	if ended(parent) {
+		return verdict(parent), nil
+	}
 	status := map[string]any{}
 	if err := add(status, counters(nil, "active", "ready", "succeeded", "failed", "terminating"), shards); err != nil {
 		return nil, err
+	}
+	// An API server does not let them become less: what was done in a cluster that is lost has been done.
+	for _, field := range []string{"succeeded", "failed"} {
+		now, _ := status[field].(int64)
+		if n := max(now, numberOr(parent, 0, "status", field)); n != 0 {
+			status[field] = n
+		}
 	}
 	complete, over, placed := len(shards) > 0, len(shards) > 0, int64(0)
 	var failures []string
@@ -188,6 +257,9 @@ func (jobs) Fold(parent *unstructured.Unstructured, shards []Shard) (map[string]
 	}
 	if completions, counted := number(parent, "spec", "completions"); counted && placed < completions {
 		complete, over = false, false
+	}
+	if suspended, _, _ := unstructured.NestedBool(parent.Object, "spec", "suspend"); !suspended && text(parent, "startTime") != "" {
+		started = text(parent, "startTime") // nor to be another
 	}
 	if started != "" {
 		status["startTime"] = started

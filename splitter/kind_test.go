@@ -83,6 +83,11 @@ func TestCut(t *testing.T) {
 		"a Job's completions of a lost cluster are done again": {splitter.Jobs(), `spec: {parallelism: 5, completions: 20}`, all("a", "c"),
 			[]splitter.Shard{there("b", "spec: {parallelism: 3, completions: 12}"), there("a", "spec: {parallelism: 2, completions: 8}")}, "spec.completions",
 			values{"a": int64(8), "c": int64(12)}},
+		"a Job that has ended stays as it is": {splitter.Jobs(), `spec: {parallelism: 5, completions: 20}, status: {conditions: [{type: Complete, status: "True"}]}`, all("a", "c"),
+			[]splitter.Shard{there("b", "spec: {parallelism: 3, completions: 12}"), there("a", "spec: {parallelism: 2, completions: 8}")}, "spec.completions",
+			values{"a": int64(8), "b": int64(12)}},
+		"a Job that has ended is not begun again": {splitter.Jobs(), `spec: {parallelism: 5, completions: 20}, status: {conditions: [{type: Failed, status: "True"}]}`, all("a", "c"),
+			nil, "spec.completions", values{}},
 		"a Job that works off a queue": {splitter.Jobs(), `spec: {parallelism: 4}`, all("a", "b"), nil, "spec.completions", values{}},
 		"a Job with indices is not cut": {splitter.Jobs(), `spec: {parallelism: 4, completions: 9, completionMode: Indexed}`, weights(1, 2), nil, "spec.completions",
 			values{"b": int64(9)}},
@@ -122,6 +127,15 @@ func TestFold(t *testing.T) {
 		shards []splitter.Shard
 		want   string // of the status, as YAML
 	}{
+		"a Job that has ended has ended": {splitter.Jobs(), `spec: {completions: 20}, status: {active: 0, ready: 0, succeeded: 20, startTime: "2026-01-01T00:00:00Z", completionTime: "2026-01-01T00:01:00Z",
+			conditions: [{type: Complete, status: "True", reason: R, message: M, lastProbeTime: null, lastTransitionTime: "2026-01-01T00:01:00Z"}]}`, []splitter.Shard{
+			shard(t, "a", `spec: {completions: 8}, status: {succeeded: 8, conditions: [{type: Complete, status: "True"}]}`)},
+			`{succeeded: 20, startTime: "2026-01-01T00:00:00Z", completionTime: "2026-01-01T00:01:00Z", conditions: [{type: Complete, status: "True", reason: R, message: M}]}`},
+		"what a Job has done is not undone": {splitter.Jobs(), `spec: {completions: 20}, status: {succeeded: 15, failed: 1, startTime: "2026-01-01T00:00:00Z"}`, []splitter.Shard{
+			shard(t, "a", `spec: {completions: 8}, status: {active: 2, succeeded: 6, startTime: "2026-01-01T00:02:00Z"}`), shard(t, "c", "spec: {completions: 12}")},
+			`{active: 2, succeeded: 15, failed: 1, startTime: "2026-01-01T00:00:00Z"}`},
+		"a Job that is suspended begins anew": {splitter.Jobs(), `spec: {suspend: true}, status: {startTime: "2026-01-01T00:00:00Z"}`, []splitter.Shard{
+			shard(t, "a", `status: {failed: 1}`)}, `{failed: 1}`},
 		"counters add up": {splitter.StatefulSets(), "spec: {replicas: 5}", []splitter.Shard{
 			shard(t, "a", "status: {"+seen+"replicas: 2, readyReplicas: 2, availableReplicas: 1}"), shard(t, "b", "status: {"+seen+"replicas: 3, readyReplicas: 1}")},
 			"{observedGeneration: 2, replicas: 5, readyReplicas: 3, availableReplicas: 1}"},
