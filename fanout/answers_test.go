@@ -194,6 +194,54 @@ func TestARemovalInDoubtNamesItsOccupants(t *testing.T) {
 	require.NotContains(t, err.Error(), "no answer")
 }
 
+// A removal whose process died after its log said that the commit may be sent is
+// not aborted, although it was not sent: nobody knows. What came into the namespace
+// since keeps its recovery from sending it, as it keeps an acknowledged add. Once
+// that is gone the removal ends.
+func TestARemovalThatDiedAsItBeganToCommitWaitsForWhatCameIn(t *testing.T) {
+	r := newRing(t)
+	other := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
+	name := addAccount(t, other)
+	stop := newCrash(0, false)
+	stop.of = func(e fanout.StepEvent) bool { return e.Verb == "put" && e.Stage == "Removing" }
+	log := waltest.NewMemory()
+	doomed := coordinator(t, r, log, fanout.Options{Observer: &fanout.Observer{Step: stop.step}, Cleanup: time.Millisecond})
+	ctx, cancel := context.WithCancel(t.Context())
+	returned := make(chan error, 1)
+	go func() {
+		_, err := doomed.Remove(ctx, accounts, key("", name), fanout.RemoveOptions{})
+		returned <- err
+	}()
+	<-stop.stopped
+	_, err := other.Add(t.Context(), newServiceCluster(name, "db"), fanout.AddOptions{Target: "eu-west"})
+	require.NoError(t, err)
+
+	next := log.Reopen()
+	successor := coordinator(t, r, next, fanout.Options{})
+	for range 2 {
+		_, err = successor.Recover(t.Context())
+		_, inDoubt := errors.AsType[*fanout.InDoubtError](err)
+		occupied, ok := errors.AsType[*fanout.OccupiedError](err)
+		require.True(t, inDoubt && ok, "%v", err)
+		require.False(t, occupied.Committed)
+		requireClean(t, successor)
+	}
+	_, err = other.Remove(t.Context(), serviceClusters, key(name, "db"), fanout.RemoveOptions{})
+	require.NoError(t, err)
+	_, err = successor.Recover(t.Context())
+	require.NoError(t, err)
+	requireSettled(t, next)
+	requireClean(t, successor)
+	_, err = other.Remove(t.Context(), accounts, key("", name), fanout.RemoveOptions{})
+	require.ErrorIs(t, err, fanout.ErrNotFound)
+
+	heal := cut(r)
+	cancel()
+	close(stop.release)
+	t.Logf("the dead process would have said: %v", <-returned)
+	heal()
+}
+
 // The name of what owns a namespace is a namespace's.
 func TestAnAccountHasANamespaceName(t *testing.T) {
 	r := newRing(t)

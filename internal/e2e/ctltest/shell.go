@@ -4,7 +4,6 @@
 package ctltest
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -62,19 +61,29 @@ const Never = time.Duration(0)
 // Run runs the program, and kills it after that time unless it has ended. It
 // fails only if the program cannot be started.
 func (s *Shell) Run(ctx context.Context, kill time.Duration, args ...string) (Result, error) {
+	return s.run(ctx, kill, "", args)
+}
+
+// RunUntil runs the program, and kills it as soon as it has printed a text. It
+// fails only if the program cannot be started.
+func (s *Shell) RunUntil(ctx context.Context, printed string, args ...string) (Result, error) {
+	return s.run(ctx, Never, printed, args)
+}
+
+func (s *Shell) run(ctx context.Context, kill time.Duration, printed string, args []string) (Result, error) {
 	cmd := exec.CommandContext(ctx, s.binary, append(args, s.flags...)...)
-	var output bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &output, &output
+	output := &output{until: printed, kill: func() { _ = cmd.Process.Kill() }}
+	cmd.Stdout, cmd.Stderr = output, output
 	start := time.Now()
 	if err := cmd.Start(); err != nil {
 		return Result{}, err
 	}
 	if kill != Never {
-		timer := time.AfterFunc(kill, func() { _ = cmd.Process.Kill() })
+		timer := time.AfterFunc(kill, output.kill)
 		defer timer.Stop()
 	}
 	err := cmd.Wait()
-	result := Result{Args: args, Output: output.String(), Took: time.Since(start)}
+	result := Result{Args: args, Output: output.text.String(), Took: time.Since(start)}
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		result.Code = Killed
 		if exit.Exited() {
@@ -83,6 +92,21 @@ func (s *Shell) Run(ctx context.Context, kill time.Duration, args ...string) (Re
 		err = nil
 	}
 	return result, err
+}
+
+// output is what a process has printed. It is killed at a text, if there is one.
+type output struct {
+	text  strings.Builder
+	until string
+	kill  func()
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.text.Write(p)
+	if o.until != "" && strings.Contains(o.text.String(), o.until) {
+		o.kill()
+	}
+	return len(p), nil
 }
 
 // End runs the program to its end.

@@ -49,7 +49,11 @@ func (s *session) classify(ctx context.Context, err error) (code int, remedy str
 	if !s.started { // cobra did not understand the command line
 		return exitInput, "see " + s.program + " --help"
 	}
-	if _, ok := find[*fanout.InDoubtError](err); ok {
+	removal := fmt.Sprintf("remove those, then run %q with the same --wal", s.program+" wal recover")
+	if doubt, ok := find[*fanout.InDoubtError](err); ok {
+		if _, occupied := find[*fanout.OccupiedError](doubt); occupied {
+			return exitDoubt, removal
+		}
 		return exitDoubt, fmt.Sprintf("do not start it anew: run %q with the same --wal once the peers answer", s.program+" wal recover")
 	}
 	if foreign, ok := find[*fanout.ForeignError](err); ok {
@@ -68,7 +72,7 @@ func (s *session) classify(ctx context.Context, err error) (code int, remedy str
 		return exitFailed, ""
 	}
 	if occupied, ok := find[*fanout.OccupiedError](err); ok && occupied.Committed {
-		return exitDoubt, fmt.Sprintf("remove those, then run %q with the same --wal", s.program+" wal recover")
+		return exitDoubt, removal
 	}
 	if conflicting(err) {
 		return exitConflict, s.adoption(err)

@@ -57,6 +57,7 @@ func TestClassify(t *testing.T) {
 		"changed":                 {&fanout.ConflictError{}, exitConflict, ""},
 		"in use":                  {&fanout.OccupiedError{}, exitConflict, ""},
 		"waits for what is in it": {&fanout.OccupiedError{Committed: true}, exitDoubt, "atollctl wal recover"},
+		"in doubt, and occupied":  {&fanout.InDoubtError{Operation: "o", Err: &fanout.OccupiedError{}}, exitDoubt, "remove those"},
 		"in doubt":                {&fanout.InDoubtError{Operation: "o", Err: at(apierrors.NewForbidden(clusters, "db", nil))}, exitDoubt, "atollctl wal recover"},
 		"a known problem":         {fmt.Errorf("audit: %w", &problem{code: exitViolations, remedy: "mend", err: errors.New("bad")}), exitViolations, "mend"},
 	} {
