@@ -5,9 +5,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -57,7 +59,7 @@ func run(ctx context.Context, args []string, out io.Writer) (int, error) {
 		t.failed++ // go test itself failed
 	}
 	if counts != "" {
-		if err := appendCounts(counts, t.counts); err != nil {
+		if err := t.save(counts); err != nil {
 			return 1, err
 		}
 	}
@@ -73,6 +75,9 @@ func total(args []string, out io.Writer) (int, error) {
 	}
 	sum, err := readCounts(args[0])
 	if err != nil {
+		return 1, err
+	}
+	if err := showReasons(reasonsOf(args[0]), out); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return 1, err
 	}
 	_, err = fmt.Fprintf(out, "%d passed, %d failed, %d skipped\n", sum.passed, sum.failed, sum.skipped)

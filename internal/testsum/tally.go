@@ -34,6 +34,7 @@ type tally struct {
 	running map[string]map[string]bool // by package, then test
 	output  map[string]*strings.Builder
 	failing map[string]bool // packages with a failed test
+	reasons []string        // why tests failed, line by line
 }
 
 func newTally(out io.Writer) *tally {
@@ -83,6 +84,7 @@ func (t *tally) addPackage(e event) {
 		t.failed += unfinished
 		for test := range t.running[e.Package] {
 			t.showTest(e.Package, test)
+			t.explain(e.Package, test)
 		}
 		delete(t.running, e.Package)
 		if e.Action == "fail" && unfinished == 0 && !t.failing[e.Package] {
@@ -116,6 +118,7 @@ func (t *tally) addTest(e event) {
 			t.failed++
 			t.failing[e.Package] = true
 			t.showTest(e.Package, e.Test)
+			t.explain(e.Package, e.Test)
 		}
 		delete(t.output, key)
 	}
@@ -127,6 +130,15 @@ func (t *tally) showTest(pkg, test string) {
 	}
 }
 
+// explain notes why a test failed.
+func (t *tally) explain(pkg, test string) {
+	if o := t.output[pkg+" "+test]; o != nil {
+		if lines := reason(o.String()); len(lines) > 0 {
+			t.reasons = append(append(t.reasons, "failed: "+pkg+" "+test), lines...)
+		}
+	}
+}
+
 func (t *tally) show(s string) { _, _ = io.WriteString(t.out, s) }
 
 // finish counts what a killed go test left unfinished.
@@ -135,6 +147,14 @@ func (t *tally) finish() {
 		t.failed += len(tests)
 	}
 }
+
+// save adds the counts to a file, and to another why tests failed.
+func (t *tally) save(path string) error {
+	return errors.Join(appendCounts(path, t.counts), appendReasons(reasonsOf(path), t.reasons))
+}
+
+// reasonsOf is the file beside that of the counts.
+func reasonsOf(counts string) string { return counts + ".reasons" }
 
 func appendCounts(path string, c counts) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
