@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -43,9 +44,24 @@ func isCopyOf(d, u *unstructured.Unstructured) bool {
 	return originOf(d) == loop.KeyOf(u) && d.GetAnnotations()[uidAnnotation] == string(u.GetUID())
 }
 
-// desired returns what is to be downstream for u, and the hash of that. d is what is there, nil if nothing. u's spec is
-// taken over.
-func (l *lane) desired(u, d *unstructured.Unstructured, place types.NamespacedName) (*unstructured.Unstructured, string, error) {
+// wanted is what is to be downstream for an object.
+type wanted struct {
+	*unstructured.Unstructured
+	hash    string
+	content []byte // all but the metadata, encoded
+}
+
+// body encodes w.
+func (w *wanted) body() ([]byte, error) {
+	meta, err := json.Marshal(w.Object["metadata"])
+	if err != nil {
+		return nil, fmt.Errorf("encode: %w", err)
+	}
+	return slices.Concat([]byte(`{"metadata":`), meta, []byte(","), w.content[1:]), nil // there is a kind at least
+}
+
+// desired returns what is to be downstream for u. d is what is there, nil if nothing. u's spec is taken over.
+func (l *lane) desired(u, d *unstructured.Unstructured, place types.NamespacedName) (*wanted, error) {
 	wish := &unstructured.Unstructured{Object: map[string]any{}}
 	for field, value := range u.Object {
 		if field != "metadata" && field != "status" {
@@ -62,11 +78,11 @@ func (l *lane) desired(u, d *unstructured.Unstructured, place types.NamespacedNa
 	gvk := wish.GroupVersionKind()
 	for _, transform := range l.syncer.opts.Transform {
 		if err := transform(wish); err != nil {
-			return nil, "", err
+			return nil, err
 		}
 	}
 	if loop.KeyOf(wish) != place || wish.GroupVersionKind() != gvk {
-		return nil, "", errors.New("a transformer changed the type, name or namespace, which it must not")
+		return nil, errors.New("a transformer changed the type, name or namespace, which it must not")
 	}
 	delete(wish.Object, "status")
 	withoutNulls(wish.Object)
@@ -82,14 +98,23 @@ func (l *lane) desired(u, d *unstructured.Unstructured, place types.NamespacedNa
 	}
 	annotations[originAnnotation], annotations[uidAnnotation] = loop.KeyText(loop.KeyOf(u)), string(u.GetUID())
 	wish.SetAnnotations(annotations)
-	data, err := json.Marshal(wish.Object)
+	w := &wanted{Unstructured: wish}
+	metadata := wish.Object["metadata"]
+	delete(wish.Object, "metadata")
+	var err error
+	w.content, err = json.Marshal(wish.Object)
+	wish.Object["metadata"] = metadata
 	if err != nil {
-		return nil, "", fmt.Errorf("encode: %w", err)
+		return nil, fmt.Errorf("encode: %w", err)
 	}
-	hash := digest(data)
-	annotations[appliedAnnotation] = hash
+	data, err := w.body()
+	if err != nil {
+		return nil, err
+	}
+	w.hash = digest(data)
+	annotations[appliedAnnotation] = w.hash
 	wish.SetAnnotations(annotations)
-	return wish, hash, nil
+	return w, nil
 }
 
 // withoutNulls removes fields that are null, such as the creationTimestamp of a template: they say nothing, and some

@@ -28,8 +28,8 @@ const retryRefused = 10 * time.Minute
 
 // bringDown makes the copy d, nil if there is none, what wish says. It returns true if nothing had to be done and none of
 // our writes is on its way to the copies.
-func (l *lane) bringDown(ctx context.Context, key types.NamespacedName, d, wish *unstructured.Unstructured, hash string) (again time.Duration, done bool, err error) {
-	version := ""
+func (l *lane) bringDown(ctx context.Context, key types.NamespacedName, d *unstructured.Unstructured, w *wanted, up echo) (again time.Duration, done bool, err error) {
+	version, hash := "", w.hash
 	if d != nil {
 		version = d.GetResourceVersion()
 		if d.GetDeletionTimestamp() != nil {
@@ -41,7 +41,7 @@ func (l *lane) bringDown(ctx context.Context, key types.NamespacedName, d, wish 
 		return wait, false, nil
 	}
 	if d != nil && d.GetAnnotations()[appliedAnnotation] == hash {
-		owns := loop.Owns(d, wish, manager)
+		owns := loop.Owns(d, w.Unstructured, manager)
 		if owns && m != (memo{up: m.up}) {
 			l.remember(key, func(m *memo) { *m = memo{up: m.up} })
 		}
@@ -52,12 +52,16 @@ func (l *lane) bringDown(ctx context.Context, key types.NamespacedName, d, wish 
 	if m.refused == hash && m.version == version && time.Now().Before(m.until) {
 		return time.Until(m.until), false, nil
 	}
-	var after *unstructured.Unstructured
+	var after *metav1.PartialObjectMetadata
+	made := echo{}
 	if d == nil {
-		after, again, err = l.create(ctx, key, wish)
+		after, again, err = l.create(ctx, key, w)
+		if made = up; after != nil && up != (echo{}) {
+			made.down, made.until = after.GetResourceVersion(), time.Now().Add(lag)
+		}
 	} else {
-		wish.SetUID(d.GetUID())
-		after, err = l.update(ctx, key, wish)
+		w.SetUID(d.GetUID())
+		after, err = l.update(ctx, key, w)
 	}
 	switch {
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err), isSchemaError(err):
@@ -68,7 +72,9 @@ func (l *lane) bringDown(ctx context.Context, key types.NamespacedName, d, wish 
 		return again, false, err
 	}
 	l.problem(ctx, key, "", "")
-	l.remember(key, func(m *memo) { *m = memo{up: m.up, down: newPending(hash, version, after.GetResourceVersion())} })
+	l.remember(key, func(m *memo) {
+		*m = memo{up: m.up, made: made, down: newPending(hash, version, after.GetResourceVersion())}
+	})
 	if after.GetResourceVersion() == version {
 		return 0, true, nil // nothing was changed by it, and no event comes
 	}
@@ -81,13 +87,13 @@ func isSchemaError(err error) bool {
 }
 
 // update applies wish to what is there. Fields that somebody else has changed are changed back, and that is told.
-func (l *lane) update(ctx context.Context, key types.NamespacedName, wish *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	after, err := l.apply(ctx, wish, false)
+func (l *lane) update(ctx context.Context, key types.NamespacedName, w *wanted) (*metav1.PartialObjectMetadata, error) {
+	after, err := l.apply(ctx, w, false)
 	if theirs := conflicts(err); len(theirs) > 0 {
 		if l.leavesToThem(theirs) {
 			return nil, nil // the copy will show that it is theirs
 		}
-		if after, err = l.apply(ctx, wish, true); err == nil {
+		if after, err = l.apply(ctx, w, true); err == nil {
 			l.syncer.opts.Observer.overruled(ctx, OverruledEvent{Resource: l.kind.GVR.GroupResource(), Object: key, Fields: theirs})
 		}
 	}
@@ -128,41 +134,41 @@ func (l *lane) leavesToThem(fields []string) bool {
 }
 
 // create makes the copy, but never out of something that is there already. after is nil if there is nothing to wait for.
-func (l *lane) create(ctx context.Context, key types.NamespacedName, wish *unstructured.Unstructured) (after *unstructured.Unstructured, again time.Duration, err error) {
-	wish.SetResourceVersion(neverVersion)
-	after, err = l.apply(ctx, wish, false)
-	if missesNamespace(err, wish.GetNamespace()) {
-		if err := l.createNamespace(ctx, wish.GetNamespace()); err != nil {
+func (l *lane) create(ctx context.Context, key types.NamespacedName, w *wanted) (after *metav1.PartialObjectMetadata, again time.Duration, err error) {
+	w.SetResourceVersion(neverVersion)
+	after, err = l.apply(ctx, w, false)
+	if missesNamespace(err, w.GetNamespace()) {
+		if err := l.createNamespace(ctx, w.GetNamespace()); err != nil {
 			return nil, 0, err
 		}
-		after, err = l.apply(ctx, wish, false)
+		after, err = l.apply(ctx, w, false)
 	}
 	switch {
 	case err == nil:
 		l.wrote(ctx, WriteCreate, key)
 		return after, 0, nil
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
-		wish.SetResourceVersion("")
-		return l.meet(ctx, key, wish)
+		w.SetResourceVersion("")
+		return l.meet(ctx, key, w)
 	default:
 		return nil, 0, err
 	}
 }
 
 // meet is for an object that has the place of the copy and that the copies do not show.
-func (l *lane) meet(ctx context.Context, key types.NamespacedName, wish *unstructured.Unstructured) (after *unstructured.Unstructured, again time.Duration, err error) {
-	there, err := l.downClient(wish.GetNamespace()).Get(ctx, wish.GetName(), metav1.GetOptions{})
+func (l *lane) meet(ctx context.Context, key types.NamespacedName, w *wanted) (after *metav1.PartialObjectMetadata, again time.Duration, err error) {
+	there, err := l.downClient(w.GetNamespace()).Get(ctx, w.GetName(), metav1.GetOptions{})
 	if err != nil {
 		return nil, 0, err
 	}
-	wish.SetUID(there.GetUID())
-	mine := there.GetAnnotations()[uidAnnotation] == wish.GetAnnotations()[uidAnnotation] && originOf(there) == key
+	w.SetUID(there.GetUID())
+	mine := there.GetAnnotations()[uidAnnotation] == w.GetAnnotations()[uidAnnotation] && originOf(there) == key
 	switch {
 	case there.GetLabels()[ownerLabel] == l.syncer.owner:
 		return nil, soon, nil // a copy of ours that is about to be shown
 	case mine, l.syncer.opts.Adopt == AdoptAlways:
 	case l.syncer.opts.Adopt == AdoptEqual:
-		would, err := l.apply(ctx, wish, false, metav1.DryRunAll)
+		would, err := l.try(ctx, w)
 		if err != nil && len(conflicts(err)) == 0 {
 			return nil, 0, err
 		}
@@ -172,7 +178,7 @@ func (l *lane) meet(ctx context.Context, key types.NamespacedName, wish *unstruc
 	default:
 		return nil, l.foreign(ctx, key, there), nil
 	}
-	after, err = l.apply(ctx, wish, true)
+	after, err = l.apply(ctx, w, true)
 	if err == nil {
 		l.wrote(ctx, WriteUpdate, key)
 	}
@@ -206,14 +212,23 @@ func sameContent(a, b *unstructured.Unstructured) bool {
 	return bare(a) == bare(b)
 }
 
-// apply sends wish. It does not wait for the copy to show it.
-func (l *lane) apply(ctx context.Context, wish *unstructured.Unstructured, force bool, dryRun ...string) (*unstructured.Unstructured, error) {
-	data, err := json.Marshal(wish.Object)
+// apply sends w. It does not wait for the copy to show it.
+func (l *lane) apply(ctx context.Context, w *wanted, force bool) (*metav1.PartialObjectMetadata, error) {
+	data, err := w.body()
 	if err != nil {
-		return nil, fmt.Errorf("encode: %w", err)
+		return nil, err
 	}
-	return l.downClient(wish.GetNamespace()).Patch(ctx, wish.GetName(), types.ApplyPatchType, data,
-		metav1.PatchOptions{FieldManager: manager, Force: &force, DryRun: dryRun})
+	return l.downMeta(w.GetNamespace()).Patch(ctx, w.GetName(), types.ApplyPatchType, data, metav1.PatchOptions{FieldManager: manager, Force: &force})
+}
+
+// try says what an apply without force would make.
+func (l *lane) try(ctx context.Context, w *wanted) (*unstructured.Unstructured, error) {
+	data, err := w.body()
+	if err != nil {
+		return nil, err
+	}
+	return l.downClient(w.GetNamespace()).Patch(ctx, w.GetName(), types.ApplyPatchType, data,
+		metav1.PatchOptions{FieldManager: manager, DryRun: []string{metav1.DryRunAll}})
 }
 
 func missesNamespace(err error, namespace string) bool {

@@ -4,6 +4,7 @@
 package syncer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
 
 	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/syncer/v1alpha1"
@@ -33,8 +35,12 @@ type lane struct {
 	mu       sync.Mutex
 	memos    map[types.NamespacedName]memo
 	problems map[types.NamespacedName]Problem
-	stale    time.Time // since when a copy is not fresh
+	settled  map[types.NamespacedName]seen // where a pass has found nothing to do
+	stale    time.Time                     // since when a copy is not fresh
 }
+
+// seen says which state of the copies a pass has seen of one object.
+type seen struct{ one, many, down uint64 }
 
 // memo is what is remembered of an object between passes. All of it may be lost: then a request is made that would not
 // have been needed.
@@ -43,6 +49,14 @@ type memo struct {
 	refused  string    // the hash of what the downstream does not accept, and
 	version  string    // the resourceVersion of what is there instead,
 	until    time.Time // when it is tried again
+	made     echo
+}
+
+// echo is what the copies will show of an object that was just made downstream, if nothing else happens.
+type echo struct {
+	before, up string // the resourceVersions upstream, before our finalizer and with it
+	down       string // the one downstream
+	until      time.Time
 }
 
 // pending is a write that the copy may not show yet.
@@ -76,7 +90,8 @@ const strayMark = "!"
 func newLane(s *Syncer, name string, k kind) *lane {
 	l := &lane{
 		syncer: s, name: name, kind: k, rules: rulesFor(k.GroupKind(), s.opts.Rules), valve: newValve(s.opts.DeleteCap),
-		memos: map[types.NamespacedName]memo{}, problems: map[types.NamespacedName]Problem{}, stale: time.Now(),
+		memos: map[types.NamespacedName]memo{}, problems: map[types.NamespacedName]Problem{},
+		settled: map[types.NamespacedName]seen{}, stale: time.Now(),
 	}
 	// What of an object does not go down, but for the status as we wrote it, is not kept.
 	strip := loop.KeepManager(s.statusManager)
@@ -98,15 +113,25 @@ func newLane(s *Syncer, name string, k kind) *lane {
 	}
 	upstream := func(labels string) *loop.Objects {
 		return loop.NewObjects(s.up.Dynamic(), k.GVR, loop.ObjectsOptions{
-			Labels: labels, Strip: up, Packed: true, Changed: func(key types.NamespacedName) { s.queue.Add(l.queueKey(key)) }, Flows: l.flows,
+			Labels: labels, Strip: up, Packed: true, Note: (*unstructured.Unstructured).GetResourceVersion,
+			Changed: func(key types.NamespacedName) { s.queue.Add(l.queueKey(key)) }, Flows: l.flows,
 		})
 	}
 	l.one = upstream(s.opts.Label + "=" + s.opts.Target)
 	l.many = upstream(v1alpha1.StateLabelPrefix + s.opts.Target + "=" + v1alpha1.StateSync)
 	l.down = loop.NewObjects(s.down.Dynamic(), k.GVR, loop.ObjectsOptions{
-		Labels: ownerLabel + "=" + s.owner, Strip: down, Packed: true, Changed: func(key types.NamespacedName) { s.queue.Add(l.queuePlace(key)) }, Flows: l.flows,
+		Labels: ownerLabel + "=" + s.owner, Strip: down, Packed: true, Note: versionAndStatus,
+		Changed: func(key types.NamespacedName) { s.queue.Add(l.queuePlace(key)) }, Flows: l.flows,
 	})
 	return l
+}
+
+// versionAndStatus is the resourceVersion, marked if there is a status.
+func versionAndStatus(obj *unstructured.Unstructured) string {
+	if status, _ := obj.Object["status"].(map[string]any); len(status) > 0 {
+		return obj.GetResourceVersion() + " with status"
+	}
+	return obj.GetResourceVersion()
 }
 
 // dropAnnotations leaves out what can be half of an object.
@@ -212,12 +237,61 @@ func (l *lane) remember(key types.NamespacedName, change func(*memo)) {
 	l.memos[key] = m
 }
 
+// look returns what the copies have of an object, and how long to wait before a pass is of use: 0 for at once, negative
+// if there is nothing to do. It decodes nothing: most passes end here, those that our own writes have caused among them.
+func (l *lane) look(key, place types.NamespacedName) (now seen, wait time.Duration) {
+	var one, many, down string
+	one, now.one = l.one.Seen(key)
+	many, now.many = l.many.Seen(key)
+	down, now.down = l.down.Seen(place)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.settled[key] == now && now != (seen{}) {
+		return now, -1
+	}
+	up := cmp.Or(one, many)
+	made := l.memos[key].made
+	if made == (echo{}) || up != made.before && up != made.up || down != "" && down != made.down {
+		return now, 0
+	}
+	if up == made.up && down == made.down {
+		l.settleLocked(key, now)
+		delete(l.memos, key)
+		return now, -1
+	}
+	return now, max(0, time.Until(made.until))
+}
+
+// settle records that a pass which has seen that has nothing left to do.
+func (l *lane) settle(key types.NamespacedName, now seen) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.settleLocked(key, now)
+}
+
+func (l *lane) settleLocked(key types.NamespacedName, now seen) {
+	if _, trouble := l.problems[key]; trouble || now == (seen{}) {
+		delete(l.settled, key)
+		return
+	}
+	l.settled[key] = now
+}
+
 func (l *lane) upClient(namespace string) dynamic.ResourceInterface {
 	return l.syncer.up.Dynamic().Resource(l.kind.GVR).Namespace(namespace)
 }
 
 func (l *lane) downClient(namespace string) dynamic.ResourceInterface {
 	return l.syncer.down.Dynamic().Resource(l.kind.GVR).Namespace(namespace)
+}
+
+// upMeta and downMeta are for requests of whose answer only the metadata matter.
+func (l *lane) upMeta(namespace string) metadata.ResourceInterface {
+	return l.syncer.up.Metadata().Resource(l.kind.GVR).Namespace(namespace)
+}
+
+func (l *lane) downMeta(namespace string) metadata.ResourceInterface {
+	return l.syncer.down.Metadata().Resource(l.kind.GVR).Namespace(namespace)
 }
 
 func (l *lane) wrote(ctx context.Context, w Write, key types.NamespacedName) {

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -32,14 +31,18 @@ func (l *lane) pass(ctx context.Context, key types.NamespacedName) (again time.D
 	if l.fresh() != nil {
 		return 0, nil // flows adds it again
 	}
-	u, shared := l.upstream(key)
 	place, err := l.placeOf(key)
 	if err != nil {
-		if u != nil {
+		if u, _ := l.upstream(key); u != nil {
 			l.problem(ctx, key, ReasonNamespace, err.Error())
 		}
 		return 0, nil // until the object changes
 	}
+	now, wait := l.look(key, place)
+	if wait != 0 {
+		return max(wait, 0), nil
+	}
+	u, shared := l.upstream(key)
 	d, _ := l.down.Get(place)
 	switch {
 	case u == nil && d == nil:
@@ -60,6 +63,9 @@ func (l *lane) pass(ctx context.Context, key types.NamespacedName) (again time.D
 		return soon, nil
 	case apierrors.IsForbidden(err):
 		l.problem(ctx, key, ReasonForbidden, err.Error())
+	}
+	if err == nil && again == 0 {
+		l.settle(key, now)
 	}
 	return again, wrap(fmt.Sprintf("sync %s %s", l.name, key), err)
 }
@@ -86,7 +92,7 @@ func (l *lane) sync(ctx context.Context, u, d *unstructured.Unstructured, place 
 		l.problem(ctx, key, "", "")
 		return 0, nil
 	}
-	wish, hash, err := l.desired(u, d, place)
+	w, err := l.desired(u, d, place)
 	switch {
 	case errors.Is(err, Skip):
 		l.problem(ctx, key, "", "")
@@ -95,12 +101,11 @@ func (l *lane) sync(ctx context.Context, u, d *unstructured.Unstructured, place 
 		l.problem(ctx, key, ReasonTransform, err.Error())
 		return 0, nil // until the object changes
 	}
-	if !slices.Contains(u.GetFinalizers(), l.syncer.finalizer) {
-		if err := l.addFinalizer(ctx, u); err != nil {
-			return 0, err
-		}
+	upEcho, err := l.addFinalizer(ctx, u)
+	if err != nil {
+		return 0, err
 	}
-	if again, done, err := l.bringDown(ctx, key, d, wish, hash); !done || err != nil {
+	if again, done, err := l.bringDown(ctx, key, d, w, upEcho); !done || err != nil {
 		return again, err
 	}
 	if !l.has(key, ReasonStatusRefused) {

@@ -4,10 +4,15 @@
 package syncer_test
 
 import (
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/atoll-dev/atoll/region/regiontest"
 	"github.com/atoll-dev/atoll/syncer"
 )
 
@@ -54,5 +59,37 @@ func TestDeploymentGoesDownAndItsStatusUp(t *testing.T) {
 		require.Nil(t, p.down.get(deployments, "web"))
 		require.Nil(t, p.up.get(deployments, "web"))
 		require.Empty(t, p.problems())
+	})
+}
+
+// What our own writes cause is not looked at: an object is worked out once when it is made, and once for each change.
+func TestEachChangeIsWorkedOutOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		var worked atomic.Int32
+		p := newPair(t, syncer.Options{Transform: []syncer.Transformer{func(*unstructured.Unstructured) error {
+			worked.Add(1)
+			return nil
+		}}})
+		p.up.numbered(20)
+		p.rest()
+		require.Equal(t, 20, p.down.count())
+		require.EqualValues(t, 20, worked.Swap(0))
+		p.up.Partition(true)
+		time.Sleep(time.Minute)
+		p.up.Partition(false)
+		time.Sleep(time.Minute)
+		require.Zero(t, worked.Load(), "all is listed anew, and is as it was")
+
+		// Somebody was faster: both changes arrive.
+		p.up.Inject(regiontest.Fault{Verb: "patch", Resource: configMaps.GroupResource(), Name: "a", Do: regiontest.Delay(2 * time.Second)})
+		p.up.create(configMaps, a)
+		p.settle()
+		got := p.up.get(configMaps, "a")
+		require.NoError(t, unstructured.SetNestedField(got.Object, "w", "data", "k"))
+		_, err := p.up.of(configMaps).Update(t.Context(), got, metav1.UpdateOptions{FieldManager: "somebody"})
+		require.NoError(t, err)
+		p.rest()
+		require.Equal(t, "w", field(p.down.get(configMaps, "a"), "data", "k"))
+		require.NotEmpty(t, p.up.get(configMaps, "a").GetFinalizers())
 	})
 }

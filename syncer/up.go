@@ -70,8 +70,12 @@ func (l *lane) bringUp(ctx context.Context, key types.NamespacedName, u, d *unst
 	}
 	if !shared {
 		wish.SetResourceVersion(version) // of custom resources' status, servers do not look at the UID
+		if data, err = json.Marshal(wish.Object); err != nil {
+			return 0, fmt.Errorf("encode status: %w", err)
+		}
 	}
-	after, err := l.upClient(key.Namespace).Apply(ctx, key.Name, wish, metav1.ApplyOptions{FieldManager: l.syncer.statusManager, Force: true}, subresources...)
+	after, err := l.upMeta(key.Namespace).Patch(ctx, key.Name, types.ApplyPatchType, data,
+		metav1.PatchOptions{FieldManager: l.syncer.statusManager, Force: new(true)}, subresources...)
 	switch {
 	case apierrors.IsInvalid(err), isSchemaError(err):
 		l.problem(ctx, key, ReasonStatusRefused, err.Error())
@@ -154,24 +158,39 @@ func sameButGeneration(a, b map[string]any) bool {
 	return bare(a) == bare(b)
 }
 
-// addFinalizer keeps u until its copy is gone. It changes u to what is then upstream.
-func (l *lane) addFinalizer(ctx context.Context, u *unstructured.Unstructured) error {
-	wish := map[string]any{"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "metadata": map[string]any{
-		"name": u.GetName(), "uid": string(u.GetUID()), "finalizers": []any{l.syncer.finalizer},
-	}}
-	data, err := json.Marshal(wish)
-	if err != nil {
-		return fmt.Errorf("encode: %w", err)
+// addFinalizer keeps u until its copy is gone. It changes u to what is then upstream. What the copy will show of it is
+// returned, or nothing if u has changed meanwhile.
+func (l *lane) addFinalizer(ctx context.Context, u *unstructured.Unstructured) (echo, error) {
+	version := u.GetResourceVersion()
+	known := echo{before: version, up: version}
+	if slices.Contains(u.GetFinalizers(), l.syncer.finalizer) {
+		return known, nil
 	}
-	force := true
-	after, err := l.upClient(u.GetNamespace()).Patch(ctx, u.GetName(), types.ApplyPatchType, data, metav1.PatchOptions{FieldManager: l.syncer.upManager, Force: &force})
+	meta := map[string]any{"name": u.GetName(), "uid": string(u.GetUID()), "resourceVersion": version, "finalizers": []any{l.syncer.finalizer}}
+	after, err := l.patchFinalizers(ctx, u, meta)
+	if transient(err) {
+		delete(meta, "resourceVersion")
+		known = echo{}
+		after, err = l.patchFinalizers(ctx, u, meta)
+	}
 	if err != nil {
-		return wrap("add the finalizer", err)
+		return echo{}, wrap("add the finalizer", err)
 	}
 	u.SetFinalizers(after.GetFinalizers())
 	u.SetResourceVersion(after.GetResourceVersion())
+	if known != (echo{}) {
+		known.up = after.GetResourceVersion()
+	}
 	l.wrote(ctx, WriteFinalizer, loop.KeyOf(u))
-	return nil
+	return known, nil
+}
+
+func (l *lane) patchFinalizers(ctx context.Context, u *unstructured.Unstructured, meta map[string]any) (*metav1.PartialObjectMetadata, error) {
+	data, err := json.Marshal(map[string]any{"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "metadata": meta})
+	if err != nil {
+		return nil, fmt.Errorf("encode: %w", err)
+	}
+	return l.upMeta(u.GetNamespace()).Patch(ctx, u.GetName(), types.ApplyPatchType, data, metav1.PatchOptions{FieldManager: l.syncer.upManager, Force: new(true)})
 }
 
 // dropFinalizer lets u go. u is as it is upstream at present; if it is not, that is a Conflict.
@@ -190,7 +209,7 @@ func (l *lane) dropFinalizer(ctx context.Context, u metav1.Object) error {
 		return fmt.Errorf("encode: %w", err)
 	}
 	key := types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}
-	_, err = l.upClient(key.Namespace).Patch(ctx, key.Name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: l.syncer.upManager})
+	_, err = l.upMeta(key.Namespace).Patch(ctx, key.Name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: l.syncer.upManager})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

@@ -31,6 +31,8 @@ type ObjectsOptions struct {
 	// Packed keeps objects as JSON, a tenth of the memory. Get and List then decode them anew each time, so what they
 	// return may be modified.
 	Packed bool
+	// Note says of an object, after Strip, what Seen returns of it. May be nil.
+	Note func(*unstructured.Unstructured) string
 	// Changed is called after each change of an object, with its key, also for each object of the first list. It must not
 	// block; Queue.Add does not. May be nil.
 	Changed func(types.NamespacedName)
@@ -52,8 +54,7 @@ type Objects struct {
 // NewObjects makes an empty copy of what d has of gvr. It does no I/O and starts nothing; see Start.
 func NewObjects(d dynamic.Interface, gvr schema.GroupVersionResource, opts ObjectsOptions) *Objects {
 	f := &freshness{name: describe(gvr), changed: opts.Flows, err: fmt.Errorf("%s: %w", describe(gvr), errNotListed)}
-	s := &store{objects: map[types.NamespacedName]*unstructured.Unstructured{}, packs: map[types.NamespacedName][]byte{},
-		synced: make(chan struct{}), packed: opts.Packed, strip: opts.Strip, changed: opts.Changed, listed: f.listed}
+	s := &store{opts: opts, entries: map[types.NamespacedName]entry{}, synced: make(chan struct{}), listed: f.listed}
 	return &Objects{
 		resource: gvr, store: s, freshness: f,
 		source: &source{client: d.Resource(gvr).Namespace(opts.Namespace), name: describe(gvr), opts: opts, freshness: f},
@@ -121,6 +122,12 @@ func (o *Objects) Err() error { return o.freshness.get() }
 // Get returns the object of that key. It must not be modified, unless the copy is Packed.
 func (o *Objects) Get(key types.NamespacedName) (*unstructured.Unstructured, bool) {
 	return o.store.get(key)
+}
+
+// Seen returns the Note of the object of that key, and a number that becomes another one whenever the object changes: unlike
+// a resourceVersion it is never given out twice in a process. It decodes nothing. Without an object it returns "" and 0.
+func (o *Objects) Seen(key types.NamespacedName) (note string, serial uint64) {
+	return o.store.seen(key)
 }
 
 // List returns all objects by namespace and name. Neither they nor the slice must be modified, unless the copy is Packed.

@@ -85,6 +85,42 @@ func follow(t *testing.T, packed bool) {
 	require.ErrorContains(t, o.Start(t.Context()), "twice")
 }
 
+// The number of an object changes with its content and with nothing else, also when all is listed anew.
+func TestObjectsSeen(t *testing.T) {
+	for _, packed := range []bool{false, true} {
+		t.Run(fmt.Sprintf("packed=%t", packed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server, d, c := newBoxes(t, regiontest.Options{})
+				create(t, c, "a", "b")
+				o := loop.NewObjects(d, boxes, loop.ObjectsOptions{Packed: packed, Note: (*unstructured.Unstructured).GetName})
+				start(t, o)
+				<-o.Synced()
+				synctest.Wait()
+				key := func(name string) types.NamespacedName { return types.NamespacedName{Namespace: "default", Name: name} }
+				note, a := o.Seen(key("a"))
+				require.Equal(t, "a", note)
+				_, b := o.Seen(key("b"))
+				require.NotEqual(t, a, b)
+				note, none := o.Seen(key("c"))
+				require.Empty(t, note)
+				require.Zero(t, none)
+
+				server.Compact()
+				server.Partition(true)
+				time.Sleep(time.Minute)
+				server.Partition(false)
+				_, err := c.Patch(t.Context(), "b", types.MergePatchType, []byte(`{"metadata":{"labels":{"x":"y"}}}`), metav1.PatchOptions{})
+				require.NoError(t, err)
+				time.Sleep(time.Minute)
+				_, again := o.Seen(key("a"))
+				require.Equal(t, a, again)
+				_, again = o.Seen(key("b"))
+				require.Greater(t, again, b)
+			})
+		})
+	}
+}
+
 func TestObjectsSelect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, d, c := newBoxes(t, regiontest.Options{})

@@ -23,50 +23,85 @@ var _ cache.ReflectorStore = (*store)(nil)
 
 // store holds what a reflector finds. Only the reflector writes, one call at a time.
 type store struct {
-	strip   func(*unstructured.Unstructured) // may be nil
-	changed func(types.NamespacedName)       // may be nil
-	listed  func()
-	synced  chan struct{} // closed by the first Replace
-	packed  bool          // objects are kept in packs
+	opts   ObjectsOptions
+	listed func()
+	synced chan struct{} // closed by the first Replace
 
 	mu      sync.RWMutex
-	objects map[types.NamespacedName]*unstructured.Unstructured
-	packs   map[types.NamespacedName][]byte
+	entries map[types.NamespacedName]entry
+	serial  uint64                       // of the last change
 	sorted  []*unstructured.Unstructured // nil: to be made
+}
+
+// entry is one object.
+type entry struct {
+	obj    *unstructured.Unstructured // nil if it is packed
+	pack   []byte
+	note   string
+	serial uint64
+}
+
+func (e entry) object() *unstructured.Unstructured {
+	if e.obj != nil {
+		return e.obj
+	}
+	return unpack(e.pack)
+}
+
+// equal says whether two entries hold the same. A resourceVersion proves nothing: a server that was restored from a backup
+// gives them out again.
+func (e entry) equal(other entry) bool {
+	if e.obj != nil {
+		return other.obj != nil && reflect.DeepEqual(e.obj.Object, other.obj.Object)
+	}
+	return bytes.Equal(e.pack, other.pack)
+}
+
+func (s *store) entryOf(obj *unstructured.Unstructured) (entry, error) {
+	var e entry
+	if s.opts.Note != nil {
+		e.note = s.opts.Note(obj)
+	}
+	if !s.opts.Packed {
+		e.obj = obj
+		return e, nil
+	}
+	var err error
+	e.pack, err = packOf(obj)
+	return e, err
 }
 
 func (s *store) get(key types.NamespacedName) (*unstructured.Unstructured, bool) {
 	s.mu.RLock()
-	if !s.packed {
-		defer s.mu.RUnlock()
-		obj, ok := s.objects[key]
-		return obj, ok
-	}
-	pack, ok := s.packs[key]
+	e, ok := s.entries[key]
 	s.mu.RUnlock()
 	if !ok {
 		return nil, false
 	}
-	return unpack(pack), true
+	return e.object(), true
+}
+
+func (s *store) seen(key types.NamespacedName) (note string, serial uint64) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	e := s.entries[key]
+	return e.note, e.serial
 }
 
 func (s *store) keys() []types.NamespacedName {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	if s.packed {
-		return slices.Collect(maps.Keys(s.packs))
-	}
-	return slices.Collect(maps.Keys(s.objects))
+	return slices.Collect(maps.Keys(s.entries))
 }
 
 func (s *store) len() int {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return len(s.objects) + len(s.packs)
+	return len(s.entries)
 }
 
 func (s *store) list() []*unstructured.Unstructured {
-	if s.packed {
+	if s.opts.Packed {
 		var all []*unstructured.Unstructured
 		for _, key := range slices.SortedFunc(slices.Values(s.keys()), compareKeys) {
 			if obj, ok := s.get(key); ok {
@@ -78,9 +113,10 @@ func (s *store) list() []*unstructured.Unstructured {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.sorted == nil {
-		s.sorted = slices.SortedFunc(maps.Values(s.objects), func(a, b *unstructured.Unstructured) int {
-			return compareKeys(KeyOf(a), KeyOf(b))
-		})
+		for _, e := range s.entries {
+			s.sorted = append(s.sorted, e.obj)
+		}
+		slices.SortFunc(s.sorted, func(a, b *unstructured.Unstructured) int { return compareKeys(KeyOf(a), KeyOf(b)) })
 	}
 	return s.sorted
 }
@@ -95,23 +131,19 @@ func (s *store) Add(v any) error {
 	if err != nil {
 		return err
 	}
-	if s.strip != nil {
-		s.strip(obj)
+	if s.opts.Strip != nil {
+		s.opts.Strip(obj)
 	}
-	if s.packed {
-		pack, err := packOf(obj)
-		if err != nil {
-			return err
-		}
-		s.mu.Lock()
-		s.packs[KeyOf(obj)] = pack
-		s.mu.Unlock()
-	} else {
-		s.mu.Lock()
-		s.objects[KeyOf(obj)] = obj
-		s.sorted = nil
-		s.mu.Unlock()
+	e, err := s.entryOf(obj)
+	if err != nil {
+		return err
 	}
+	s.mu.Lock()
+	s.serial++
+	e.serial = s.serial
+	s.entries[KeyOf(obj)] = e
+	s.sorted = nil
+	s.mu.Unlock()
 	s.tell(KeyOf(obj))
 	return nil
 }
@@ -126,8 +158,7 @@ func (s *store) Delete(v any) error {
 		return err
 	}
 	s.mu.Lock()
-	delete(s.objects, KeyOf(obj))
-	delete(s.packs, KeyOf(obj))
+	delete(s.entries, KeyOf(obj))
 	s.sorted = nil
 	s.mu.Unlock()
 	s.tell(KeyOf(obj))
@@ -136,19 +167,18 @@ func (s *store) Delete(v any) error {
 
 // Replace stores a whole list, which was stripped already.
 func (s *store) Replace(list []any, _ string) error {
-	var differ []types.NamespacedName
-	var err error
-	if s.packed {
-		differ, err = replace(s, &s.packs, list, packOf, bytes.Equal)
-	} else {
-		differ, err = replace(s, &s.objects, list, itself, func(a, b *unstructured.Unstructured) bool {
-			// A resourceVersion proves nothing: a server that was restored from a backup gives them out again.
-			return reflect.DeepEqual(a.Object, b.Object)
-		})
+	next := make(map[types.NamespacedName]entry, len(list))
+	for i, v := range list {
+		obj, err := objectOf(v)
+		if err != nil {
+			return err
+		}
+		if next[KeyOf(obj)], err = s.entryOf(obj); err != nil {
+			return err
+		}
+		list[i] = nil
 	}
-	if err != nil {
-		return err
-	}
+	differ := s.replace(next)
 	s.listed()
 	select {
 	case <-s.synced:
@@ -161,38 +191,30 @@ func (s *store) Replace(list []any, _ string) error {
 	return nil
 }
 
-// replace puts list in the place of what is in kept, and returns the keys of what differs.
-func replace[T any](s *store, kept *map[types.NamespacedName]T, list []any, keep func(*unstructured.Unstructured) (T, error), equal func(a, b T) bool) ([]types.NamespacedName, error) {
-	next := make(map[types.NamespacedName]T, len(list))
-	for i, v := range list {
-		obj, err := objectOf(v)
-		if err != nil {
-			return nil, err
-		}
-		if next[KeyOf(obj)], err = keep(obj); err != nil {
-			return nil, err
-		}
-		list[i] = nil
-	}
-	s.mu.Lock()
-	before := *kept
-	*kept, s.sorted = next, nil
-	s.mu.Unlock()
+// replace puts next in the place of all entries, and returns the keys of what differs. What is the same keeps its serial.
+func (s *store) replace(next map[types.NamespacedName]entry) []types.NamespacedName {
 	var differ []types.NamespacedName
-	for key, obj := range next {
-		if was, ok := before[key]; !ok || !equal(was, obj) {
+	for key, e := range next {
+		was, ok := s.entries[key] // only the reflector writes
+		if e.serial = was.serial; !ok || !was.equal(e) {
+			s.mu.Lock()
+			s.serial++
+			e.serial = s.serial
+			s.mu.Unlock()
 			differ = append(differ, key)
 		}
+		next[key] = e
 	}
-	for key := range before {
+	for key := range s.entries {
 		if _, ok := next[key]; !ok {
 			differ = append(differ, key)
 		}
 	}
-	return differ, nil
+	s.mu.Lock()
+	s.entries, s.sorted = next, nil
+	s.mu.Unlock()
+	return differ
 }
-
-func itself(obj *unstructured.Unstructured) (*unstructured.Unstructured, error) { return obj, nil }
 
 // packOf and unpack turn an object into JSON and back. A pack is a tenth of the maps in size.
 func packOf(obj *unstructured.Unstructured) ([]byte, error) {
@@ -213,8 +235,8 @@ func unpack(pack []byte) *unstructured.Unstructured {
 func (s *store) Resync() error { return nil }
 
 func (s *store) tell(key types.NamespacedName) {
-	if s.changed != nil {
-		s.changed(key)
+	if s.opts.Changed != nil {
+		s.opts.Changed(key)
 	}
 }
 
