@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -49,7 +50,7 @@ func (l *lane) bringDown(ctx context.Context, key types.NamespacedName, d *unstr
 			return 0, true, nil
 		}
 	}
-	if m.refused == hash && m.version == version && time.Now().Before(m.until) {
+	if m.refused == hash && (m.version == version || m.version == anyVersion) && time.Now().Before(m.until) {
 		return time.Until(m.until), false, nil
 	}
 	var after *metav1.PartialObjectMetadata
@@ -61,9 +62,15 @@ func (l *lane) bringDown(ctx context.Context, key types.NamespacedName, d *unstr
 		}
 	} else {
 		w.SetUID(d.GetUID())
-		after, err = l.update(ctx, key, w)
+		after, err = l.update(ctx, key, w, d.GetAnnotations()[appliedAnnotation] == hash)
 	}
 	switch {
+	case errors.Is(err, errFight):
+		l.remember(key, func(m *memo) { m.refused, m.version, m.until = hash, anyVersion, time.Now().Add(retryRefused) })
+		return retryRefused, false, nil
+	case d != nil && l.recreates(err):
+		again, err = l.remove(ctx, key, d)
+		return again, false, err
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err), isSchemaError(err):
 		l.problem(ctx, key, ReasonRefused, err.Error())
 		l.remember(key, func(m *memo) { m.refused, m.version, m.until = hash, version, time.Now().Add(retryRefused) })
@@ -81,26 +88,51 @@ func (l *lane) bringDown(ctx context.Context, key types.NamespacedName, d *unstr
 	return lag, false, nil
 }
 
+// anyVersion in a memo says that it does not matter what is there.
+const anyVersion = "any"
+
+// recreates says whether err is the refusal of a change for which the copy is to be made anew.
+func (l *lane) recreates(err error) bool {
+	return apierrors.IsInvalid(err) && slices.ContainsFunc(causes(err), func(c metav1.StatusCause) bool {
+		return slices.ContainsFunc(l.rules, func(r rule) bool { return r.recreate && r.covers(c.Field) })
+	})
+}
+
 // isSchemaError says whether an apply failed because the downstream's schema does not have a field.
 func isSchemaError(err error) bool {
 	return apierrors.IsInternalError(err) && strings.Contains(err.Error(), "field not declared in schema")
 }
 
-// update applies wish to what is there. Fields that somebody else has changed are changed back, and that is told.
-func (l *lane) update(ctx context.Context, key types.NamespacedName, w *wanted) (*metav1.PartialObjectMetadata, error) {
+// update applies wish to what is there. Fields that somebody else has changed are changed back, and that is told. drift is
+// true if wish was applied before.
+func (l *lane) update(ctx context.Context, key types.NamespacedName, w *wanted, drift bool) (*metav1.PartialObjectMetadata, error) {
+	if drift && len(l.tooOften(key, fieldsRemoved)) > 0 {
+		return nil, l.yield(ctx, key, []string{fieldsRemoved + " by one of " + l.lastWriters(ctx, loop.KeyOf(w.Unstructured))})
+	}
 	after, err := l.apply(ctx, w, false)
-	if theirs := conflicts(err); len(theirs) > 0 {
+	theirs := conflicts(err)
+	if len(theirs) > 0 {
 		if l.leavesToThem(theirs) {
 			return nil, nil // the copy will show that it is theirs
+		}
+		if over := l.tooOften(key, theirs...); drift && len(over) > 0 {
+			return nil, l.yield(ctx, key, over)
 		}
 		if after, err = l.apply(ctx, w, true); err == nil {
 			l.syncer.opts.Observer.overruled(ctx, OverruledEvent{Resource: l.kind.GVR.GroupResource(), Object: key, Fields: theirs})
 		}
 	}
-	if err == nil {
-		l.wrote(ctx, WriteUpdate, key)
+	if err != nil {
+		return nil, err
 	}
-	return after, err
+	switch {
+	case drift && len(theirs) == 0:
+		l.again(key, fieldsRemoved)
+	case drift:
+		l.again(key, theirs...)
+	}
+	l.wrote(ctx, WriteUpdate, key)
+	return after, nil
 }
 
 // conflicts returns the fields that others own, of an apply without force, as "field: conflict with manager".
@@ -135,6 +167,9 @@ func (l *lane) leavesToThem(fields []string) bool {
 
 // create makes the copy, but never out of something that is there already. after is nil if there is nothing to wait for.
 func (l *lane) create(ctx context.Context, key types.NamespacedName, w *wanted) (after *metav1.PartialObjectMetadata, again time.Duration, err error) {
+	if len(l.tooOften(key, copyDeleted)) > 0 {
+		return nil, 0, l.yield(ctx, key, []string{copyDeleted})
+	}
 	w.SetResourceVersion(neverVersion)
 	after, err = l.apply(ctx, w, false)
 	if missesNamespace(err, w.GetNamespace()) {
@@ -145,6 +180,7 @@ func (l *lane) create(ctx context.Context, key types.NamespacedName, w *wanted) 
 	}
 	switch {
 	case err == nil:
+		l.again(key, copyDeleted) // so it would have to be made once more
 		l.wrote(ctx, WriteCreate, key)
 		return after, 0, nil
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):

@@ -35,8 +35,10 @@ type lane struct {
 	mu       sync.Mutex
 	memos    map[types.NamespacedName]memo
 	problems map[types.NamespacedName]Problem
-	settled  map[types.NamespacedName]seen // where a pass has found nothing to do
-	stale    time.Time                     // since when a copy is not fresh
+	copies   map[types.NamespacedName]types.UID              // of which objects the copies were there; only with DeleteUpstream
+	settled  map[types.NamespacedName]seen                   // where a pass has found nothing to do
+	rewrites map[types.NamespacedName]map[string][]time.Time // when something was written again, and why
+	stale    time.Time                                       // since when a copy is not fresh
 }
 
 // seen says which state of the copies a pass has seen of one object.
@@ -54,8 +56,9 @@ type memo struct {
 
 // echo is what the copies will show of an object that was just made downstream, if nothing else happens.
 type echo struct {
-	before, up string // the resourceVersions upstream, before our finalizer and with it
-	down       string // the one downstream
+	before, up string    // the resourceVersions upstream, before our finalizer and with it
+	down       string    // the one downstream
+	uid        types.UID // of the object upstream
 	until      time.Time
 }
 
@@ -91,25 +94,25 @@ func newLane(s *Syncer, name string, k kind) *lane {
 	l := &lane{
 		syncer: s, name: name, kind: k, rules: rulesFor(k.GroupKind(), s.opts.Rules), valve: newValve(s.opts.DeleteCap),
 		memos: map[types.NamespacedName]memo{}, problems: map[types.NamespacedName]Problem{},
-		settled: map[types.NamespacedName]seen{}, stale: time.Now(),
+		settled: map[types.NamespacedName]seen{}, copies: map[types.NamespacedName]types.UID{}, rewrites: map[types.NamespacedName]map[string][]time.Time{}, stale: time.Now(),
 	}
 	// What of an object does not go down, but for the status as we wrote it, is not kept.
-	strip := loop.KeepManager(s.statusManager)
+	strip := loop.KeepManager(s.statusManager, s.fieldsManager)
 	up := func(obj *unstructured.Unstructured) {
 		strip(obj)
 		dropAnnotations(obj)
 	}
-	keep := loop.KeepManager(manager)
+	keep := loop.KeepManager(manager, s.statusManager)
 	down := func(obj *unstructured.Unstructured) {
 		keep(obj)
 		dropAnnotations(obj)
-		for field := range obj.Object {
-			switch field {
-			case "apiVersion", "kind", "metadata", "status":
-			default:
-				delete(obj.Object, field)
+		kept := fields(obj, goesUp, l.rules)
+		for _, field := range []string{"apiVersion", "kind", "metadata", "status"} {
+			if v, ok := obj.Object[field]; ok {
+				kept[field] = v
 			}
 		}
+		obj.Object = kept
 	}
 	upstream := func(labels string) *loop.Objects {
 		return loop.NewObjects(s.up.Dynamic(), k.GVR, loop.ObjectsOptions{
@@ -256,6 +259,7 @@ func (l *lane) look(key, place types.NamespacedName) (now seen, wait time.Durati
 	}
 	if up == made.up && down == made.down {
 		l.settleLocked(key, now)
+		l.noteCopyLocked(key, made.uid)
 		delete(l.memos, key)
 		return now, -1
 	}
@@ -275,6 +279,16 @@ func (l *lane) settleLocked(key types.NamespacedName, now seen) {
 		return
 	}
 	l.settled[key] = now
+}
+
+// forget drops what is remembered of an object that is nowhere any more.
+func (l *lane) forget(key types.NamespacedName) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.memos, key)
+	delete(l.settled, key)
+	delete(l.rewrites, key)
+	delete(l.copies, key)
 }
 
 func (l *lane) upClient(namespace string) dynamic.ResourceInterface {

@@ -29,13 +29,16 @@ type Write string
 
 // The kinds of writes.
 const (
-	WriteFinalizer Write = "Finalizer" // upstream: the finalizer was added
-	WriteRelease   Write = "Release"   // upstream: the finalizer was removed
-	WriteStatus    Write = "Status"    // upstream: what the cluster reports
-	WriteNamespace Write = "Namespace" // downstream: a namespace was created
-	WriteCreate    Write = "Create"    // downstream
-	WriteUpdate    Write = "Update"    // downstream
-	WriteDelete    Write = "Delete"    // downstream
+	WriteFinalizer      Write = "Finalizer"      // upstream: the finalizer was added
+	WriteRelease        Write = "Release"        // upstream: the finalizer was removed
+	WriteStatus         Write = "Status"         // upstream: what the cluster reports
+	WriteFields         Write = "Fields"         // upstream: fields of the spec that belong to the downstream, see Rule
+	WriteNamespace      Write = "Namespace"      // downstream: a namespace was created
+	WriteCreate         Write = "Create"         // downstream
+	WriteUpdate         Write = "Update"         // downstream
+	WriteDelete         Write = "Delete"         // downstream
+	WriteStatusDown     Write = "StatusDown"     // downstream: the part of the status that belongs to the upstream, see Rule
+	WriteDeleteUpstream Write = "DeleteUpstream" // upstream: somebody has deleted the copy, see DeleteUpstream
 )
 
 // WriteEvent is a write that was accepted.

@@ -40,9 +40,17 @@ type Options struct {
 	// Adopt says what happens to an object downstream that is in the way and not ours; zero: AdoptNever.
 	Adopt AdoptPolicy
 
-	// DeleteCap stops deletions downstream that look like an accident; zero: more than 10 objects and 30 % of a type
+	// OnDownstreamDelete says what happens if somebody deletes a copy downstream; zero: it is made again. What was born
+	// downstream is deleted upstream in any case.
+	OnDownstreamDelete DeletePolicy
+
+	// DeleteCap stops deletions that look like an accident; zero: more than 10 objects and 30 % of a type
 	// within a minute.
 	DeleteCap DeleteCap
+
+	// Fights says when somebody who changes objects downstream again and again is not overruled any more; zero: when the
+	// same field was changed back 5 times within 5 minutes.
+	Fights FightCap
 
 	// Upstream identifies the upstream among all that sync to the same downstream; zero: the UID of its namespace
 	// kube-system. What was synced under another identity is foreign.
@@ -107,7 +115,7 @@ const (
 	AdoptAlways
 )
 
-// DeleteCap limits deletions downstream. It is exceeded when, of one type, within the time, more than Objects and more
+// DeleteCap limits deletions downstream, and those upstream that follow one downstream. It is exceeded when, of one type, within the time, more than Objects and more
 // than Share of them would go. Then nothing of that type is deleted until Syncer.Release, or until nothing is left that
 // waits to be deleted. The count begins anew with the process.
 type DeleteCap struct {
@@ -133,6 +141,9 @@ func (o Options) complete() (Options, error) {
 	if o.Adopt < AdoptNever || o.Adopt > AdoptAlways {
 		wrong = append(wrong, fmt.Errorf("options: Adopt %d: want AdoptNever, AdoptEqual or AdoptAlways", o.Adopt))
 	}
+	if o.OnDownstreamDelete < RecreateCopy || o.OnDownstreamDelete > DeleteUpstream {
+		wrong = append(wrong, fmt.Errorf("options: OnDownstreamDelete %d: want RecreateCopy or DeleteUpstream", o.OnDownstreamDelete))
+	}
 	if o.Types == nil {
 		o.Types = DefaultTypes
 	}
@@ -150,6 +161,12 @@ func (o Options) complete() (Options, error) {
 	}
 	if o.DeleteCap.Within == 0 {
 		o.DeleteCap.Within = time.Minute
+	}
+	if o.Fights.Times == 0 {
+		o.Fights.Times = 5
+	}
+	if o.Fights.Within <= 0 {
+		o.Fights.Within = 5 * time.Minute
 	}
 	if o.Workers <= 0 {
 		o.Workers = 16

@@ -48,7 +48,7 @@ func (l *lane) pass(ctx context.Context, key types.NamespacedName) (again time.D
 	case u == nil && d == nil:
 		l.problem(ctx, key, "", "")
 		l.valve.settle(key)
-		l.remember(key, func(m *memo) { *m = memo{} })
+		l.forget(key)
 		again, err = l.letGo(ctx, key)
 	case u == nil:
 		again, err = l.removeOrphan(ctx, key, place, d)
@@ -92,6 +92,14 @@ func (l *lane) sync(ctx context.Context, u, d *unstructured.Unstructured, place 
 		l.problem(ctx, key, "", "")
 		return 0, nil
 	}
+	if d != nil && d.GetDeletionTimestamp() == nil {
+		l.noteCopy(key, u)
+	} else if d == nil && l.vanished(key, u, shared) {
+		if again, done, err := l.follow(ctx, key, place, u); done || err != nil {
+			return again, err
+		}
+	}
+	known := fields(u, goesUp, l.rules)
 	w, err := l.desired(u, d, place)
 	switch {
 	case errors.Is(err, Skip):
@@ -110,6 +118,14 @@ func (l *lane) sync(ctx context.Context, u, d *unstructured.Unstructured, place 
 	}
 	if !l.has(key, ReasonStatusRefused) {
 		l.problem(ctx, key, "", "")
+	}
+	if !shared {
+		if err := l.bringFieldsUp(ctx, key, u, d, known); err != nil {
+			return 0, err
+		}
+	}
+	if err := l.bringStatusDown(ctx, key, u, d); err != nil {
+		return 0, err
 	}
 	return l.bringUp(ctx, key, u, d, shared)
 }

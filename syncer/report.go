@@ -35,6 +35,8 @@ const (
 	ReasonNamespace Reason = "Namespace"
 	// ReasonTransform: a Transformer failed.
 	ReasonTransform Reason = "Transform"
+	// ReasonFight: somebody downstream changes it again and again, see FightCap: the message names the fields and whom.
+	ReasonFight Reason = "Fight"
 	// ReasonHeld: its deletion waits for Release, see DeleteCap.
 	ReasonHeld Reason = "Held"
 )

@@ -6,6 +6,7 @@ package syncer
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -19,9 +20,28 @@ type Rule struct {
 	// Path is where the field is: names divided by dots, [*] for each item of a list, ["a.b"] for a name with dots:
 	// "spec.clusterIP", "spec.ports[*].nodePort", `metadata.annotations["example.org/node"]`.
 	Path string
-	// Owner is whose value counts.
+	// Owner is whose value counts. A field of the status belongs to the downstream and goes up, unless a rule says Upstream:
+	// then it goes down and not up.
 	Owner Owner
+	// Up writes the value that the field has downstream upstream as well, for people and tools there to see: the replicas
+	// that an autoscaler has set. It needs an Owner other than Upstream; what is FirstWriter goes up once it was taken.
+	Up bool
+	// Change says what happens if the downstream refuses a change of the field, or of one below it, because it is
+	// immutable.
+	Change OnChange
 }
+
+// OnChange says what happens to a change that the downstream refuses.
+type OnChange int
+
+const (
+	// Report leaves the copy as it is and reports ReasonRefused.
+	Report OnChange = iota
+	// Recreate deletes the copy, with all that it has downstream, and makes it anew. It counts as a deletion (see
+	// DeleteCap). Servers name the field: spec.selector of Deployments, spec.template of Jobs, data of ConfigMaps that are
+	// immutable; of StatefulSets they only say spec.
+	Recreate
+)
 
 // Owner is the side whose value of a field counts.
 type Owner int
@@ -39,27 +59,32 @@ const (
 
 // builtin are the fields of core types that belong to the cluster in which the object is.
 var builtin = []Rule{
-	{schema.GroupKind{Kind: "Service"}, "spec.clusterIP", Downstream},
-	{schema.GroupKind{Kind: "Service"}, "spec.clusterIPs", Downstream},
-	{schema.GroupKind{Kind: "Service"}, "spec.healthCheckNodePort", Downstream},
-	{schema.GroupKind{Kind: "Service"}, "spec.ipFamilies", Downstream},
-	{schema.GroupKind{Kind: "Service"}, "spec.ports[*].nodePort", Downstream},
-	{schema.GroupKind{Kind: "PersistentVolumeClaim"}, "spec.volumeName", Downstream},
-	{schema.GroupKind{Kind: "PersistentVolume"}, "spec.claimRef.uid", Downstream},
-	{schema.GroupKind{Kind: "PersistentVolume"}, "spec.claimRef.resourceVersion", Downstream},
-	{schema.GroupKind{Kind: "ServiceAccount"}, "secrets", Downstream},
-	{schema.GroupKind{Kind: "Pod"}, "spec.nodeName", Downstream},
-	{schema.GroupKind{Group: "batch", Kind: "Job"}, "spec.selector", Downstream},
+	{Type: schema.GroupKind{Kind: "Service"}, Path: "spec.clusterIP", Owner: Downstream},
+	{Type: schema.GroupKind{Kind: "Service"}, Path: "spec.clusterIPs", Owner: Downstream},
+	{Type: schema.GroupKind{Kind: "Service"}, Path: "spec.healthCheckNodePort", Owner: Downstream},
+	{Type: schema.GroupKind{Kind: "Service"}, Path: "spec.ipFamilies", Owner: Downstream},
+	{Type: schema.GroupKind{Kind: "Service"}, Path: "spec.ports[*].nodePort", Owner: Downstream},
+	{Type: schema.GroupKind{Kind: "PersistentVolumeClaim"}, Path: "spec.volumeName", Owner: Downstream},
+	{Type: schema.GroupKind{Kind: "PersistentVolume"}, Path: "spec.claimRef.uid", Owner: Downstream},
+	{Type: schema.GroupKind{Kind: "PersistentVolume"}, Path: "spec.claimRef.resourceVersion", Owner: Downstream},
+	{Type: schema.GroupKind{Kind: "ServiceAccount"}, Path: "secrets", Owner: Downstream},
+	{Type: schema.GroupKind{Kind: "Pod"}, Path: "spec.nodeName", Owner: Downstream},
+	{Type: schema.GroupKind{Group: "batch", Kind: "Job"}, Path: "spec.selector", Owner: Downstream},
 }
 
 // rules are those for one type: at most one per path.
 type rules []rule
 
 type rule struct {
-	path  []step
-	text  string
-	owner Owner
+	path     []step
+	text     string
+	owner    Owner
+	up       bool
+	recreate bool
 }
+
+// ofStatus says whether the rule is about the status.
+func (r rule) ofStatus() bool { return r.path[0].name == "status" }
 
 // step leads from a map or list to what is in it.
 type step struct {
@@ -79,7 +104,7 @@ func rulesFor(kind schema.GroupKind, custom []Rule) rules {
 			continue // New has refused it
 		}
 		found = slices.DeleteFunc(found, func(known rule) bool { return slices.Equal(known.path, path) })
-		found = append(found, rule{path, r.Path, r.Owner})
+		found = append(found, rule{path: path, text: r.Path, owner: r.Owner, up: r.Up, recreate: r.Change == Recreate})
 	}
 	return found
 }
@@ -96,6 +121,14 @@ func (r Rule) check() error {
 		return fmt.Errorf("the Owner %d: want Upstream, Downstream or FirstWriter", r.Owner)
 	case r.Owner == FirstWriter && slices.ContainsFunc(path, func(s step) bool { return s.each }):
 		return fmt.Errorf("the Path %q: [*] is not possible with FirstWriter", r.Path)
+	case r.Up && slices.ContainsFunc(path, func(s step) bool { return s.each }):
+		return fmt.Errorf("the Path %q: [*] is not possible with Up", r.Path)
+	case r.Up && r.Owner == Upstream:
+		return fmt.Errorf("the Path %q: Up needs the Owner Downstream or FirstWriter", r.Path)
+	case path[0].name == "status" && (r.Up || r.Owner == FirstWriter || slices.ContainsFunc(path, func(s step) bool { return s.each })):
+		return fmt.Errorf("the Path %q: of a status there is only Owner Upstream or Downstream, without [*]", r.Path)
+	case r.Change < Report || r.Change > Recreate:
+		return fmt.Errorf("the Change %d: want Report or Recreate", r.Change)
 	}
 	return nil
 }
@@ -145,6 +178,15 @@ func (r rule) names() []string {
 	}
 	return names
 }
+
+// covers says whether the field that a server names is at the path of the rule or below.
+func (r rule) covers(field string) bool {
+	at, err := parsePath(index.ReplaceAllString(field, "[*]"))
+	return err == nil && len(at) >= len(r.path) && slices.Equal(at[:len(r.path)], r.path)
+}
+
+// index is how servers name an item of a list.
+var index = regexp.MustCompile(`\[[0-9]+\]`)
 
 // remove takes the field at path out of v.
 func remove(v any, path []step) {

@@ -33,8 +33,8 @@ type Syncer struct {
 	queue    *loop.Queue
 	started  atomic.Bool
 
-	// finalizer and the two managers are what we are known by upstream, where there may be syncers of other targets.
-	finalizer, upManager, statusManager string
+	// finalizer and the managers are what we are known by upstream, where there may be syncers of other targets.
+	finalizer, upManager, statusManager, fieldsManager string
 
 	upstreamUID types.UID // known before any work begins
 
@@ -63,7 +63,7 @@ func New(up, down region.API, opts Options) (*Syncer, error) {
 		up: up, down: down, opts: opts,
 		queue:     loop.NewQueue(loop.QueueOptions{Workers: opts.Workers}),
 		finalizer: "syncer.atoll.dev/" + opts.Target,
-		upManager: manager + "-" + opts.Target, statusManager: manager + "-status-" + opts.Target,
+		upManager: manager + "-" + opts.Target, statusManager: manager + "-status-" + opts.Target, fieldsManager: manager + "-fields-" + opts.Target,
 		lanes: map[string]*lane{}, unsynced: map[schema.GroupVersionResource]Reason{},
 	}, nil
 }

@@ -29,10 +29,7 @@ func (l *lane) bringUp(ctx context.Context, key types.NamespacedName, u, d *unst
 	if !ok {
 		return 0, nil // what is known stays
 	}
-	wish := &unstructured.Unstructured{Object: map[string]any{"apiVersion": u.GetAPIVersion(), "kind": u.GetKind()}}
-	wish.SetName(u.GetName())
-	wish.SetNamespace(u.GetNamespace())
-	wish.SetUID(u.GetUID())
+	wish := bare(u)
 	var subresources []string
 	switch {
 	case shared:
@@ -75,7 +72,7 @@ func (l *lane) bringUp(ctx context.Context, key types.NamespacedName, u, d *unst
 		}
 	}
 	after, err := l.upMeta(key.Namespace).Patch(ctx, key.Name, types.ApplyPatchType, data,
-		metav1.PatchOptions{FieldManager: l.syncer.statusManager, Force: new(true)}, subresources...)
+		patchBy(l.syncer.statusManager), subresources...)
 	switch {
 	case apierrors.IsInvalid(err), isSchemaError(err):
 		l.problem(ctx, key, ReasonStatusRefused, err.Error())
@@ -101,7 +98,7 @@ func (l *lane) statusKnown(ctx context.Context, key types.NamespacedName) {
 // statusOf returns the status of d in terms of u: generations are those of u. It returns false if there is none, or if it
 // speaks of another spec than the present one.
 func (l *lane) statusOf(u, d *unstructured.Unstructured) (map[string]any, bool) {
-	status, _ := d.Object["status"].(map[string]any)
+	status := l.downstreamStatus(d)
 	if len(status) == 0 {
 		return nil, false
 	}
@@ -162,7 +159,7 @@ func sameButGeneration(a, b map[string]any) bool {
 // returned, or nothing if u has changed meanwhile.
 func (l *lane) addFinalizer(ctx context.Context, u *unstructured.Unstructured) (echo, error) {
 	version := u.GetResourceVersion()
-	known := echo{before: version, up: version}
+	known := echo{before: version, up: version, uid: u.GetUID()}
 	if slices.Contains(u.GetFinalizers(), l.syncer.finalizer) {
 		return known, nil
 	}
@@ -190,7 +187,7 @@ func (l *lane) patchFinalizers(ctx context.Context, u *unstructured.Unstructured
 	if err != nil {
 		return nil, fmt.Errorf("encode: %w", err)
 	}
-	return l.upMeta(u.GetNamespace()).Patch(ctx, u.GetName(), types.ApplyPatchType, data, metav1.PatchOptions{FieldManager: l.syncer.upManager, Force: new(true)})
+	return l.upMeta(u.GetNamespace()).Patch(ctx, u.GetName(), types.ApplyPatchType, data, patchBy(l.syncer.upManager))
 }
 
 // dropFinalizer lets u go. u is as it is upstream at present; if it is not, that is a Conflict.

@@ -1,0 +1,139 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package syncer
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/internal/loop"
+)
+
+// fields are those of one object that go against the stream: of the spec up, of the status down.
+func fields(obj *unstructured.Unstructured, which func(rule) bool, of rules) map[string]any {
+	found := map[string]any{}
+	for _, r := range of {
+		if !which(r) {
+			continue
+		}
+		if v, ok, _ := unstructured.NestedFieldCopy(obj.Object, r.names()...); ok {
+			_ = unstructured.SetNestedField(found, v, r.names()...) // a rule above it may have set it already
+		}
+	}
+	return found
+}
+
+// bare is an object that names obj and has nothing else.
+func bare(obj *unstructured.Unstructured) *unstructured.Unstructured {
+	named := &unstructured.Unstructured{Object: map[string]any{"apiVersion": obj.GetAPIVersion(), "kind": obj.GetKind()}}
+	named.SetName(obj.GetName())
+	named.SetNamespace(obj.GetNamespace())
+	named.SetUID(obj.GetUID())
+	return named
+}
+
+func patchBy(manager string) metav1.PatchOptions {
+	return metav1.PatchOptions{FieldManager: manager, Force: new(true)}
+}
+
+func goesUp(r rule) bool { return r.up }
+
+// bringFieldsUp writes upstream what d has in fields that belong to the downstream and that a rule says Up of. known is what
+// u has in them. It changes u to what is then upstream.
+func (l *lane) bringFieldsUp(ctx context.Context, key types.NamespacedName, u, d *unstructured.Unstructured, known map[string]any) error {
+	found := fields(d, func(r rule) bool {
+		return goesUp(r) && (r.owner == Downstream || !loop.OwnsPath(d, manager, r.names()...))
+	}, l.rules)
+	if len(found) == 0 {
+		return nil
+	}
+	wish := bare(u)
+	for name, v := range found {
+		wish.Object[name] = v
+	}
+	current := &unstructured.Unstructured{Object: known}
+	current.Object["metadata"] = u.Object["metadata"]
+	if !loop.Differs(current, wish, l.syncer.fieldsManager) {
+		return nil
+	}
+	data, err := json.Marshal(wish.Object)
+	if err != nil {
+		return fmt.Errorf("encode fields: %w", err)
+	}
+	after, err := l.upMeta(key.Namespace).Patch(ctx, key.Name, types.ApplyPatchType, data, patchBy(l.syncer.fieldsManager))
+	if err != nil {
+		return wrap("write fields upstream", err)
+	}
+	u.SetResourceVersion(after.GetResourceVersion())
+	u.SetGeneration(after.GetGeneration())
+	l.wrote(ctx, WriteFields, key)
+	return nil
+}
+
+// statusGoesDown says whether a rule gives a field of the status to the upstream.
+func statusGoesDown(r rule) bool { return r.ofStatus() && r.owner == Upstream }
+
+// bringStatusDown writes downstream the part of u's status that belongs to the upstream. What is observed of u's generations
+// is then observed of those of d.
+func (l *lane) bringStatusDown(ctx context.Context, key types.NamespacedName, u, d *unstructured.Unstructured) error {
+	status, _ := fields(u, statusGoesDown, l.rules)["status"].(map[string]any)
+	if len(status) == 0 {
+		return nil // what is known stays
+	}
+	var subresources []string
+	if l.kind.DownStatus {
+		subresources = []string{"status"}
+		translateGenerations(status, u.GetGeneration(), d.GetGeneration())
+	} else {
+		delete(status, "observedGeneration") // writing it makes another generation
+	}
+	wish := bare(d)
+	wish.SetAPIVersion(u.GetAPIVersion())
+	wish.SetKind(u.GetKind())
+	wish.Object["status"] = status
+	if !loop.Differs(d, wish, l.syncer.statusManager, subresources...) {
+		return nil
+	}
+	wish.SetResourceVersion(d.GetResourceVersion()) // of custom resources' status, servers do not look at the UID
+	data, err := json.Marshal(wish.Object)
+	if err != nil {
+		return fmt.Errorf("encode status: %w", err)
+	}
+	_, err = l.downMeta(d.GetNamespace()).Patch(ctx, d.GetName(), types.ApplyPatchType, data, patchBy(l.syncer.statusManager), subresources...)
+	switch {
+	case apierrors.IsInvalid(err), isSchemaError(err):
+		l.problem(ctx, key, ReasonStatusRefused, err.Error())
+		return nil
+	case err != nil:
+		return wrap("write status downstream", err)
+	}
+	l.wrote(ctx, WriteStatusDown, key)
+	return nil
+}
+
+// downstreamStatus is what of d's status belongs to the downstream.
+func (l *lane) downstreamStatus(d *unstructured.Unstructured) map[string]any {
+	status, _ := d.Object["status"].(map[string]any)
+	copied := false
+	for _, r := range l.rules {
+		if !statusGoesDown(r) {
+			continue
+		}
+		if len(r.path) == 1 {
+			return nil
+		}
+		if !copied {
+			status, copied = runtime.DeepCopyJSON(status), true
+		}
+		remove(status, r.path[1:])
+	}
+	return status
+}

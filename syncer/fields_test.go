@@ -1,0 +1,177 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package syncer_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/atoll-dev/atoll/syncer"
+)
+
+// What cannot be changed is made anew if a rule says so.
+func TestImmutableFields(t *testing.T) {
+	of := schema.GroupKind{Group: "apps", Kind: "Deployment"}
+	for name, test := range map[string]struct {
+		rules []syncer.Rule
+		anew  bool
+	}{
+		"reported":         {nil, false},
+		"made anew":        {[]syncer.Rule{{Type: of, Path: "spec.selector", Change: syncer.Recreate}}, true},
+		"another field":    {[]syncer.Rule{{Type: of, Path: "spec.strategy", Change: syncer.Recreate}}, false},
+		"a field above it": {[]syncer.Rule{{Type: of, Path: "spec", Change: syncer.Recreate}}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				p := newPair(t, syncer.Options{Rules: test.rules})
+				p.up.create(deployments, deployment)
+				p.rest()
+				before := p.down.get(deployments, "web")
+				p.stop()
+				p.reset()
+				p.start(syncer.Options{Rules: test.rules, Transform: []syncer.Transformer{func(obj *unstructured.Unstructured) error {
+					return errors.Join(unstructured.SetNestedField(obj.Object, "other", "spec", "selector", "matchLabels", "app"),
+						unstructured.SetNestedField(obj.Object, "other", "spec", "template", "metadata", "labels", "app"))
+				}}})
+				p.rest()
+				after := p.down.get(deployments, "web")
+				if !test.anew {
+					require.Equal(t, before.GetUID(), after.GetUID())
+					require.Equal(t, []string{"deployments default/web Refused"}, p.problems())
+					return
+				}
+				require.NotEqual(t, before.GetUID(), after.GetUID())
+				require.Equal(t, "other", field(after, "spec", "selector", "matchLabels", "app"))
+				require.Equal(t, []string{"patch deployments web", "delete deployments web", "patch deployments web"}, p.down.writes())
+				require.Empty(t, p.problems())
+			})
+		})
+	}
+}
+
+var replicasUp = []syncer.Rule{{Type: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Path: "spec.replicas", Owner: syncer.FirstWriter, Up: true}}
+
+// What an autoscaler has set downstream is seen upstream, in one write, and the status speaks of it.
+func TestFieldsGoUp(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := newPair(t, syncer.Options{Rules: replicasUp})
+		p.up.create(deployments, deployment)
+		p.rest()
+		p.up.patch(deployments, "web", `{"spec":{"replicas":3}}`)
+		p.rest()
+		require.EqualValues(t, 3, field(p.down.get(deployments, "web"), "spec", "replicas"), "nobody has taken it")
+		p.down.patch(deployments, "web", `{"spec":{"replicas":7}}`)
+		p.rest()
+		require.EqualValues(t, 7, field(p.up.get(deployments, "web"), "spec", "replicas"))
+		generation := p.down.get(deployments, "web").GetGeneration()
+		p.reset()
+		p.down.patch(deployments, "web", fmt.Sprintf(`{"status":{"observedGeneration":%d,"replicas":7}}`, generation), "status")
+		p.rest()
+		up := p.up.get(deployments, "web")
+		require.Equal(t, up.GetGeneration(), field(up, "status", "observedGeneration"))
+		require.Equal(t, []string{"patch deployments/status web"}, p.up.writes())
+
+		// Both at once: the field before the status that speaks of it.
+		p.down.patch(deployments, "web", `{"spec":{"replicas":9}}`)
+		p.down.patch(deployments, "web", fmt.Sprintf(`{"status":{"observedGeneration":%d,"replicas":9}}`, generation+1), "status")
+		p.rest()
+		up = p.up.get(deployments, "web")
+		require.EqualValues(t, 9, field(up, "spec", "replicas"))
+		require.EqualValues(t, 9, field(up, "status", "replicas"))
+		require.Equal(t, up.GetGeneration(), field(up, "status", "observedGeneration"))
+
+		// Who changes it upstream is overruled, and at rest nothing is written.
+		p.up.patch(deployments, "web", `{"spec":{"replicas":1}}`)
+		p.rest()
+		require.EqualValues(t, 9, field(p.up.get(deployments, "web"), "spec", "replicas"))
+		require.EqualValues(t, 9, field(p.down.get(deployments, "web"), "spec", "replicas"))
+		p.reset()
+		p.stop()
+		p.start(syncer.Options{Rules: replicasUp})
+		require.Empty(t, p.up.writes())
+		require.Empty(t, p.down.writes())
+		require.Empty(t, p.overruled)
+		require.Equal(t, []string{"syncer.atoll.dev/my-cluster"}, p.up.get(deployments, "web").GetFinalizers())
+	})
+}
+
+// What only the downstream knows goes up, and is never sent.
+func TestDownstreamFieldsGoUp(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := newPair(t, syncer.Options{Rules: []syncer.Rule{{Type: schema.GroupKind{Kind: "Service"}, Path: "spec.clusterIP", Owner: syncer.Downstream, Up: true}}})
+		p.up.create(widgets, "{apiVersion: example.org/v1, kind: Widget, metadata: {name: a}, spec: {size: 1}}")
+		p.up.create(services, "{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {selector: {app: a}, ports: [{port: 80}]}}")
+		p.rest()
+		p.down.patch(services, "a", `{"spec":{"clusterIP":"10.9.9.9"}}`)
+		p.rest()
+		require.Equal(t, "10.9.9.9", field(p.up.get(services, "a"), "spec", "clusterIP"))
+		require.Equal(t, map[string]any{"app": "a"}, field(p.up.get(services, "a"), "spec", "selector"))
+		p.reset()
+		p.rest()
+		require.Empty(t, p.up.writes())
+	})
+}
+
+// A status that a controller upstream writes goes down if a rule says so, in whole or in part.
+func TestStatusGoesDown(t *testing.T) {
+	of := schema.GroupKind{Group: "example.org", Kind: "Widget"}
+	t.Run("in whole", func(t *testing.T) {
+		inBubble(t, func(t *testing.T) {
+			p := newPair(t, syncer.Options{Rules: []syncer.Rule{{Type: of, Path: "status", Owner: syncer.Upstream}}})
+			p.up.create(widgets, "{apiVersion: example.org/v1, kind: Widget, metadata: {name: a}, spec: {size: 1}}")
+			p.rest()
+			p.up.patch(widgets, "a", `{"spec":{"size":2}}`)
+			p.rest()
+			p.reset()
+			p.up.patch(widgets, "a", `{"status":{"observedGeneration":2,"address":"1.1.1.1"}}`, "status")
+			p.rest()
+			down := p.down.get(widgets, "a")
+			require.Equal(t, "1.1.1.1", field(down, "status", "address"))
+			require.Equal(t, down.GetGeneration(), field(down, "status", "observedGeneration"))
+			require.Equal(t, []string{"patch widgets/status a"}, p.down.writes())
+			p.down.patch(widgets, "a", `{"status":{"address":"6.6.6.6"}}`, "status")
+			p.rest()
+			require.Equal(t, "1.1.1.1", field(p.down.get(widgets, "a"), "status", "address"))
+			require.Equal(t, "1.1.1.1", field(p.up.get(widgets, "a"), "status", "address"))
+			require.Len(t, p.up.writes(), 1, "the test's")
+		})
+	})
+	t.Run("in part", func(t *testing.T) {
+		inBubble(t, func(t *testing.T) {
+			p := newPair(t, syncer.Options{Rules: []syncer.Rule{{Type: of, Path: "status.address", Owner: syncer.Upstream}}})
+			p.up.create(widgets, "{apiVersion: example.org/v1, kind: Widget, metadata: {name: a}}")
+			p.rest()
+			p.up.patch(widgets, "a", `{"status":{"address":"1.1.1.1"}}`, "status")
+			p.rest()
+			p.down.patch(widgets, "a", `{"status":{"ready":true}}`, "status")
+			p.rest()
+			for _, s := range []*side{p.up, p.down} {
+				require.JSONEq(t, `{"address":"1.1.1.1","ready":true}`, asJSON(t, field(s.get(widgets, "a"), "status")))
+			}
+			p.reset()
+			p.stop()
+			p.start(syncer.Options{Rules: []syncer.Rule{{Type: of, Path: "status.address", Owner: syncer.Upstream}}})
+			require.Empty(t, p.up.writes())
+			require.Empty(t, p.down.writes())
+		})
+	})
+	t.Run("without a subresource", func(t *testing.T) {
+		inBubble(t, func(t *testing.T) {
+			p := newPair(t, syncer.Options{Rules: []syncer.Rule{{Type: schema.GroupKind{Group: "example.org", Kind: "Gadget"}, Path: "status", Owner: syncer.Upstream}}})
+			p.up.create(gadgets, "{apiVersion: example.org/v1, kind: Gadget, metadata: {name: a}, spec: {size: 1}}")
+			p.rest()
+			p.up.patch(gadgets, "a", `{"status":{"observedGeneration":2,"address":"1.1.1.1"}}`)
+			p.rest()
+			require.Equal(t, "1.1.1.1", field(p.down.get(gadgets, "a"), "status", "address"))
+			p.reset()
+			p.rest()
+			require.Empty(t, p.down.writes())
+		})
+	})
+}
