@@ -82,6 +82,9 @@ func (l *lane) bringDown(ctx context.Context, key types.NamespacedName, d *unstr
 	l.remember(key, func(m *memo) {
 		*m = memo{up: m.up, made: made, down: newPending(hash, version, after.GetResourceVersion())}
 	})
+	if l.syncer.dry {
+		return 0, false, nil // what is there now is not what it would be
+	}
 	if after.GetResourceVersion() == version {
 		return 0, true, nil // nothing was changed by it, and no event comes
 	}
@@ -176,6 +179,10 @@ func (l *lane) create(ctx context.Context, key types.NamespacedName, w *wanted) 
 		if err := l.createNamespace(ctx, w.GetNamespace()); err != nil {
 			return nil, 0, err
 		}
+		if l.syncer.dry { // the namespace is not there, so that nothing can be asked in it
+			l.wrote(ctx, WriteCreate, key)
+			return nil, 0, nil
+		}
 		after, err = l.apply(ctx, w, false)
 	}
 	switch {
@@ -254,7 +261,7 @@ func (l *lane) apply(ctx context.Context, w *wanted, force bool) (*metav1.Partia
 	if err != nil {
 		return nil, err
 	}
-	return l.downMeta(w.GetNamespace()).Patch(ctx, w.GetName(), types.ApplyPatchType, data, metav1.PatchOptions{FieldManager: manager, Force: &force})
+	return l.downMeta(w.GetNamespace()).Patch(ctx, w.GetName(), types.ApplyPatchType, data, metav1.PatchOptions{FieldManager: manager, Force: &force, DryRun: l.syncer.dryRun()})
 }
 
 // try says what an apply without force would make.
@@ -286,7 +293,7 @@ func (l *lane) createNamespace(ctx context.Context, name string) error {
 	ns := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{
 		"name": name, "labels": map[string]any{ownerLabel: l.syncer.owner},
 	}}}
-	_, err := l.syncer.down.Dynamic().Resource(namespaces).Create(ctx, ns, metav1.CreateOptions{FieldManager: manager})
+	_, err := l.syncer.down.Dynamic().Resource(namespaces).Create(ctx, ns, metav1.CreateOptions{FieldManager: manager, DryRun: l.syncer.dryRun()})
 	if err == nil {
 		l.wrote(ctx, WriteNamespace, types.NamespacedName{Name: name})
 	}

@@ -9,7 +9,6 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -40,10 +39,6 @@ func bare(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	return named
 }
 
-func patchBy(manager string) metav1.PatchOptions {
-	return metav1.PatchOptions{FieldManager: manager, Force: new(true)}
-}
-
 func goesUp(r rule) bool { return r.up }
 
 // bringFieldsUp writes upstream what d has in fields that belong to the downstream and that a rule says Up of. known is what
@@ -68,7 +63,7 @@ func (l *lane) bringFieldsUp(ctx context.Context, key types.NamespacedName, u, d
 	if err != nil {
 		return fmt.Errorf("encode fields: %w", err)
 	}
-	after, err := l.upMeta(key.Namespace).Patch(ctx, key.Name, types.ApplyPatchType, data, patchBy(l.syncer.fieldsManager))
+	after, err := l.upMeta(key.Namespace).Patch(ctx, key.Name, types.ApplyPatchType, data, l.syncer.patchBy(l.syncer.fieldsManager))
 	if err != nil {
 		return wrap("write fields upstream", err)
 	}
@@ -107,7 +102,7 @@ func (l *lane) bringStatusDown(ctx context.Context, key types.NamespacedName, u,
 	if err != nil {
 		return fmt.Errorf("encode status: %w", err)
 	}
-	_, err = l.downMeta(d.GetNamespace()).Patch(ctx, d.GetName(), types.ApplyPatchType, data, patchBy(l.syncer.statusManager), subresources...)
+	_, err = l.downMeta(d.GetNamespace()).Patch(ctx, d.GetName(), types.ApplyPatchType, data, l.syncer.patchBy(l.syncer.statusManager), subresources...)
 	switch {
 	case apierrors.IsInvalid(err), isSchemaError(err):
 		l.problem(ctx, key, ReasonStatusRefused, err.Error())

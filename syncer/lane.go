@@ -117,14 +117,14 @@ func newLane(s *Syncer, name string, k kind) *lane {
 	upstream := func(labels string) *loop.Objects {
 		return loop.NewObjects(s.up.Dynamic(), k.GVR, loop.ObjectsOptions{
 			Labels: labels, Strip: up, Packed: true, Note: (*unstructured.Unstructured).GetResourceVersion,
-			Changed: func(key types.NamespacedName) { s.queue.Add(l.queueKey(key)) }, Flows: l.flows,
+			Changed: func(key types.NamespacedName) { s.add(l.queueKey(key)) }, Flows: l.flows,
 		})
 	}
 	l.one = upstream(s.opts.Label + "=" + s.opts.Target)
 	l.many = upstream(v1alpha1.StateLabelPrefix + s.opts.Target + "=" + v1alpha1.StateSync)
 	l.down = loop.NewObjects(s.down.Dynamic(), k.GVR, loop.ObjectsOptions{
 		Labels: ownerLabel + "=" + s.owner, Strip: down, Packed: true, Note: versionAndStatus,
-		Changed: func(key types.NamespacedName) { s.queue.Add(l.queuePlace(key)) }, Flows: l.flows,
+		Changed: func(key types.NamespacedName) { s.add(l.queuePlace(key)) }, Flows: l.flows,
 	})
 	return l
 }
@@ -142,10 +142,12 @@ func dropAnnotations(obj *unstructured.Unstructured) {
 	unstructured.RemoveNestedField(obj.Object, "metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration")
 }
 
+func (l *lane) copiesOf() []*loop.Objects { return []*loop.Objects{l.one, l.many, l.down} }
+
 // run keeps the copies until ctx ends.
 func (l *lane) run(ctx context.Context) {
 	var copies sync.WaitGroup
-	for _, o := range []*loop.Objects{l.one, l.many, l.down} {
+	for _, o := range l.copiesOf() {
 		copies.Go(func() { _ = o.Start(ctx) })
 	}
 	copies.Go(func() { l.sweep(ctx) })
@@ -204,11 +206,11 @@ func (l *lane) flows() {
 	}
 	for _, o := range []*loop.Objects{l.one, l.many} {
 		for _, key := range o.Keys() {
-			l.syncer.queue.Add(l.queueKey(key))
+			l.syncer.add(l.queueKey(key))
 		}
 	}
 	for _, place := range l.down.Keys() {
-		l.syncer.queue.Add(l.queuePlace(place))
+		l.syncer.add(l.queuePlace(place))
 	}
 }
 

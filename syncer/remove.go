@@ -125,7 +125,7 @@ func (l *lane) remove(ctx context.Context, key types.NamespacedName, d *unstruct
 	l.dropCopy(key)
 	uid, background := d.GetUID(), metav1.DeletePropagationBackground
 	err := l.downClient(d.GetNamespace()).Delete(ctx, d.GetName(), metav1.DeleteOptions{
-		Preconditions: &metav1.Preconditions{UID: &uid}, PropagationPolicy: &background,
+		Preconditions: &metav1.Preconditions{UID: &uid}, PropagationPolicy: &background, DryRun: l.syncer.dryRun(),
 	})
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):

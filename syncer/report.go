@@ -157,7 +157,7 @@ func (s *Syncer) Release(only ...schema.GroupResource) int {
 			continue
 		}
 		for _, key := range l.valve.release() {
-			s.queue.Add(l.queueKey(key))
+			s.add(l.queueKey(key))
 			n++
 		}
 	}

@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
@@ -35,16 +34,15 @@ func (l *lane) letGo(ctx context.Context, key types.NamespacedName) (time.Durati
 // sweep looks once for objects that left while nobody watched: that are not to be synced any more and still have our
 // finalizer.
 func (l *lane) sweep(ctx context.Context) {
-	for _, o := range []*loop.Objects{l.one, l.many, l.down} {
+	for _, o := range l.copiesOf() {
 		select {
 		case <-o.Synced():
 		case <-ctx.Done():
 			return
 		}
 	}
-	left := fmt.Sprintf("%s!=%s,%s%s!=%s", l.syncer.opts.Label, l.syncer.opts.Target, v1alpha1.StateLabelPrefix, l.syncer.opts.Target, v1alpha1.StateSync)
 	for pause := soon; ; pause = min(2*pause, time.Minute) {
-		err := l.sweepPages(ctx, left)
+		err := l.sweepPages(ctx)
 		if err == nil || ctx.Err() != nil {
 			return
 		}
@@ -57,7 +55,8 @@ func (l *lane) sweep(ctx context.Context) {
 	}
 }
 
-func (l *lane) sweepPages(ctx context.Context, labels string) error {
+func (l *lane) sweepPages(ctx context.Context) error {
+	labels := fmt.Sprintf("%s!=%s,%s%s!=%s", l.syncer.opts.Label, l.syncer.opts.Target, v1alpha1.StateLabelPrefix, l.syncer.opts.Target, v1alpha1.StateSync)
 	opts := metav1.ListOptions{LabelSelector: labels, Limit: 500}
 	for {
 		page, err := l.sweepPage(ctx, opts)
@@ -77,7 +76,7 @@ func (l *lane) sweepPage(ctx context.Context, opts metav1.ListOptions) (*metav1.
 	}
 	for i := range page.Items {
 		if u := &page.Items[i]; slices.Contains(u.Finalizers, l.syncer.finalizer) {
-			l.syncer.queue.Add(l.queueKey(types.NamespacedName{Namespace: u.Namespace, Name: u.Name}))
+			l.syncer.add(l.queueKey(types.NamespacedName{Namespace: u.Namespace, Name: u.Name}))
 		}
 	}
 	return page, nil

@@ -31,6 +31,8 @@ type Syncer struct {
 	up, down region.API
 	opts     Options
 	queue    *loop.Queue
+	add      func(key string) // to the queue
+	dry      bool             // requests are dry runs
 	started  atomic.Bool
 
 	// finalizer and the managers are what we are known by upstream, where there may be syncers of other targets.
@@ -59,9 +61,10 @@ func New(up, down region.API, opts Options) (*Syncer, error) {
 			return nil, fmt.Errorf("syncer: options: Rules[%d]: %w", i, err)
 		}
 	}
+	queue := loop.NewQueue(loop.QueueOptions{Workers: opts.Workers})
 	return &Syncer{
 		up: up, down: down, opts: opts,
-		queue:     loop.NewQueue(loop.QueueOptions{Workers: opts.Workers}),
+		queue: queue, add: queue.Add,
 		finalizer: "syncer.atoll.dev/" + opts.Target,
 		upManager: manager + "-" + opts.Target, statusManager: manager + "-status-" + opts.Target, fieldsManager: manager + "-fields-" + opts.Target,
 		lanes: map[string]*lane{}, unsynced: map[schema.GroupVersionResource]Reason{},
@@ -96,25 +99,13 @@ var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespace
 // identify finds out which clusters the two APIs reach.
 func (s *Syncer) identify(ctx context.Context) error {
 	for pause := time.Second; ; pause = min(2*pause, 30*time.Second) {
-		up, err := uidOf(ctx, s.up)
-		var down types.UID
-		if err == nil {
-			down, err = uidOf(ctx, s.down)
-		}
+		err := s.identifyOnce(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case err == nil && up == down:
-			return fmt.Errorf("syncer: upstream and downstream are the same cluster: both have the namespace kube-system with UID %s", up)
+		case errors.Is(err, errOneCluster):
+			return wrap("syncer", err)
 		case err == nil:
-			identity := s.opts.Upstream
-			if identity == "" {
-				identity = string(up)
-			}
-			s.upstreamUID = up
-			s.mu.Lock()
-			s.owner, s.downstreamUID = digest([]byte(identity+"/"+s.opts.Target)), down
-			s.mu.Unlock()
 			return nil
 		}
 		logr.FromContextOrDiscard(ctx).Info("Clusters are not identified yet", "reason", err.Error())
@@ -124,6 +115,44 @@ func (s *Syncer) identify(ctx context.Context) error {
 			return nil
 		}
 	}
+}
+
+var errOneCluster = errors.New("upstream and downstream are the same cluster")
+
+func (s *Syncer) identifyOnce(ctx context.Context) error {
+	up, err := uidOf(ctx, s.up)
+	if err != nil {
+		return wrap("upstream", err)
+	}
+	down, err := uidOf(ctx, s.down)
+	if err != nil {
+		return wrap("downstream", err)
+	}
+	if up == down {
+		return fmt.Errorf("%w: both have the namespace kube-system with UID %s", errOneCluster, up)
+	}
+	identity := s.opts.Upstream
+	if identity == "" {
+		identity = string(up)
+	}
+	s.upstreamUID = up
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.owner, s.downstreamUID = digest([]byte(identity+"/"+s.opts.Target)), down
+	return nil
+}
+
+// dryRun is what requests that write are made with.
+func (s *Syncer) dryRun() []string {
+	if s.dry {
+		return []string{metav1.DryRunAll}
+	}
+	return nil
+}
+
+// patchBy are the options of an apply with force.
+func (s *Syncer) patchBy(manager string) metav1.PatchOptions {
+	return metav1.PatchOptions{FieldManager: manager, Force: new(true), DryRun: s.dryRun()}
 }
 
 func uidOf(ctx context.Context, api region.API) (types.UID, error) {

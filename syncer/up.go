@@ -72,7 +72,7 @@ func (l *lane) bringUp(ctx context.Context, key types.NamespacedName, u, d *unst
 		}
 	}
 	after, err := l.upMeta(key.Namespace).Patch(ctx, key.Name, types.ApplyPatchType, data,
-		patchBy(l.syncer.statusManager), subresources...)
+		l.syncer.patchBy(l.syncer.statusManager), subresources...)
 	switch {
 	case apierrors.IsInvalid(err), isSchemaError(err):
 		l.problem(ctx, key, ReasonStatusRefused, err.Error())
@@ -187,7 +187,7 @@ func (l *lane) patchFinalizers(ctx context.Context, u *unstructured.Unstructured
 	if err != nil {
 		return nil, fmt.Errorf("encode: %w", err)
 	}
-	return l.upMeta(u.GetNamespace()).Patch(ctx, u.GetName(), types.ApplyPatchType, data, patchBy(l.syncer.upManager))
+	return l.upMeta(u.GetNamespace()).Patch(ctx, u.GetName(), types.ApplyPatchType, data, l.syncer.patchBy(l.syncer.upManager))
 }
 
 // dropFinalizer lets u go. u is as it is upstream at present; if it is not, that is a Conflict.
@@ -206,7 +206,7 @@ func (l *lane) dropFinalizer(ctx context.Context, u metav1.Object) error {
 		return fmt.Errorf("encode: %w", err)
 	}
 	key := types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}
-	_, err = l.upMeta(key.Namespace).Patch(ctx, key.Name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: l.syncer.upManager})
+	_, err = l.upMeta(key.Namespace).Patch(ctx, key.Name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: l.syncer.upManager, DryRun: l.syncer.dryRun()})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

@@ -75,7 +75,7 @@ func (l *lane) follow(ctx context.Context, key, place types.NamespacedName, u *u
 	}
 	uid, version, background := u.GetUID(), u.GetResourceVersion(), metav1.DeletePropagationBackground
 	err = l.upMeta(key.Namespace).Delete(ctx, key.Name, metav1.DeleteOptions{
-		Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}, PropagationPolicy: &background,
+		Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}, PropagationPolicy: &background, DryRun: l.syncer.dryRun(),
 	})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return 0, true, wrap("delete upstream", err)
