@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/atoll-dev/atoll/internal/loop"
+	"github.com/atoll-dev/atoll/region"
 )
 
 // neverVersion is a resourceVersion that no object has: an apply with it creates, and is a Conflict with whatever is
@@ -176,7 +177,7 @@ func (l *lane) create(ctx context.Context, key types.NamespacedName, w *wanted) 
 	w.SetResourceVersion(neverVersion)
 	after, err = l.apply(ctx, w, false)
 	if missesNamespace(err, w.GetNamespace()) {
-		if err := l.createNamespace(ctx, w.GetNamespace()); err != nil {
+		if err := l.createNamespace(ctx, l.syncer.down, w.GetNamespace()); err != nil {
 			return nil, 0, err
 		}
 		if l.syncer.dry { // the namespace is not there, so that nothing can be asked in it
@@ -288,12 +289,12 @@ func details(err error) *metav1.StatusDetails {
 	return nil
 }
 
-// createNamespace makes a namespace downstream. One that is there already is used as it is.
-func (l *lane) createNamespace(ctx context.Context, name string) error {
+// createNamespace makes a namespace on one side. One that is there already is used as it is.
+func (l *lane) createNamespace(ctx context.Context, on region.API, name string) error {
 	ns := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{
 		"name": name, "labels": map[string]any{ownerLabel: l.syncer.owner},
 	}}}
-	_, err := l.syncer.down.Dynamic().Resource(namespaces).Create(ctx, ns, metav1.CreateOptions{FieldManager: manager, DryRun: l.syncer.dryRun()})
+	_, err := on.Dynamic().Resource(namespaces).Create(ctx, ns, metav1.CreateOptions{FieldManager: manager, DryRun: l.syncer.dryRun()})
 	if err == nil {
 		l.wrote(ctx, WriteNamespace, types.NamespacedName{Name: name})
 	}

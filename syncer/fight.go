@@ -30,6 +30,8 @@ type FightCap struct {
 const (
 	fieldsRemoved = "fields that were removed"
 	copyDeleted   = "it was deleted"
+	// changedUpstream is of what was born downstream.
+	changedUpstream = "somebody changes it upstream"
 )
 
 // errFight is why an object is left to somebody else.

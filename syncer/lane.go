@@ -31,6 +31,8 @@ type lane struct {
 
 	// one has the upstream objects of this target, many those of several targets, down what the syncer made downstream.
 	one, many, down *loop.Objects
+	// born has what was born downstream and is to be brought up, raised what was made of it upstream; nil: nothing is.
+	born, raised *loop.Objects
 
 	mu       sync.Mutex
 	memos    map[types.NamespacedName]memo
@@ -126,6 +128,7 @@ func newLane(s *Syncer, name string, k kind) *lane {
 		Labels: ownerLabel + "=" + s.owner, Strip: down, Packed: true, Note: versionAndStatus,
 		Changed: func(key types.NamespacedName) { s.add(l.queuePlace(key)) }, Flows: l.flows,
 	})
+	l.watchBorn()
 	return l
 }
 
@@ -142,7 +145,13 @@ func dropAnnotations(obj *unstructured.Unstructured) {
 	unstructured.RemoveNestedField(obj.Object, "metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration")
 }
 
-func (l *lane) copiesOf() []*loop.Objects { return []*loop.Objects{l.one, l.many, l.down} }
+func (l *lane) copiesOf() []*loop.Objects {
+	all := []*loop.Objects{l.one, l.many, l.down}
+	if l.born != nil {
+		all = append(all, l.born, l.raised)
+	}
+	return all
+}
 
 // run keeps the copies until ctx ends.
 func (l *lane) run(ctx context.Context) {
@@ -201,6 +210,14 @@ func (l *lane) flows() {
 		l.stale = time.Now()
 	}
 	l.mu.Unlock()
+	if l.born != nil && l.bornFresh() == nil {
+		for _, place := range l.born.Keys() {
+			l.queueBorn(place)
+		}
+		for _, key := range l.raised.Keys() {
+			l.syncer.add(l.name + "|" + bornMark + loop.KeyText(key))
+		}
+	}
 	if err != nil {
 		return
 	}

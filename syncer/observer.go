@@ -33,7 +33,8 @@ const (
 	WriteRelease        Write = "Release"        // upstream: the finalizer was removed
 	WriteStatus         Write = "Status"         // upstream: what the cluster reports
 	WriteFields         Write = "Fields"         // upstream: fields of the spec that belong to the downstream, see Rule
-	WriteNamespace      Write = "Namespace"      // downstream: a namespace was created
+	WriteUpsync         Write = "Upsync"         // upstream: an object that was born downstream was made or changed
+	WriteNamespace      Write = "Namespace"      // a namespace was created downstream, or upstream for what was born downstream
 	WriteCreate         Write = "Create"         // downstream
 	WriteUpdate         Write = "Update"         // downstream
 	WriteDelete         Write = "Delete"         // downstream

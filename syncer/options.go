@@ -28,6 +28,12 @@ type Options struct {
 	// Types says which types are synced, of those that both sides serve; nil: DefaultTypes.
 	Types TypeFilter
 
+	// Upsync says of which of the Types objects that are born downstream are brought up, if they have the label
+	// v1alpha1.StateLabelPrefix + Target with the value v1alpha1.StateUpsync there: with their status, under the name of
+	// the namespace that holds them. They belong to the downstream: who changes them upstream is overruled, and they go when
+	// they go downstream or lose the label there. nil: none.
+	Upsync TypeFilter
+
 	// Namespaces says where upstream namespaces are downstream; nil: under the same name.
 	Namespaces NamespaceMap
 
@@ -115,7 +121,8 @@ const (
 	AdoptAlways
 )
 
-// DeleteCap limits deletions downstream, and those upstream that follow one downstream. It is exceeded when, of one type, within the time, more than Objects and more
+// DeleteCap limits deletions downstream, and those upstream that follow one downstream. It is exceeded when, of one type,
+// within the time, more than Objects and more
 // than Share of them would go. Then nothing of that type is deleted until Syncer.Release, or until nothing is left that
 // waits to be deleted. The count begins anew with the process.
 type DeleteCap struct {

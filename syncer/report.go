@@ -12,6 +12,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/internal/loop"
 )
 
 // Reason says in one word what keeps an object or a type from being synced.
@@ -158,6 +160,7 @@ func (s *Syncer) Release(only ...schema.GroupResource) int {
 		}
 		for _, key := range l.valve.release() {
 			s.add(l.queueKey(key))
+			s.add(l.name + "|" + bornMark + loop.KeyText(key)) // whichever it is
 			n++
 		}
 	}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
 // manager owns what is written downstream.
@@ -36,7 +37,7 @@ type Syncer struct {
 	started  atomic.Bool
 
 	// finalizer and the managers are what we are known by upstream, where there may be syncers of other targets.
-	finalizer, upManager, statusManager, fieldsManager string
+	finalizer, upManager, statusManager, fieldsManager, bornManager string
 
 	upstreamUID types.UID // known before any work begins
 
@@ -65,9 +66,10 @@ func New(up, down region.API, opts Options) (*Syncer, error) {
 	return &Syncer{
 		up: up, down: down, opts: opts,
 		queue: queue, add: queue.Add,
-		finalizer: "syncer.atoll.dev/" + opts.Target,
+		finalizer: v1alpha1.FinalizerPrefix + opts.Target,
 		upManager: manager + "-" + opts.Target, statusManager: manager + "-status-" + opts.Target, fieldsManager: manager + "-fields-" + opts.Target,
-		lanes: map[string]*lane{}, unsynced: map[schema.GroupVersionResource]Reason{},
+		bornManager: manager + "-upsync-" + opts.Target,
+		lanes:       map[string]*lane{}, unsynced: map[schema.GroupVersionResource]Reason{},
 	}, nil
 }
 
@@ -184,6 +186,9 @@ func (s *Syncer) work(ctx context.Context, queued string) (time.Duration, error)
 	defer cancel()
 	if place, stray := strings.CutPrefix(text, strayMark); stray {
 		return l.stray(ctx, loop.ParseKey(place))
+	}
+	if key, born := strings.CutPrefix(text, bornMark); born {
+		return l.raise(ctx, loop.ParseKey(key))
 	}
 	return l.pass(ctx, loop.ParseKey(text))
 }

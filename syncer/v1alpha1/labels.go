@@ -16,6 +16,14 @@ const (
 	// StateSync is the value of these labels.
 	StateSync = "Sync"
 
+	// StateUpsync is the value of that label on an object downstream that is to be brought up, if the syncer is told to.
+	StateUpsync = "Upsync"
+
+	// FinalizerPrefix and the name of a SyncTarget make the finalizer that an object has while it is synced to it. The syncer
+	// adds it before it makes a copy. Who places objects can write it together with the label and saves a write; without the
+	// label it is removed again.
+	FinalizerPrefix = "syncer.atoll.dev/"
+
 	// StatusAnnotationPrefix and the name of a SyncTarget make the annotation that holds, in JSON, the status that an
 	// object with labels of several clusters has in that cluster: .status has room for one only. The observedGenerations
 	// in it are those of the upstream object.

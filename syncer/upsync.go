@@ -1,0 +1,272 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package syncer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/internal/loop"
+	"github.com/atoll-dev/atoll/syncer/v1alpha1"
+)
+
+// bornMark is before the key of an object in the queue that was born downstream.
+const bornMark = "^"
+
+// watchBorn adds to the lane what it needs for objects that are born downstream.
+func (l *lane) watchBorn() {
+	s := l.syncer
+	if s.opts.Upsync == nil || !s.opts.Upsync(l.kind.GVR.GroupResource()) {
+		return
+	}
+	keep := loop.KeepManager(s.bornManager, s.statusManager)
+	l.born = loop.NewObjects(s.down.Dynamic(), l.kind.GVR, loop.ObjectsOptions{
+		Labels: v1alpha1.StateLabelPrefix + s.opts.Target + "=" + v1alpha1.StateUpsync, Packed: true, Flows: l.flows,
+		Strip:   func(obj *unstructured.Unstructured) { loop.KeepManager()(obj); dropAnnotations(obj) },
+		Changed: func(place types.NamespacedName) { l.queueBorn(place) },
+	})
+	l.raised = loop.NewObjects(s.up.Dynamic(), l.kind.GVR, loop.ObjectsOptions{
+		Labels: ownerLabel + "=" + s.owner, Packed: true, Flows: l.flows,
+		Strip:   func(obj *unstructured.Unstructured) { keep(obj); dropAnnotations(obj) },
+		Changed: func(key types.NamespacedName) { s.add(l.name + "|" + bornMark + loop.KeyText(key)) },
+	})
+}
+
+// queueBorn adds what was born at a place downstream, unless nothing upstream belongs there.
+func (l *lane) queueBorn(place types.NamespacedName) {
+	if key, ok := l.originAt(place); ok {
+		l.syncer.add(l.name + "|" + bornMark + loop.KeyText(key))
+	}
+}
+
+// bornFresh returns why one of the copies is not up to date.
+func (l *lane) bornFresh() error {
+	return errors.Join(wrap("upstream", l.raised.Err()), wrap("downstream", l.born.Err()))
+}
+
+// raise brings an object that was born downstream up, where it has key, with its status.
+func (l *lane) raise(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
+	if l.born == nil || l.bornFresh() != nil {
+		return 0, nil // flows adds it again
+	}
+	place, err := l.placeOf(key)
+	if err != nil {
+		return 0, nil // nothing of the upstream's belongs there
+	}
+	b, _ := l.born.Get(place)
+	r, _ := l.raised.Get(key)
+	var again time.Duration
+	switch {
+	case b == nil && r == nil:
+		l.problem(ctx, key, "", "")
+		l.valve.settle(key)
+		return 0, nil
+	case b == nil:
+		again, err = l.removeRaised(ctx, key, place, r)
+	case b.GetDeletionTimestamp() != nil:
+		return 0, nil // until it is gone
+	default:
+		l.valve.settle(key)
+		again, err = l.bringBornUp(ctx, key, b, r)
+	}
+	switch {
+	case transient(err):
+		return soon, nil
+	case apierrors.IsForbidden(err):
+		l.problem(ctx, key, ReasonForbidden, err.Error())
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), isSchemaError(err):
+		l.problem(ctx, key, ReasonRefused, err.Error())
+		return retryRefused, nil
+	}
+	return again, wrap(fmt.Sprintf("bring up %s %s", l.name, key), err)
+}
+
+// raisedWish is what is to be upstream of b.
+func (l *lane) raisedWish(key types.NamespacedName, b *unstructured.Unstructured) (*unstructured.Unstructured, string, error) {
+	wish := &unstructured.Unstructured{Object: map[string]any{}}
+	for field, v := range b.Object {
+		if field != "metadata" && field != "status" {
+			wish.Object[field] = v
+		}
+	}
+	labels, annotations := synced(b.GetLabels(), l.syncer.opts.Label), synced(b.GetAnnotations(), l.syncer.opts.Label)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	l.rules.apply(l.kind.GroupKind(), wish, func([]string) bool { return false })
+	withoutNulls(wish.Object)
+	labels[ownerLabel] = l.syncer.owner
+	annotations[originAnnotation], annotations[uidAnnotation] = loop.KeyText(loop.KeyOf(b)), string(b.GetUID())
+	wish.SetName(key.Name)
+	wish.SetNamespace(key.Namespace)
+	wish.SetLabels(labels)
+	wish.SetAnnotations(annotations)
+	data, err := json.Marshal(wish.Object)
+	if err != nil {
+		return nil, "", fmt.Errorf("encode: %w", err)
+	}
+	hash := digest(data)
+	annotations[appliedAnnotation] = hash
+	wish.SetAnnotations(annotations)
+	return wish, hash, nil
+}
+
+// bringBornUp makes r, nil if there is none, what b is.
+func (l *lane) bringBornUp(ctx context.Context, key types.NamespacedName, b, r *unstructured.Unstructured) (time.Duration, error) {
+	why := unsyncable(l.kind.GroupKind(), b)
+	if b.GetLabels()[ownerLabel] == l.syncer.owner {
+		why = "it is a copy of an object upstream"
+	}
+	if why != "" {
+		l.problem(ctx, key, ReasonNotSyncable, why)
+		return 0, nil
+	}
+	if r != nil && (r.GetDeletionTimestamp() != nil || r.GetAnnotations()[uidAnnotation] != string(b.GetUID())) {
+		return l.deleteRaised(ctx, key, r) // another of the same name, which begins anew
+	}
+	wish, hash, err := l.raisedWish(key, b)
+	if err != nil {
+		return 0, err
+	}
+	switch {
+	case r == nil:
+		wish.SetResourceVersion(neverVersion)
+	case r.GetAnnotations()[appliedAnnotation] == hash && loop.Owns(r, wish, l.syncer.bornManager):
+		l.problem(ctx, key, "", "")
+		return 0, l.bringBornStatusUp(ctx, key, b, r)
+	case r.GetAnnotations()[appliedAnnotation] == hash:
+		if len(l.tooOften(key, changedUpstream)) > 0 {
+			_ = l.yield(ctx, key, []string{changedUpstream})
+			return retryRefused, nil
+		}
+		l.again(key, changedUpstream)
+		fallthrough
+	default:
+		wish.SetUID(r.GetUID())
+	}
+	err = l.applyUp(ctx, wish, l.syncer.bornManager)
+	if missesNamespace(err, key.Namespace) {
+		if err := l.createNamespace(ctx, l.syncer.up, key.Namespace); err != nil {
+			return 0, err
+		}
+		if !l.syncer.dry { // where nothing can be asked in a namespace that is not there
+			err = l.applyUp(ctx, wish, l.syncer.bornManager)
+		} else {
+			err = nil
+		}
+	}
+	if r == nil && (apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)) {
+		return l.meetUpstream(ctx, key)
+	}
+	if err != nil {
+		return 0, err
+	}
+	l.problem(ctx, key, "", "")
+	l.wrote(ctx, WriteUpsync, key)
+	return 0, nil
+}
+
+// meetUpstream is for an object upstream that has the place of one that was born downstream.
+func (l *lane) meetUpstream(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
+	there, err := l.upMeta(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+	switch {
+	case err != nil:
+		return 0, err
+	case there.Labels[ownerLabel] == l.syncer.owner:
+		return soon, nil // ours, which is about to be shown
+	}
+	l.problem(ctx, key, ReasonForeign, "an object that this syncer did not make has this name upstream")
+	return retryForeign, nil
+}
+
+// bringBornStatusUp makes the status of r that of b. What is observed of b's generations is then observed of those of r.
+func (l *lane) bringBornStatusUp(ctx context.Context, key types.NamespacedName, b, r *unstructured.Unstructured) error {
+	status, _ := b.Object["status"].(map[string]any)
+	if len(status) == 0 {
+		return nil
+	}
+	status = runtime.DeepCopyJSON(status)
+	wish := bare(r)
+	var subresources []string
+	if l.kind.UpStatus {
+		subresources = []string{"status"}
+		translateGenerations(status, b.GetGeneration(), r.GetGeneration())
+	} else {
+		delete(status, "observedGeneration") // writing it makes another generation
+	}
+	wish.Object["status"] = status
+	if !loop.Differs(r, wish, l.syncer.statusManager, subresources...) {
+		return nil
+	}
+	wish.SetResourceVersion(r.GetResourceVersion()) // of custom resources' status, servers do not look at the UID
+	if err := l.applyUp(ctx, wish, l.syncer.statusManager, subresources...); err != nil {
+		return err
+	}
+	l.wrote(ctx, WriteStatus, key)
+	return nil
+}
+
+func (l *lane) applyUp(ctx context.Context, wish *unstructured.Unstructured, manager string, subresources ...string) error {
+	data, err := json.Marshal(wish.Object)
+	if err != nil {
+		return fmt.Errorf("encode: %w", err)
+	}
+	_, err = l.upMeta(wish.GetNamespace()).Patch(ctx, wish.GetName(), types.ApplyPatchType, data, l.syncer.patchBy(manager), subresources...)
+	return err
+}
+
+// removeRaised removes from the upstream what is not downstream any more, after it has asked there.
+func (l *lane) removeRaised(ctx context.Context, key, place types.NamespacedName, r *unstructured.Unstructured) (time.Duration, error) {
+	if originOf(r) != place {
+		return 0, nil // the namespaces were mapped otherwise, or somebody copied our label: it is not known whose it is
+	}
+	b, err := l.downMeta(place.Namespace).Get(ctx, place.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err) && !isMissingType(err):
+		if err := l.syncer.sameDownstream(ctx); err != nil {
+			return 0, err
+		}
+	case err != nil:
+		return 0, err
+	case b.Labels[v1alpha1.StateLabelPrefix+l.syncer.opts.Target] == v1alpha1.StateUpsync:
+		return soon, nil // the copy of the downstream is behind
+	}
+	return l.deleteRaised(ctx, key, r)
+}
+
+// deleteRaised deletes r and nothing else, unless too much would go.
+func (l *lane) deleteRaised(ctx context.Context, key types.NamespacedName, r *unstructured.Unstructured) (time.Duration, error) {
+	if r.GetDeletionTimestamp() != nil {
+		return 0, nil
+	}
+	if !l.valve.pass(key, l.raised.Len()) {
+		l.problem(ctx, key, ReasonHeld, "too many deletions upstream at once: they wait for a person to allow them")
+		return 0, nil
+	}
+	uid, background := r.GetUID(), metav1.DeletePropagationBackground
+	err := l.upMeta(key.Namespace).Delete(ctx, key.Name, metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: &uid}, PropagationPolicy: &background, DryRun: l.syncer.dryRun(),
+	})
+	switch {
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+		return soon, nil // another than the copy shows
+	case err != nil:
+		return 0, wrap("delete upstream", err)
+	}
+	l.problem(ctx, key, "", "")
+	l.wrote(ctx, WriteDeleteUpstream, key)
+	return 0, nil
+}
