@@ -5,6 +5,7 @@ package syncer
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,7 +26,7 @@ func (s *Syncer) Detach(ctx context.Context) error {
 			continue
 		}
 		done[gvr.GroupResource()] = true
-		l := &lane{syncer: s, kind: kind{GVR: gvr}}
+		l := &lane{syncer: s, kind: kind{GVR: gvr, Kind: up.resources[gvr].Kind}}
 		if err := l.letAllGo(ctx); err != nil {
 			return wrap("detach "+gvr.GroupResource().String(), err)
 		}
@@ -43,7 +44,7 @@ func (l *lane) letAllGo(ctx context.Context) error {
 		}
 		for i := range page.Items {
 			if u := &page.Items[i]; slices.Contains(u.Finalizers, l.syncer.finalizer) {
-				if err := l.dropFinalizer(ctx, u); err != nil {
+				if err := errors.Join(l.clearCondition(ctx, u), l.dropFinalizer(ctx, u)); err != nil {
 					return err
 				}
 			}

@@ -58,7 +58,9 @@ func (l *lane) bringDown(ctx context.Context, key types.NamespacedName, d *unstr
 	made := echo{}
 	if d == nil {
 		after, again, err = l.create(ctx, key, w)
-		if made = up; after != nil && up != (echo{}) {
+		if made = up; after == nil || l.syncer.opts.Conditions { // which is written when the copy is seen
+			made = echo{}
+		} else if up != (echo{}) {
 			made.down, made.until = after.GetResourceVersion(), time.Now().Add(lag)
 		}
 	} else {

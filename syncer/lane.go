@@ -35,6 +35,7 @@ type lane struct {
 	born, raised *loop.Objects
 
 	mu       sync.Mutex
+	plain    bool // the type has no place for our condition
 	memos    map[types.NamespacedName]memo
 	problems map[types.NamespacedName]Problem
 	copies   map[types.NamespacedName]types.UID              // of which objects the copies were there; only with DeleteUpstream

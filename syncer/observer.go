@@ -34,6 +34,7 @@ const (
 	WriteStatus         Write = "Status"         // upstream: what the cluster reports
 	WriteFields         Write = "Fields"         // upstream: fields of the spec that belong to the downstream, see Rule
 	WriteUpsync         Write = "Upsync"         // upstream: an object that was born downstream was made or changed
+	WriteCondition      Write = "Condition"      // upstream: whether it is synced, see Options.Conditions
 	WriteNamespace      Write = "Namespace"      // a namespace was created downstream, or upstream for what was born downstream
 	WriteCreate         Write = "Create"         // downstream
 	WriteUpdate         Write = "Update"         // downstream

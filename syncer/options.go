@@ -62,6 +62,11 @@ type Options struct {
 	// kube-system. What was synced under another identity is foreign.
 	Upstream string
 
+	// Conditions says on each upstream object whether it is synced, and if not, why: in the condition
+	// v1alpha1.SyncedCondition, or in an annotation where the type has no place for it. It costs a write when an object is
+	// first synced, and one whenever that changes.
+	Conditions bool
+
 	// Workers is how many objects are worked on at once; zero: 16.
 	Workers int
 

@@ -57,6 +57,9 @@ func (l *lane) pass(ctx context.Context, key types.NamespacedName) (again time.D
 	default:
 		l.valve.settle(key)
 		again, err = l.sync(ctx, u, d, place, shared)
+		if err == nil {
+			err = l.showCondition(ctx, key, u, shared, false)
+		}
 	}
 	switch {
 	case transient(err):
@@ -118,6 +121,9 @@ func (l *lane) sync(ctx context.Context, u, d *unstructured.Unstructured, place 
 	}
 	if !l.has(key, ReasonStatusRefused) {
 		l.problem(ctx, key, "", "")
+	}
+	if err := l.showCondition(ctx, key, u, shared, true); err != nil {
+		return 0, err
 	}
 	if !shared {
 		if err := l.bringFieldsUp(ctx, key, u, d, known); err != nil {

@@ -62,6 +62,9 @@ func (l *lane) removeOrphan(ctx context.Context, key, place types.NamespacedName
 		return soon, nil // the copy of the upstream is behind
 	}
 	// It is another cluster's now, or nobody's. What is left here is found by its label, so the origin need not wait.
+	if err := l.clearCondition(ctx, u); err != nil {
+		return 0, err
+	}
 	if err := l.dropFinalizer(ctx, u); err != nil {
 		return 0, err
 	}

@@ -100,6 +100,7 @@ var notSynced = []string{
 	"fanout.atoll.dev/",
 	"splitter.atoll.dev/",
 	"syncer.atoll.dev/",
+	"synced.syncer.atoll.dev/",
 	"state.workload.kcp.io/",
 	"status.workload.kcp.io/",
 	"workloads.kcp.dev/",

@@ -28,6 +28,9 @@ func (l *lane) letGo(ctx context.Context, key types.NamespacedName) (time.Durati
 	case l.selects(u):
 		return soon, nil // the copy of the upstream is behind
 	}
+	if err := l.clearCondition(ctx, u); err != nil {
+		return 0, err
+	}
 	return 0, l.dropFinalizer(ctx, u)
 }
 

@@ -37,7 +37,7 @@ type Syncer struct {
 	started  atomic.Bool
 
 	// finalizer and the managers are what we are known by upstream, where there may be syncers of other targets.
-	finalizer, upManager, statusManager, fieldsManager, bornManager string
+	finalizer, upManager, statusManager, fieldsManager, bornManager, conditionManager string
 
 	upstreamUID types.UID // known before any work begins
 
@@ -68,8 +68,8 @@ func New(up, down region.API, opts Options) (*Syncer, error) {
 		queue: queue, add: queue.Add,
 		finalizer: v1alpha1.FinalizerPrefix + opts.Target,
 		upManager: manager + "-" + opts.Target, statusManager: manager + "-status-" + opts.Target, fieldsManager: manager + "-fields-" + opts.Target,
-		bornManager: manager + "-upsync-" + opts.Target,
-		lanes:       map[string]*lane{}, unsynced: map[schema.GroupVersionResource]Reason{},
+		bornManager: manager + "-upsync-" + opts.Target, conditionManager: manager + "-condition-" + opts.Target,
+		lanes: map[string]*lane{}, unsynced: map[schema.GroupVersionResource]Reason{},
 	}, nil
 }
 

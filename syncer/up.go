@@ -81,6 +81,7 @@ func (l *lane) bringUp(ctx context.Context, key types.NamespacedName, u, d *unst
 	case err != nil:
 		return 0, wrap("write status", err)
 	}
+	u.SetResourceVersion(after.GetResourceVersion())
 	l.wrote(ctx, WriteStatus, key)
 	l.problem(ctx, key, "", "")
 	l.remember(key, func(m *memo) { m.up = newPending(hash, version, after.GetResourceVersion()) })

@@ -24,6 +24,14 @@ const (
 	// label it is removed again.
 	FinalizerPrefix = "syncer.atoll.dev/"
 
+	// SyncedCondition is the type of the condition that says whether an object is synced, if that is asked for. An object
+	// that is synced to several clusters has one for each, with "-" and the name of the SyncTarget after it.
+	SyncedCondition = "Synced"
+
+	// SyncedAnnotationPrefix and the name of a SyncTarget make the annotation that says it, in JSON with the fields of a
+	// condition, where the type of the object has no place for conditions.
+	SyncedAnnotationPrefix = "synced.syncer.atoll.dev/"
+
 	// StatusAnnotationPrefix and the name of a SyncTarget make the annotation that holds, in JSON, the status that an
 	// object with labels of several clusters has in that cluster: .status has room for one only. The observedGenerations
 	// in it are those of the upstream object.
