@@ -47,7 +47,8 @@ func (s *Syncer) Diff(ctx context.Context) iter.Seq2[Change, error] {
 			yield(Change{}, err)
 			return
 		}
-		shadow.dry, shadow.add, shadow.opts.Observer = true, plan.queue, plan.observer()
+		shadow.dry, shadow.opts.Observer = true, plan.observer()
+		shadow.add, shadow.addBehind = plan.queue, plan.queue
 		if err := shadow.identifyOnce(ctx); err != nil {
 			yield(Change{}, wrap("syncer: diff", err))
 			return

@@ -21,8 +21,10 @@
 //   - A status is that of the present spec, with the upstream's own generations; until there is one the last known
 //     stays. What is not known is never written as zero or empty.
 //   - At rest nothing is written, and a restart writes nothing: what was written is recorded in annotations of the copy, and
-//     a change by somebody else shows in its managedFields. An object takes two writes (the finalizer and the copy), a change
-//     of it one, a change of its status one, its deletion two.
+//     a change by somebody else shows in its managedFields. An object takes two writes (the finalizer and the copy), or one
+//     if it was created with v1alpha1.FinalizerPrefix; a change of it one, a change of its status one, its deletion two.
+//   - Who changes downstream what belongs to the upstream is overruled and named, and after a few times left alone: then the
+//     object has [ReasonFight] (see [FightCap]).
 //   - Owner references, finalizers, UIDs and the labels and annotations of tools that track what they applied do not pass
 //     in either direction.
 //   - One object, type or side in trouble does not stop another: [Syncer.Status] and [Observer] name it with a [Reason].
@@ -31,17 +33,24 @@
 //
 //   - Which fields belong to the downstream is known for core types (addresses and ports of Services, selectors of Jobs,
 //     volumes of claims, tokens of ServiceAccounts); for others [Rule] says it. Replicas belong to the upstream unless a Rule
-//     makes them FirstWriter, as they should be for what an autoscaler scales downstream.
-//   - Immutable fields are not recreated: a change that the downstream refuses is reported.
+//     makes them FirstWriter, as they should be for what an autoscaler scales downstream, and Up if the upstream is to show
+//     them.
+//   - A change that the downstream refuses is reported, and that is all, unless a Rule says Recreate of an immutable field.
 //   - Namespaces are not deleted, and their labels do not go down.
 //   - Definitions of types are not synced; objects of a type wait until both sides serve it.
-//   - Objects that are born downstream stay there.
+//   - Objects that are born downstream stay there, unless [Options.Upsync] brings them up.
+//   - A copy that somebody deletes is made again, unless [DeleteUpstream] was chosen; and then too, if no syncer ran at the
+//     time.
 //   - Two syncers of one target at once are not coordinated: both write.
 //   - Of a type whose status is not a subresource downstream nobody can tell which spec a status speaks of: it goes up once
 //     the present spec is there.
 //   - Finalizers that the upstream's own admission adds are its own affair: without kube-controller-manager nobody removes
 //     kubernetes.io/pvc-protection from a claim; such an upstream is to run without StorageObjectInUseProtection.
 //   - What an object needs (ConfigMaps, Secrets, ServiceAccounts) is synced only if it is labelled itself.
+//
+// # Before it writes
+//
+// [Syncer.Diff] says what a pass over each object would write on either side, by dry runs, and changes nothing.
 //
 // # Many clusters
 //
@@ -51,7 +60,8 @@
 // # Rights
 //
 // Upstream: get, list, watch and patch of what is synced, patch of its status, and get of namespace kube-system. Downstream:
-// get, list, watch, create, patch and delete of it, create of namespaces, and get of namespace kube-system. With a heartbeat
+// get, list, watch, create, patch and delete of it, create of namespaces, and get of namespace kube-system. With Upsync also
+// create and delete of it upstream, and create of namespaces there; with DeleteUpstream delete of it. With a heartbeat
 // get of the SyncTarget and patch of its status upstream; Targets list, watch and patch them and get the Secrets that they
 // name.
 package syncer

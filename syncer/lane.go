@@ -121,6 +121,7 @@ func newLane(s *Syncer, name string, k kind) *lane {
 		return loop.NewObjects(s.up.Dynamic(), k.GVR, loop.ObjectsOptions{
 			Labels: labels, Strip: up, Packed: true, Note: (*unstructured.Unstructured).GetResourceVersion,
 			Changed: func(key types.NamespacedName) { s.add(l.queueKey(key)) }, Flows: l.flows,
+			Listed: func(key types.NamespacedName) { s.addBehind(l.queueKey(key)) },
 		})
 	}
 	l.one = upstream(s.opts.Label + "=" + s.opts.Target)
@@ -128,6 +129,7 @@ func newLane(s *Syncer, name string, k kind) *lane {
 	l.down = loop.NewObjects(s.down.Dynamic(), k.GVR, loop.ObjectsOptions{
 		Labels: ownerLabel + "=" + s.owner, Strip: down, Packed: true, Note: versionAndStatus,
 		Changed: func(key types.NamespacedName) { s.add(l.queuePlace(key)) }, Flows: l.flows,
+		Listed: func(key types.NamespacedName) { s.addBehind(l.queuePlace(key)) },
 	})
 	l.watchBorn()
 	return l
@@ -216,7 +218,7 @@ func (l *lane) flows() {
 			l.queueBorn(place)
 		}
 		for _, key := range l.raised.Keys() {
-			l.syncer.add(l.name + "|" + bornMark + loop.KeyText(key))
+			l.syncer.addBehind(l.name + "|" + bornMark + loop.KeyText(key))
 		}
 	}
 	if err != nil {
@@ -224,11 +226,11 @@ func (l *lane) flows() {
 	}
 	for _, o := range []*loop.Objects{l.one, l.many} {
 		for _, key := range o.Keys() {
-			l.syncer.add(l.queueKey(key))
+			l.syncer.addBehind(l.queueKey(key))
 		}
 	}
 	for _, place := range l.down.Keys() {
-		l.syncer.add(l.queuePlace(place))
+		l.syncer.addBehind(l.queuePlace(place))
 	}
 }
 

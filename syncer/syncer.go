@@ -32,9 +32,10 @@ type Syncer struct {
 	up, down region.API
 	opts     Options
 	queue    *loop.Queue
-	add      func(key string) // to the queue
-	dry      bool             // requests are dry runs
-	started  atomic.Bool
+	// add and addBehind add to the queue.
+	add, addBehind func(key string)
+	dry            bool // requests are dry runs
+	started        atomic.Bool
 
 	// finalizer and the managers are what we are known by upstream, where there may be syncers of other targets.
 	finalizer, upManager, statusManager, fieldsManager, bornManager, conditionManager string
@@ -65,7 +66,7 @@ func New(up, down region.API, opts Options) (*Syncer, error) {
 	queue := loop.NewQueue(loop.QueueOptions{Workers: opts.Workers})
 	return &Syncer{
 		up: up, down: down, opts: opts,
-		queue: queue, add: queue.Add,
+		queue: queue, add: queue.Add, addBehind: queue.AddBehind,
 		finalizer: v1alpha1.FinalizerPrefix + opts.Target,
 		upManager: manager + "-" + opts.Target, statusManager: manager + "-status-" + opts.Target, fieldsManager: manager + "-fields-" + opts.Target,
 		bornManager: manager + "-upsync-" + opts.Target, conditionManager: manager + "-condition-" + opts.Target,

@@ -36,6 +36,8 @@ type ObjectsOptions struct {
 	// Changed is called after each change of an object, with its key, also for each object of the first list. It must not
 	// block; Queue.Add does not. May be nil.
 	Changed func(types.NamespacedName)
+	// Listed is called instead of Changed for what a list has brought and not a watch; nil: Changed.
+	Listed func(types.NamespacedName)
 	// Flows is called after the copy has become fresh and after it has ceased to be: Err tells. It must not block. May be
 	// nil.
 	Flows func()
@@ -53,6 +55,9 @@ type Objects struct {
 
 // NewObjects makes an empty copy of what d has of gvr. It does no I/O and starts nothing; see Start.
 func NewObjects(d dynamic.Interface, gvr schema.GroupVersionResource, opts ObjectsOptions) *Objects {
+	if opts.Listed == nil {
+		opts.Listed = opts.Changed
+	}
 	f := &freshness{name: describe(gvr), changed: opts.Flows, err: fmt.Errorf("%s: %w", describe(gvr), errNotListed)}
 	s := &store{opts: opts, entries: map[types.NamespacedName]entry{}, synced: make(chan struct{}), listed: f.listed}
 	return &Objects{

@@ -28,6 +28,7 @@ type QueueOptions struct {
 // failures back off. It is safe for concurrent use.
 type Queue struct {
 	opts     QueueOptions
+	order    *order
 	keys     workqueue.TypedInterface[string]
 	failures workqueue.TypedRateLimiter[string]
 	started  atomic.Bool
@@ -54,10 +55,11 @@ func NewQueue(opts QueueOptions) *Queue {
 	if opts.MaxBackoff <= 0 {
 		opts.MaxBackoff = time.Minute
 	}
+	o := newOrder()
 	return &Queue{
-		opts: opts,
+		opts: opts, order: o,
 		// The queue of client-go that delays and counts has goroutines of its own, which nobody can wait for.
-		keys:     workqueue.NewTyped[string](),
+		keys:     workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[string]{Queue: o}),
 		failures: workqueue.NewTypedItemExponentialFailureRateLimiter[string](opts.MinBackoff, opts.MaxBackoff),
 		later:    map[string]*alarm{},
 	}
@@ -65,6 +67,10 @@ func NewQueue(opts QueueOptions) *Queue {
 
 // Add asks for work on key, at once. It does not block. A key that is waiting already is worked on once.
 func (q *Queue) Add(key string) { q.keys.Add(key) }
+
+// AddBehind asks for work on key when there are no keys that were asked for otherwise: when everything is looked at again,
+// what has just changed need not wait for it. It does not block.
+func (q *Queue) AddBehind(key string) { q.order.put(key, q.keys.Add) }
 
 // AddAfter asks for work on key after d. Of several, the earliest counts. It does not block.
 func (q *Queue) AddAfter(key string, d time.Duration) {

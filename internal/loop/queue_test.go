@@ -164,3 +164,35 @@ func TestQueueDropsWhatWaitsInTheEnd(t *testing.T) {
 		require.Equal(t, 1, runs)
 	})
 }
+
+// What is added behind comes last, unless it is asked for otherwise as well, and is worked on once.
+func TestQueueWorksOnWhatIsBehindLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := loop.NewQueue(loop.QueueOptions{Workers: 1})
+		for _, key := range []string{"a", "b", "c", "d"} {
+			q.AddBehind(key)
+		}
+		q.Add("x")
+		q.Add("c")
+		q.AddBehind("x")
+		require.Equal(t, 5, q.Len())
+		var worked []string
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() {
+			done <- q.Start(ctx, func(_ context.Context, key string) (time.Duration, error) {
+				worked = append(worked, key)
+				if len(worked) == 3 {
+					q.AddBehind("a") // while it is worked on: again, and not forgotten
+					q.Add("y")
+				}
+				return 0, nil
+			})
+		}()
+		synctest.Wait()
+		require.Equal(t, []string{"x", "c", "a", "y", "a", "b", "d"}, worked)
+		require.Zero(t, q.Len())
+		cancel()
+		require.NoError(t, <-done)
+	})
+}

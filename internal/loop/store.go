@@ -185,8 +185,10 @@ func (s *store) Replace(list []any, _ string) error {
 	default:
 		close(s.synced)
 	}
-	for _, key := range differ {
-		s.tell(key)
+	if s.opts.Listed != nil {
+		for _, key := range differ {
+			s.opts.Listed(key)
+		}
 	}
 	return nil
 }

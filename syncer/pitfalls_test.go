@@ -1,0 +1,119 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package syncer_test
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/atoll-dev/atoll/region/regiontest"
+	"github.com/atoll-dev/atoll/syncer"
+)
+
+// Both sides change while nobody looks, each the same field and one of its own: the upstream's value counts where both did,
+// and that is told; what only the other side has stays.
+func TestBothSidesChanged(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := newPair(t, syncer.Options{})
+		p.up.create(configMaps, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {both: v, up: v, down: v}}")
+		p.rest()
+		p.stop()
+		p.up.patch(configMaps, "a", `{"data":{"both":"up","up":"up"}}`)
+		p.down.patch(configMaps, "a", `{"data":{"both":"down","down":"down","theirs":"down"}}`)
+		p.start(syncer.Options{})
+		p.rest()
+		require.Equal(t, map[string]any{"both": "up", "up": "up", "down": "v", "theirs": "down"}, field(p.down.get(configMaps, "a"), "data"))
+		require.Equal(t, map[string]any{"both": "up", "up": "up", "down": "v"}, field(p.up.get(configMaps, "a"), "data"))
+		require.ElementsMatch(t, []string{`.data.both: conflict with "somebody" using v1`, `.data.down: conflict with "somebody" using v1`}, p.overruled)
+	})
+}
+
+// A namespace that is there can be answered with an error other than that.
+func TestNamespaceThatIsThere(t *testing.T) {
+	for _, code := range []int{http.StatusGatewayTimeout, http.StatusInternalServerError, http.StatusTooManyRequests, http.StatusConflict} {
+		t.Run(fmt.Sprint(code), func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				p := newPair(t, syncer.Options{})
+				p.down.Inject(regiontest.Fault{Verb: "create", Resource: namespaces.GroupResource(), Times: 2, Do: regiontest.Refuse(code)})
+				p.up.create(namespaces, "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}")
+				p.up.create(configMaps, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop}}")
+				p.rest()
+				p.rest()
+				require.NotNil(t, p.down.get(configMaps, "a", "shop"))
+				require.Empty(t, p.problems())
+			})
+		})
+	}
+}
+
+// What is too large is said, and keeps nobody else from going on.
+func TestTooLarge(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := newPair(t, syncer.Options{})
+		p.down.Inject(regiontest.Fault{Verb: "patch", Resource: configMaps.GroupResource(), Name: "large", Times: -1, Do: regiontest.Refuse(http.StatusRequestEntityTooLarge)})
+		p.up.create(configMaps, "{apiVersion: v1, kind: ConfigMap, metadata: {name: large}}")
+		p.up.create(configMaps, a)
+		time.Sleep(5 * time.Minute)
+		require.NotNil(t, p.down.get(configMaps, "a"))
+		require.Equal(t, []string{"configmaps default/large Refused"}, p.problems())
+	})
+}
+
+// Nothing that a server writes by itself crosses, whatever the object has of it.
+func TestServerFieldsDoNotCross(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := newPair(t, syncer.Options{})
+		up := p.up.create(deployments, deployment)
+		for i := range 5 {
+			p.up.patch(deployments, "web", fmt.Sprintf(`{"spec":{"replicas":%d}}`, i))
+		}
+		p.rest()
+		up, down := p.up.get(deployments, "web"), p.down.get(deployments, "web")
+		require.NotEqual(t, up.GetUID(), down.GetUID())
+		require.NotEqual(t, up.GetGeneration(), down.GetGeneration())
+		require.Empty(t, down.GetSelfLink())
+		require.Len(t, down.GetManagedFields(), 1)
+		p.up.delete(deployments, "web")
+		p.down.patch(deployments, "web", `{"metadata":{"finalizers":["example.org/theirs"]}}`)
+		p.rest()
+		require.NotNil(t, p.up.get(deployments, "web").GetDeletionTimestamp())
+		p.down.patch(deployments, "web", `{"metadata":{"finalizers":null}}`)
+		p.rest()
+		require.Nil(t, p.up.get(deployments, "web"))
+	})
+}
+
+// A change that waits behind a long list is not worked on last.
+func TestFreshWorkComesFirst(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := newPair(t, syncer.Options{})
+		p.up.numbered(100)
+		p.rest()
+		p.stop()
+		for i := range 100 {
+			p.up.patch(configMaps, fmt.Sprintf("c-%03d", i), `{"data":{"k":"w"}}`)
+		}
+		p.down.Inject(regiontest.Fault{Verb: "patch", Resource: configMaps.GroupResource(), Times: -1, Do: regiontest.Delay(time.Second)})
+		s, err := syncer.New(p.up.api, p.down.api, syncer.Options{Target: target, Workers: 1, Types: only(configMaps.GroupResource())})
+		require.NoError(t, err)
+		stop := run(t, s)
+		time.Sleep(10500 * time.Millisecond)
+		p.up.create(configMaps, a)
+		time.Sleep(3 * time.Second)
+		require.NotNil(t, p.down.get(configMaps, "a"))
+		time.Sleep(5 * time.Minute)
+		require.Equal(t, "w", field(p.down.get(configMaps, "c-099"), "data", "k"))
+		stop()
+	})
+}
+
+// only is one type.
+func only(one schema.GroupResource) syncer.TypeFilter {
+	return func(gr schema.GroupResource) bool { return gr == one }
+}
