@@ -190,7 +190,9 @@ func (l *lane) create(ctx context.Context, key types.NamespacedName, w *wanted) 
 	}
 	switch {
 	case err == nil:
-		l.again(key, copyDeleted) // so it would have to be made once more
+		if l.hadCopy(key) {
+			l.again(key, copyDeleted)
+		}
 		l.wrote(ctx, WriteCreate, key)
 		return after, 0, nil
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):

@@ -79,6 +79,43 @@ func ExampleNew() {
 	// <nil>
 }
 
+// What would be written is asked before anything is.
+func ExampleSyncer_Diff() {
+	upstream, downstream := regiontest.NewServer(regiontest.Options{Name: "up"}), regiontest.NewServer(regiontest.Options{Name: "down"})
+	defer upstream.Close()
+	defer downstream.Close()
+	up, err := region.APIFor(upstream.Config())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	down, err := region.APIFor(downstream.Config())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx := context.Background()
+	greeting := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap",
+		"metadata": map[string]any{"name": "hello", "labels": map[string]any{"workloads.kcp.io/cluster": "my-cluster"}},
+	}}
+	if _, err := up.Dynamic().Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace("default").Create(ctx, greeting, metav1.CreateOptions{}); err != nil {
+		fmt.Println(err)
+		return
+	}
+	s, err := syncer.New(up, down, syncer.Options{Target: "my-cluster"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for change, err := range s.Diff(ctx) {
+		fmt.Println(change.Write, change.Resource, change.Object, err)
+	}
+	// Output:
+	// Finalizer configmaps default/hello <nil>
+	// Create configmaps default/hello <nil>
+}
+
 // Namespaces of one upstream among many are kept apart by a prefix.
 func ExamplePrefixNamespaces() {
 	m := syncer.PrefixNamespaces("acme-")

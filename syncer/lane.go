@@ -38,7 +38,7 @@ type lane struct {
 	plain    bool // the type has no place for our condition
 	memos    map[types.NamespacedName]memo
 	problems map[types.NamespacedName]Problem
-	copies   map[types.NamespacedName]types.UID              // of which objects the copies were there; only with DeleteUpstream
+	copies   map[types.NamespacedName]copyNote               // only with DeleteUpstream
 	settled  map[types.NamespacedName]seen                   // where a pass has found nothing to do
 	rewrites map[types.NamespacedName]map[string][]time.Time // when something was written again, and why
 	stale    time.Time                                       // since when a copy is not fresh
@@ -97,7 +97,7 @@ func newLane(s *Syncer, name string, k kind) *lane {
 	l := &lane{
 		syncer: s, name: name, kind: k, rules: rulesFor(k.GroupKind(), s.opts.Rules), valve: newValve(s.opts.DeleteCap),
 		memos: map[types.NamespacedName]memo{}, problems: map[types.NamespacedName]Problem{},
-		settled: map[types.NamespacedName]seen{}, copies: map[types.NamespacedName]types.UID{}, rewrites: map[types.NamespacedName]map[string][]time.Time{}, stale: time.Now(),
+		settled: map[types.NamespacedName]seen{}, copies: map[types.NamespacedName]copyNote{}, rewrites: map[types.NamespacedName]map[string][]time.Time{}, stale: time.Now(),
 	}
 	// What of an object does not go down, but for the status as we wrote it, is not kept.
 	strip := loop.KeepManager(s.statusManager, s.fieldsManager)
@@ -281,7 +281,7 @@ func (l *lane) look(key, place types.NamespacedName) (now seen, wait time.Durati
 	}
 	if up == made.up && down == made.down {
 		l.settleLocked(key, now)
-		l.noteCopyLocked(key, made.uid)
+		l.noteCopyLocked(key, made.uid, "")
 		delete(l.memos, key)
 		return now, -1
 	}
@@ -301,6 +301,13 @@ func (l *lane) settleLocked(key types.NamespacedName, now seen) {
 		return
 	}
 	l.settled[key] = now
+}
+
+// hadCopy says whether an object had a copy when last there was nothing to do for it.
+func (l *lane) hadCopy(key types.NamespacedName) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.settled[key].down != 0
 }
 
 // forget drops what is remembered of an object that is nowhere any more.

@@ -28,6 +28,11 @@ func TestOptionsAreChecked(t *testing.T) {
 		"rule without type": {syncer.Options{Target: "a", Rules: []syncer.Rule{{Path: "spec"}}}, "Rules[0]: the Type has no kind"},
 		"rule without path": {syncer.Options{Target: "a", Rules: []syncer.Rule{{Type: widget}}}, `Path "": want names divided by dots`},
 		"rule of a list":    {syncer.Options{Target: "a", Rules: []syncer.Rule{{Type: widget, Path: "spec.a[*].b", Owner: syncer.FirstWriter}}}, "[*] is not possible with FirstWriter"},
+		"up of a list":      {syncer.Options{Target: "a", Rules: []syncer.Rule{{Type: widget, Path: "spec.a[*].b", Owner: syncer.Downstream, Up: true}}}, "[*] is not possible with Up"},
+		"up of its own":     {syncer.Options{Target: "a", Rules: []syncer.Rule{{Type: widget, Path: "spec.a", Up: true}}}, "Up needs the Owner Downstream or FirstWriter"},
+		"first in a status": {syncer.Options{Target: "a", Rules: []syncer.Rule{{Type: widget, Path: "status.a", Owner: syncer.FirstWriter}}}, "of a status there is only"},
+		"unknown change":    {syncer.Options{Target: "a", Rules: []syncer.Rule{{Type: widget, Path: "spec.a", Change: 3}}}, "Change 3: want Report or Recreate"},
+		"unknown deletion":  {syncer.Options{Target: "a", OnDownstreamDelete: 5}, "OnDownstreamDelete 5: want RecreateCopy or DeleteUpstream"},
 		"unknown owner":     {syncer.Options{Target: "a", Rules: []syncer.Rule{{Type: widget, Path: "spec.a", Owner: 9}}}, "Owner 9: want Upstream"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -95,9 +95,7 @@ func (l *lane) sync(ctx context.Context, u, d *unstructured.Unstructured, place 
 		l.problem(ctx, key, "", "")
 		return 0, nil
 	}
-	if d != nil && d.GetDeletionTimestamp() == nil {
-		l.noteCopy(key, u)
-	} else if d == nil && l.vanished(key, u, shared) {
+	if d == nil && l.vanished(key, u, shared) {
 		if again, done, err := l.follow(ctx, key, place, u); done || err != nil {
 			return again, err
 		}
@@ -119,6 +117,7 @@ func (l *lane) sync(ctx context.Context, u, d *unstructured.Unstructured, place 
 	if again, done, err := l.bringDown(ctx, key, d, w, upEcho); !done || err != nil {
 		return again, err
 	}
+	l.noteCopy(key, u, d)
 	if !l.has(key, ReasonStatusRefused) {
 		l.problem(ctx, key, "", "")
 	}

@@ -125,7 +125,7 @@ func (l *lane) remove(ctx context.Context, key types.NamespacedName, d *unstruct
 		l.problem(ctx, key, ReasonHeld, "too many deletions at once: they wait for a person to allow them")
 		return 0, nil
 	}
-	l.dropCopy(key)
+	l.dropCopy(key, d.GetUID())
 	uid, background := d.GetUID(), metav1.DeletePropagationBackground
 	err := l.downClient(d.GetNamespace()).Delete(ctx, d.GetName(), metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &uid}, PropagationPolicy: &background, DryRun: l.syncer.dryRun(),

@@ -14,6 +14,7 @@ import (
 
 	"github.com/atoll-dev/atoll/region/regiontest"
 	"github.com/atoll-dev/atoll/syncer"
+	"github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
 const deployment = `
@@ -91,5 +92,21 @@ func TestEachChangeIsWorkedOutOnce(t *testing.T) {
 		p.rest()
 		require.Equal(t, "w", field(p.down.get(configMaps, "a"), "data", "k"))
 		require.NotEmpty(t, p.up.get(configMaps, "a").GetFinalizers())
+	})
+}
+
+// Who places an object with the finalizer saves the write that would add it.
+func TestFinalizerThatIsThere(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := newPair(t, syncer.Options{})
+		p.reset()
+		p.up.create(configMaps, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, finalizers: ["+v1alpha1.FinalizerPrefix+target+"]}}")
+		p.rest()
+		require.NotNil(t, p.down.get(configMaps, "a"))
+		require.Equal(t, []string{"create configmaps "}, p.up.writes(), "the user's")
+		require.Equal(t, []string{"patch configmaps a"}, p.down.writes())
+		p.up.delete(configMaps, "a")
+		p.rest()
+		require.Nil(t, p.up.get(configMaps, "a"))
 	})
 }

@@ -26,24 +26,36 @@ const (
 	DeleteUpstream
 )
 
-// noteCopyLocked remembers that the copy of an object was there. The caller holds the lock.
-func (l *lane) noteCopyLocked(key types.NamespacedName, uid types.UID) {
-	if l.syncer.opts.OnDownstreamDelete == DeleteUpstream {
-		l.copies[key] = uid
+// copyNote is what is remembered of a copy, with DeleteUpstream only.
+type copyNote struct {
+	of   types.UID // the object upstream whose copy was there, as it should be
+	gone types.UID // the copy that the syncer itself has deleted: that it vanishes says nothing
+}
+
+// noteCopyLocked remembers that the copy of an object was there. down is empty if it is another than was ever deleted. The
+// caller holds the lock.
+func (l *lane) noteCopyLocked(key types.NamespacedName, up, down types.UID) {
+	if l.syncer.opts.OnDownstreamDelete != DeleteUpstream || down != "" && l.copies[key].gone == down {
+		return
 	}
+	l.copies[key] = copyNote{of: up}
 }
 
-func (l *lane) noteCopy(key types.NamespacedName, u *unstructured.Unstructured) {
+func (l *lane) noteCopy(key types.NamespacedName, u, d *unstructured.Unstructured) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.noteCopyLocked(key, u.GetUID())
+	l.noteCopyLocked(key, u.GetUID(), d.GetUID())
 }
 
-// dropCopy forgets a copy that the syncer itself deletes.
-func (l *lane) dropCopy(key types.NamespacedName) {
+// dropCopy forgets the copy of an object, because the syncer itself deletes the one with that UID, or because nothing is
+// known of it any more.
+func (l *lane) dropCopy(key types.NamespacedName, gone types.UID) {
+	if l.syncer.opts.OnDownstreamDelete != DeleteUpstream {
+		return
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.copies, key)
+	l.copies[key] = copyNote{gone: gone}
 }
 
 // vanished says whether somebody has deleted the copy of u, so that u is to go.
@@ -53,7 +65,7 @@ func (l *lane) vanished(key types.NamespacedName, u *unstructured.Unstructured, 
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.copies[key] == u.GetUID()
+	return l.copies[key].of == u.GetUID()
 }
 
 // follow deletes u, whose copy was deleted downstream.
@@ -61,7 +73,7 @@ func (l *lane) follow(ctx context.Context, key, place types.NamespacedName, u *u
 	_, err = l.downMeta(place.Namespace).Get(ctx, place.Name, metav1.GetOptions{})
 	switch {
 	case err == nil:
-		l.dropCopy(key) // something else has the place now
+		l.dropCopy(key, "") // something else has the place now
 		return 0, false, nil
 	case !apierrors.IsNotFound(err) || isMissingType(err):
 		return 0, true, err
@@ -81,7 +93,7 @@ func (l *lane) follow(ctx context.Context, key, place types.NamespacedName, u *u
 		return 0, true, wrap("delete upstream", err)
 	}
 	l.problem(ctx, key, "", "")
-	l.dropCopy(key)
+	l.dropCopy(key, "")
 	l.wrote(ctx, WriteDeleteUpstream, key)
 	return lag, true, nil
 }
