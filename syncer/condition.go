@@ -56,7 +56,8 @@ func (l *lane) showCondition(ctx context.Context, key types.NamespacedName, u *u
 	if shared {
 		name += "-" + l.syncer.opts.Target
 	}
-	inStatus := l.kind.UpStatus && !plain
+	_, annotated := u.GetAnnotations()[v1alpha1.SyncedAnnotationPrefix+l.syncer.opts.Target]
+	inStatus := l.kind.UpStatus && !plain && !annotated
 	present := l.conditionOf(u, name, inStatus)
 	if next.same(present) {
 		return nil

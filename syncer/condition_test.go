@@ -103,6 +103,9 @@ func TestConditionsWithoutAPlace(t *testing.T) {
 		p.reset()
 		p.rest()
 		require.Empty(t, p.up.writes())
+		p.stop()
+		p.start(syncer.Options{Conditions: true})
+		require.Empty(t, p.up.writes(), "a restart writes nothing")
 		require.Empty(t, p.down.writes())
 
 		p.down.create(configMaps, "{apiVersion: v1, kind: ConfigMap, metadata: {name: foreign, labels: {theirs: 'yes'}}}")

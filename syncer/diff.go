@@ -89,7 +89,7 @@ func (s *Syncer) diffType(ctx context.Context, plan *plan, name string, k kind, 
 		}
 		if err != nil {
 			_, text, _ := strings.Cut(queued, "|")
-			if !yield(Change{Resource: k.GVR.GroupResource(), Object: loop.ParseKey(strings.TrimLeft(text, strayMark+bornMark))}, fmt.Errorf("syncer: diff: %w", err)) {
+			if !yield(Change{Resource: k.GVR.GroupResource(), Object: shown(loop.ParseKey(strings.TrimPrefix(text, strayMark)))}, fmt.Errorf("syncer: diff: %w", err)) {
 				return false
 			}
 		}

@@ -218,7 +218,7 @@ func (l *lane) flows() {
 			l.queueBorn(place)
 		}
 		for _, key := range l.raised.Keys() {
-			l.syncer.addBehind(l.name + "|" + bornMark + loop.KeyText(key))
+			l.syncer.addBehind(l.queueKey(bornKey(key)))
 		}
 	}
 	if err != nil {

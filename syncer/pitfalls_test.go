@@ -69,18 +69,19 @@ func TestTooLarge(t *testing.T) {
 func TestServerFieldsDoNotCross(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
-		up := p.up.create(deployments, deployment)
+		p.stop()
+		p.up.create(deployments, deployment)
 		for i := range 5 {
 			p.up.patch(deployments, "web", fmt.Sprintf(`{"spec":{"replicas":%d}}`, i))
 		}
-		p.rest()
+		p.start(syncer.Options{})
 		up, down := p.up.get(deployments, "web"), p.down.get(deployments, "web")
 		require.NotEqual(t, up.GetUID(), down.GetUID())
 		require.NotEqual(t, up.GetGeneration(), down.GetGeneration())
 		require.Empty(t, down.GetSelfLink())
 		require.Len(t, down.GetManagedFields(), 1)
-		p.up.delete(deployments, "web")
 		p.down.patch(deployments, "web", `{"metadata":{"finalizers":["example.org/theirs"]}}`)
+		p.up.delete(deployments, "web")
 		p.rest()
 		require.NotNil(t, p.up.get(deployments, "web").GetDeletionTimestamp())
 		p.down.patch(deployments, "web", `{"metadata":{"finalizers":null}}`)

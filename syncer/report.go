@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/atoll-dev/atoll/internal/loop"
 )
 
 // Reason says in one word what keeps an object or a type from being synced.
@@ -135,10 +134,10 @@ func (l *lane) problem(ctx context.Context, key types.NamespacedName, reason Rea
 		if before.Reason == reason {
 			since = before.Since
 		}
-		l.problems[key] = Problem{Object: key, Reason: reason, Message: message, Since: since}
+		l.problems[key] = Problem{Object: shown(key), Reason: reason, Message: message, Since: since}
 	}
 	l.mu.Unlock()
-	l.syncer.opts.Observer.problem(ctx, ProblemEvent{Resource: l.kind.GVR.GroupResource(), Object: key, Reason: reason, Message: message})
+	l.syncer.opts.Observer.problem(ctx, ProblemEvent{Resource: l.kind.GVR.GroupResource(), Object: shown(key), Reason: reason, Message: message})
 }
 
 // has says whether an object has that problem.
@@ -160,7 +159,6 @@ func (s *Syncer) Release(only ...schema.GroupResource) int {
 		}
 		for _, key := range l.valve.release() {
 			s.add(l.queueKey(key))
-			s.add(l.name + "|" + bornMark + loop.KeyText(key)) // whichever it is
 			n++
 		}
 	}

@@ -188,8 +188,9 @@ func (s *Syncer) work(ctx context.Context, queued string) (time.Duration, error)
 	if place, stray := strings.CutPrefix(text, strayMark); stray {
 		return l.stray(ctx, loop.ParseKey(place))
 	}
-	if key, born := strings.CutPrefix(text, bornMark); born {
-		return l.raise(ctx, loop.ParseKey(key))
+	key := loop.ParseKey(text)
+	if shown(key) != key {
+		return l.raise(ctx, shown(key))
 	}
-	return l.pass(ctx, loop.ParseKey(text))
+	return l.pass(ctx, key)
 }

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,8 +21,20 @@ import (
 	"github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
-// bornMark is before the key of an object in the queue that was born downstream.
+// bornMark is before the name of an object that was born downstream, wherever it is remembered.
 const bornMark = "^"
+
+// bornKey is by what is remembered of an object that was born downstream and has key upstream: another may have it too.
+func bornKey(key types.NamespacedName) types.NamespacedName {
+	key.Name = bornMark + key.Name
+	return key
+}
+
+// shown is the key of an object without our mark.
+func shown(key types.NamespacedName) types.NamespacedName {
+	key.Name = strings.TrimPrefix(key.Name, bornMark)
+	return key
+}
 
 // watchBorn adds to the lane what it needs for objects that are born downstream.
 func (l *lane) watchBorn() {
@@ -38,14 +51,14 @@ func (l *lane) watchBorn() {
 	l.raised = loop.NewObjects(s.up.Dynamic(), l.kind.GVR, loop.ObjectsOptions{
 		Labels: ownerLabel + "=" + s.owner, Packed: true, Flows: l.flows,
 		Strip:   func(obj *unstructured.Unstructured) { keep(obj); dropAnnotations(obj) },
-		Changed: func(key types.NamespacedName) { s.add(l.name + "|" + bornMark + loop.KeyText(key)) },
+		Changed: func(key types.NamespacedName) { s.add(l.queueKey(bornKey(key))) },
 	})
 }
 
 // queueBorn adds what was born at a place downstream, unless nothing upstream belongs there.
 func (l *lane) queueBorn(place types.NamespacedName) {
 	if key, ok := l.originAt(place); ok {
-		l.syncer.add(l.name + "|" + bornMark + loop.KeyText(key))
+		l.syncer.add(l.queueKey(bornKey(key)))
 	}
 }
 
@@ -68,24 +81,24 @@ func (l *lane) raise(ctx context.Context, key types.NamespacedName) (time.Durati
 	var again time.Duration
 	switch {
 	case b == nil && r == nil:
-		l.problem(ctx, key, "", "")
-		l.valve.settle(key)
+		l.problem(ctx, bornKey(key), "", "")
+		l.valve.settle(bornKey(key))
 		return 0, nil
 	case b == nil:
 		again, err = l.removeRaised(ctx, key, place, r)
 	case b.GetDeletionTimestamp() != nil:
 		return 0, nil // until it is gone
 	default:
-		l.valve.settle(key)
+		l.valve.settle(bornKey(key))
 		again, err = l.bringBornUp(ctx, key, b, r)
 	}
 	switch {
 	case transient(err):
 		return soon, nil
 	case apierrors.IsForbidden(err):
-		l.problem(ctx, key, ReasonForbidden, err.Error())
+		l.problem(ctx, bornKey(key), ReasonForbidden, err.Error())
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), isSchemaError(err):
-		l.problem(ctx, key, ReasonRefused, err.Error())
+		l.problem(ctx, bornKey(key), ReasonRefused, err.Error())
 		return retryRefused, nil
 	}
 	return again, wrap(fmt.Sprintf("bring up %s %s", l.name, key), err)
@@ -131,7 +144,7 @@ func (l *lane) bringBornUp(ctx context.Context, key types.NamespacedName, b, r *
 		why = "it is a copy of an object upstream"
 	}
 	if why != "" {
-		l.problem(ctx, key, ReasonNotSyncable, why)
+		l.problem(ctx, bornKey(key), ReasonNotSyncable, why)
 		return 0, nil
 	}
 	if r != nil && (r.GetDeletionTimestamp() != nil || r.GetAnnotations()[uidAnnotation] != string(b.GetUID())) {
@@ -145,14 +158,14 @@ func (l *lane) bringBornUp(ctx context.Context, key types.NamespacedName, b, r *
 	case r == nil:
 		wish.SetResourceVersion(neverVersion)
 	case r.GetAnnotations()[appliedAnnotation] == hash && loop.Owns(r, wish, l.syncer.bornManager):
-		l.problem(ctx, key, "", "")
+		l.problem(ctx, bornKey(key), "", "")
 		return 0, l.bringBornStatusUp(ctx, key, b, r)
 	case r.GetAnnotations()[appliedAnnotation] == hash:
-		if len(l.tooOften(key, changedUpstream)) > 0 {
-			_ = l.yield(ctx, key, []string{changedUpstream})
+		if len(l.tooOften(bornKey(key), changedUpstream)) > 0 {
+			_ = l.yield(ctx, bornKey(key), []string{changedUpstream})
 			return retryRefused, nil
 		}
-		l.again(key, changedUpstream)
+		l.again(bornKey(key), changedUpstream)
 		fallthrough
 	default:
 		wish.SetUID(r.GetUID())
@@ -174,7 +187,7 @@ func (l *lane) bringBornUp(ctx context.Context, key types.NamespacedName, b, r *
 	if err != nil {
 		return 0, err
 	}
-	l.problem(ctx, key, "", "")
+	l.problem(ctx, bornKey(key), "", "")
 	l.wrote(ctx, WriteUpsync, key)
 	return 0, nil
 }
@@ -188,7 +201,7 @@ func (l *lane) meetUpstream(ctx context.Context, key types.NamespacedName) (time
 	case there.Labels[ownerLabel] == l.syncer.owner:
 		return soon, nil // ours, which is about to be shown
 	}
-	l.problem(ctx, key, ReasonForeign, "an object that this syncer did not make has this name upstream")
+	l.problem(ctx, bornKey(key), ReasonForeign, "an object that this syncer did not make has this name upstream")
 	return retryForeign, nil
 }
 
@@ -252,8 +265,8 @@ func (l *lane) deleteRaised(ctx context.Context, key types.NamespacedName, r *un
 	if r.GetDeletionTimestamp() != nil {
 		return 0, nil
 	}
-	if !l.valve.pass(key, l.raised.Len()) {
-		l.problem(ctx, key, ReasonHeld, "too many deletions upstream at once: they wait for a person to allow them")
+	if !l.valve.pass(bornKey(key), l.raised.Len()) {
+		l.problem(ctx, bornKey(key), ReasonHeld, "too many deletions upstream at once: they wait for a person to allow them")
 		return 0, nil
 	}
 	uid, background := r.GetUID(), metav1.DeletePropagationBackground
@@ -266,7 +279,7 @@ func (l *lane) deleteRaised(ctx context.Context, key types.NamespacedName, r *un
 	case err != nil:
 		return 0, wrap("delete upstream", err)
 	}
-	l.problem(ctx, key, "", "")
+	l.problem(ctx, bornKey(key), "", "")
 	l.wrote(ctx, WriteDeleteUpstream, key)
 	return 0, nil
 }
