@@ -87,7 +87,8 @@ func TestDiff(t *testing.T) {
 				}
 			}
 		}
-		require.Equal(t, before, [][]string{p.versions(p.up), p.versions(p.down)})
+		after := [][]string{p.versions(p.up), p.versions(p.down)}
+		require.Equal(t, before, after)
 
 		// It was right.
 		p.reset()
@@ -143,7 +144,8 @@ func TestDiffOfMuch(t *testing.T) {
 		// Who has seen enough breaks off.
 		s, err := syncer.New(p.up.api, p.down.api, syncer.Options{Target: target})
 		require.NoError(t, err)
-		for range s.Diff(t.Context()) {
+		for _, err := range s.Diff(t.Context()) {
+			require.NoError(t, err)
 			break
 		}
 	})

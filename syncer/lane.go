@@ -320,10 +320,6 @@ func (l *lane) forget(key types.NamespacedName) {
 	delete(l.copies, key)
 }
 
-func (l *lane) upClient(namespace string) dynamic.ResourceInterface {
-	return l.syncer.up.Dynamic().Resource(l.kind.GVR).Namespace(namespace)
-}
-
 func (l *lane) downClient(namespace string) dynamic.ResourceInterface {
 	return l.syncer.down.Dynamic().Resource(l.kind.GVR).Namespace(namespace)
 }
