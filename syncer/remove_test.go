@@ -7,11 +7,14 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
 
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/region/regiontest"
@@ -202,7 +205,7 @@ func TestExpiredWatches(t *testing.T) {
 func TestAnotherClusterAnswers(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		one, two := newSide(t, "one", regiontest.Options{}), newSide(t, "two", regiontest.Options{})
-		switching := &switched{API: one.api}
+		switching := switchedTo(one.api)
 		p := &pair{t: t, up: one, down: newSide(t, "down", regiontest.Options{})}
 		s, err := syncer.New(switching, p.down.api, syncer.Options{Target: target})
 		require.NoError(t, err)
@@ -210,7 +213,7 @@ func TestAnotherClusterAnswers(t *testing.T) {
 		one.numbered(3)
 		p.rest()
 		require.Equal(t, 3, p.down.count())
-		switching.API = two.api
+		switching.to(two.api)
 		one.patch(configMaps, "c-000", `{"metadata":{"labels":{"workloads.kcp.io/cluster":null}}}`)
 		time.Sleep(5 * time.Minute)
 		require.Equal(t, 3, p.down.count())
@@ -219,7 +222,18 @@ func TestAnotherClusterAnswers(t *testing.T) {
 }
 
 // switched is an API that reaches whom it is told.
-type switched struct{ region.API }
+type switched struct{ now atomic.Pointer[region.API] }
+
+func switchedTo(api region.API) *switched {
+	s := &switched{}
+	s.to(api)
+	return s
+}
+
+func (s *switched) to(api region.API)            { s.now.Store(&api) }
+func (s *switched) Dynamic() dynamic.Interface   { return (*s.now.Load()).Dynamic() }
+func (s *switched) Metadata() metadata.Interface { return (*s.now.Load()).Metadata() }
+func (s *switched) Discovery() region.Discovery  { return (*s.now.Load()).Discovery() }
 
 // Too many deletions at once wait for a person.
 func TestValve(t *testing.T) {

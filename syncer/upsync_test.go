@@ -140,7 +140,7 @@ func TestUpsyncMeetsOthers(t *testing.T) {
 func TestUpsyncDeletesWithCare(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		up, one, two := newSide(t, "up", regiontest.Options{}), newSide(t, "one", regiontest.Options{}), newSide(t, "two", regiontest.Options{})
-		switching := &switched{API: one.api}
+		switching := switchedTo(one.api)
 		p := &pair{t: t, up: up, down: one}
 		opts := upsyncAll
 		opts.Target = target
@@ -164,11 +164,11 @@ func TestUpsyncDeletesWithCare(t *testing.T) {
 		one.Partition(false)
 		time.Sleep(time.Minute)
 
-		switching.API = two.api
+		switching.to(two.api)
 		one.delete(configMaps, "c-000")
 		time.Sleep(time.Minute)
 		require.Equal(t, 30, ours())
-		switching.API = one.api
+		switching.to(one.api)
 		time.Sleep(2 * time.Minute)
 		require.Equal(t, 29, ours())
 

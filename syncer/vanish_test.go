@@ -115,14 +115,14 @@ func TestDeletedDownstream(t *testing.T) {
 	t.Run("another cluster answers", func(t *testing.T) {
 		inBubble(t, func(t *testing.T) {
 			up, one, two := newSide(t, "up", regiontest.Options{}), newSide(t, "one", regiontest.Options{}), newSide(t, "two", regiontest.Options{})
-			switching := &switched{API: one.api}
+			switching := switchedTo(one.api)
 			p := &pair{t: t, up: up, down: one}
 			s, err := syncer.New(up.api, switching, syncer.Options{Target: target, OnDownstreamDelete: syncer.DeleteUpstream})
 			require.NoError(t, err)
 			stop := run(t, s)
 			up.create(configMaps, a)
 			p.rest()
-			switching.API = two.api
+			switching.to(two.api)
 			one.delete(configMaps, "a")
 			time.Sleep(5 * time.Minute)
 			require.NotNil(t, up.get(configMaps, "a"))
