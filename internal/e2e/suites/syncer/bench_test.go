@@ -58,8 +58,8 @@ func heap() uint64 {
 func TestCost(t *testing.T) {
 	n := ctltest.Count(t, "ATOLL_OBJECTS", 300)
 	planes := planetest.Shared(t, 2)
-	up, down := newSide(t, planes[0], ""), newSide(t, planes[1], "")
 	ours, bare, both := planetest.Namespace(t, planes...), planetest.Namespace(t, planes...), planetest.Namespace(t, planes...)
+	up, down := newSide(t, planes[0], ours), newSide(t, planes[1], ours)
 
 	wish := func(namespace string, i int) *unstructured.Unstructured {
 		obj := &unstructured.Unstructured{Object: map[string]any{
@@ -104,7 +104,7 @@ func TestCost(t *testing.T) {
 			return err
 		}
 	}
-	everything(create(up, ours, map[string]string{"workloads.kcp.io/cluster": target}))
+	everything(create(up, ours, map[string]string{"workloads.kcp.io/cluster": ours}))
 	everything(create(up, both, nil))
 
 	loop := measure(t, func() { everything(create(down, bare, nil)) })

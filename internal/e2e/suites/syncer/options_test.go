@@ -34,7 +34,7 @@ func (s *side) synced(gvr schema.GroupVersionResource, name string, asCondition 
 				said.Status, _ = condition["status"].(string)
 			}
 		}
-		if text := obj.GetAnnotations()["synced.syncer.atoll.dev/"+target]; !asCondition && text != "" {
+		if text := obj.GetAnnotations()["synced.syncer.atoll.dev/"+s.namespace]; !asCondition && text != "" {
 			if err := json.Unmarshal([]byte(text), &said); err != nil {
 				return err
 			}
@@ -77,7 +77,7 @@ func TestOptions(t *testing.T) {
 
 	born := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"k": "v"},
-		"metadata": map[string]any{"name": "born", "labels": map[string]any{"state.workload.kcp.io/" + target: "Upsync"}},
+		"metadata": map[string]any{"name": "born", "labels": map[string]any{"state.workload.kcp.io/" + w.down.namespace: "Upsync"}},
 	}}
 	_, err := w.down.api.Dynamic().Resource(configMaps).Namespace(w.down.namespace).Create(t.Context(), born, metav1.CreateOptions{})
 	require.NoError(t, err)

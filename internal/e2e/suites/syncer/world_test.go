@@ -26,12 +26,10 @@ import (
 	"github.com/atoll-dev/atoll/syncer"
 )
 
-const (
-	target = "my-cluster"
-	long   = 90 * time.Second
-)
+const long = 90 * time.Second
 
-// side is one of the two control planes, in the test's namespace.
+// side is one of the two control planes, in the test's namespace. The target has the name of the namespace: tests that
+// follow one another on the same planes do not sync each other's objects.
 type side struct {
 	t         *testing.T
 	plane     *plane.Plane
@@ -68,7 +66,7 @@ func newSide(t *testing.T, p *plane.Plane, namespace string) *side {
 // start runs a syncer until the end of the test or until stop is called.
 func (w *world) start(t *testing.T, opts syncer.Options) {
 	t.Helper()
-	opts.Target, opts.Discovery = target, 2*time.Second
+	opts.Target, opts.Discovery = w.up.namespace, 2*time.Second
 	opts.Observer = &syncer.Observer{Wrote: func(_ context.Context, e syncer.WriteEvent) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -110,7 +108,7 @@ func (s *side) create(gvr schema.GroupVersionResource, manifest string) {
 	s.t.Helper()
 	obj := &unstructured.Unstructured{}
 	require.NoError(s.t, yaml.Unmarshal([]byte(manifest), &obj.Object))
-	obj.SetLabels(map[string]string{"workloads.kcp.io/cluster": target})
+	obj.SetLabels(map[string]string{"workloads.kcp.io/cluster": s.namespace})
 	_, err := s.api.Dynamic().Resource(gvr).Namespace(s.namespace).Create(s.t.Context(), obj, metav1.CreateOptions{FieldManager: "user"})
 	require.NoError(s.t, err)
 }
