@@ -78,5 +78,6 @@ var clusterDaemonSetCases = []ruleCase{
 var placementPolicyCases = []ruleCase{
 	{name: "create", spec: "{clusters: [{name: a, weight: 2, min: 1, max: 3}]}"},
 	{name: "a cluster twice", spec: "{clusters: [{name: a}, {name: a}]}", want: "Duplicate value"},
+	{name: "spread", spec: "{mode: None, spreadBy: [topology.kubernetes.io/zone], dependents: true}"},
 	{name: "bounds that cross", spec: "{clusters: [{name: a, min: 4, max: 3}]}", want: "min must not be above max"},
 }

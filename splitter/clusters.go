@@ -31,6 +31,8 @@ type Cluster struct {
 	Unschedulable bool
 	// EvictAfter is when what is there moves away; zero: never.
 	EvictAfter time.Time
+	// Pods is how many pods it can hold in all; nil: not known.
+	Pods *int64
 	// State is what a Splitter makes of it for a Placement. Implementations of Clusters leave it empty.
 	State State
 }
@@ -151,6 +153,9 @@ func (t *syncTargets) clusters(targets []*unstructured.Unstructured, now time.Ti
 		if at, _, _ := unstructured.NestedString(obj.Object, "spec", "evictAfter"); at != "" {
 			c.EvictAfter, _ = time.Parse(time.RFC3339, at)
 		}
+		if pods, ok := number(obj, "status", "capacity", "pods"); ok {
+			c.Pods = &pods
+		}
 		b := t.beats[obj.GetUID()]
 		if said := text(obj, "lastSyncerHeartbeatTime"); said != b.said || b.seen.IsZero() {
 			b = beat{said, now}
@@ -175,7 +180,7 @@ func ready(obj *unstructured.Unstructured) metav1.ConditionStatus {
 
 func same(a, b Cluster) bool {
 	return a.Name == b.Name && a.Ready == b.Ready && a.Unschedulable == b.Unschedulable && a.EvictAfter.Equal(b.EvictAfter) &&
-		a.State == b.State && maps.Equal(a.Labels, b.Labels)
+		a.State == b.State && maps.Equal(a.Labels, b.Labels) && (a.Pods == b.Pods || a.Pods != nil && b.Pods != nil && *a.Pods == *b.Pods)
 }
 
 // readiness knows for how long clusters have been as they are, so that none loses its replicas for a moment of silence nor

@@ -55,6 +55,9 @@ type Share struct {
 	Capacity *int64
 	// Present is how many it has now. Zero for regions and zones, which have what their members have.
 	Present int64
+	// Hold adds nothing to what is present, and takes nothing away unless there are fewer replicas than are present or the
+	// bounds of others need them. It has no meaning for regions and zones.
+	Hold bool
 	// Group makes this a region or zone: what it gets is divided over its Members by the same rule. Like clusters, all have
 	// the same weight unless they say otherwise.
 	Group   bool
@@ -94,7 +97,7 @@ func Divide(d Demand, shares []Share) (Plan, error) {
 		return Plan{}, fmt.Errorf("divide: Moves is %d, and may not be below zero: AnyMoves is no bound", d.Moves)
 	}
 	v := &division{Demand: d, budget: d.Moves}
-	level, err := v.level(shares, true)
+	level, err := v.level(hold(d, shares), true)
 	if err != nil {
 		return Plan{}, fmt.Errorf("divide: %w", err)
 	}

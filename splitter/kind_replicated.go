@@ -89,7 +89,7 @@ func (k replicated) cut(parent *unstructured.Unstructured, d Demand, shares []Sh
 	for _, a := range plan.Shards {
 		want[a.Cluster] = a.Replicas
 	}
-	if d.Mode != Duplicate {
+	if d.Mode != Duplicate || len(shares) > 0 {
 		k.pace(want, have, d.Replicas-unavailable)
 	}
 	var shards []Shard

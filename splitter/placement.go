@@ -4,6 +4,7 @@
 package splitter
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -14,29 +15,44 @@ import (
 
 // Placement says which clusters a parent is divided over, in which way and with what claims. The Replicas and UID of the
 // Demand and what is Present are filled in later. It is pure, must not block, and must be safe for concurrent use. A cluster
-// that it leaves out loses what it has.
+// that it leaves out loses what it has. With Duplicate and no shares at all every shard goes, whether anything works
+// elsewhere or not. An error that wraps ErrUndecided leaves all as it is until the parent or the clusters change.
 type Placement func(parent *unstructured.Unstructured, clusters []Cluster) (Demand, []Share, error)
 
+// ErrUndecided is what the error of a Placement wraps that does not know yet.
+var ErrUndecided = errors.New("not placed yet")
+
 // Everywhere is the Placement over all clusters that may have replicas, by the weights of their WeightLabel. At most a
-// quarter of the replicas move at once, and none while some cluster only holds what it has.
+// quarter of the replicas move at once.
 func Everywhere(parent *unstructured.Unstructured, clusters []Cluster) (Demand, []Share, error) {
-	d := Demand{Moves: max(1, numberOr(parent, 1, "spec", "replicas")/4)}
+	d := Demand{Moves: Quarter(parent)}
 	shares := make([]Share, 0, len(clusters))
 	for _, c := range clusters {
-		s := Share{Name: c.Name}
-		if label := c.Labels[v1alpha1.WeightLabel]; label != "" {
-			weight, err := strconv.ParseUint(label, 10, 31)
-			if err != nil {
-				return Demand{}, nil, fmt.Errorf("cluster %s: label %s is %q, not a whole number", c.Name, v1alpha1.WeightLabel, label)
-			}
-			s.Weight = new(int64(weight))
+		weight, err := c.Weight()
+		if err != nil {
+			return Demand{}, nil, err
 		}
-		shares = append(shares, Restrict(s, c))
-		if c.State == Holding {
-			d.Moves = 0
-		}
+		shares = append(shares, Restrict(Share{Name: c.Name, Weight: weight}, c))
 	}
 	return d, shares, nil
+}
+
+// Quarter is a budget of moves that is right for most: a quarter of the parent's replicas, and one at least.
+func Quarter(parent *unstructured.Unstructured) int64 {
+	return max(1, numberOr(parent, 1, "spec", "replicas")/4)
+}
+
+// Weight is that of the cluster's WeightLabel, nil if it has none. It fails if the label is not a whole number.
+func (c Cluster) Weight() (*int64, error) {
+	label := c.Labels[v1alpha1.WeightLabel]
+	if label == "" {
+		return nil, nil
+	}
+	weight, err := strconv.ParseUint(label, 10, 31)
+	if err != nil {
+		return nil, fmt.Errorf("cluster %s: label %s is %q, not a whole number", c.Name, v1alpha1.WeightLabel, label)
+	}
+	return new(int64(weight)), nil
 }
 
 // Restrict returns a claim as far as the State of its cluster allows: one that only holds what it has gets nothing more, and
@@ -44,7 +60,7 @@ func Everywhere(parent *unstructured.Unstructured, clusters []Cluster) (Demand, 
 func Restrict(s Share, c Cluster) Share {
 	switch c.State {
 	case Holding:
-		s.Weight, s.Min = new(int64(0)), 0
+		s.Weight, s.Min, s.Hold = new(int64(0)), 0, true
 	case Draining:
 		s.Max, s.Min = new(int64(0)), 0
 	}

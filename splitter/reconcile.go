@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/splitter/v1alpha1"
@@ -111,6 +112,9 @@ func (s *Splitter) divide(ctx context.Context, k *sort, parent *unstructured.Uns
 		s.opts.Observer.divided(ctx, event)
 	}()
 	plan, want, err := s.cut(k, parent, list, mine)
+	if errors.Is(err, ErrUndecided) {
+		return false, nil
+	}
 	if err != nil {
 		return false, err
 	}
@@ -184,16 +188,31 @@ func (s *Splitter) write(ctx context.Context, k *sort, current, desired *unstruc
 	if !k.made.begin(key, time.Now()) {
 		return false, errAwaited
 	}
-	// Without force: what somebody else has made meanwhile has other values, and is left alone.
+	// With a resourceVersion that no object has this creates, or is a conflict with whatever the copy does not show yet.
+	desired.SetResourceVersion("1")
 	_, err = c.Apply(ctx, desired.GetName(), desired, metav1.ApplyOptions{FieldManager: Manager})
 	if err == nil {
 		return true, nil
 	}
 	k.made.end(key)
-	if apierrors.IsConflict(err) {
-		return false, errTaken
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+		return false, met(ctx, c, desired)
 	}
 	return false, fmt.Errorf("create shard %s: %w", key, err)
+}
+
+// met says whose the object is that has the name of a shard and that the copy does not show.
+func met(ctx context.Context, c dynamic.ResourceInterface, desired *unstructured.Unstructured) error {
+	live, err := c.Get(ctx, desired.GetName(), metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return errAwaited
+	case err != nil:
+		return fmt.Errorf("read shard %s: %w", loop.KeyOf(desired), err)
+	case parentOf(live) == "":
+		return errTaken
+	}
+	return errAwaited // ours, or of a parent before this one
 }
 
 // remove deletes what was read, and nothing that has its name since.

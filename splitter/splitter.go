@@ -94,15 +94,10 @@ func New(up region.API, clusters Clusters, opts Options) (*Splitter, error) {
 	if opts.Label == "" {
 		opts.Label = syncerv1alpha1.ClusterLabel
 	}
-	if opts.Grace <= 0 {
-		opts.Grace = 5 * time.Minute
-	}
-	if opts.Rejoin <= 0 {
-		opts.Rejoin = time.Minute
-	}
+	periods := Periods{Grace: opts.Grace, Rejoin: opts.Rejoin}.defaults()
 	s := &Splitter{
 		up: up, clusters: clusters, opts: opts, queue: loop.NewQueue(loop.QueueOptions{Workers: opts.Workers}),
-		readiness: &readiness{grace: opts.Grace, rejoin: opts.Rejoin},
+		readiness: &readiness{grace: periods.Grace, rejoin: periods.Rejoin},
 	}
 	for i, k := range opts.Kinds {
 		for _, other := range opts.Kinds[:i] {

@@ -35,6 +35,8 @@ type PlacementPolicy struct {
 // PlacementPolicySpec is a policy.
 type PlacementPolicySpec struct {
 	// Selector selects workloads by label. Absent selects all of the namespace.
+	// Objects that keep their name in each cluster, Services and Secrets for
+	// instance, are placed too if it selects them, but not if it is absent.
 	//
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
@@ -45,8 +47,8 @@ type PlacementPolicySpec struct {
 	// +optional
 	ClusterSelector *metav1.LabelSelector `json:"clusterSelector,omitempty"`
 
-	// Mode is Divide (replicas are divided by weight) or Duplicate (each
-	// cluster gets all of them).
+	// Mode is Divide (replicas are divided by weight), Duplicate (each cluster
+	// gets all of them) or None (no cluster has any, and what there is goes).
 	//
 	// +optional
 	// +kubebuilder:default=Divide
@@ -63,6 +65,26 @@ type PlacementPolicySpec struct {
 	// +kubebuilder:validation:Minimum=0
 	MaxClusters int32 `json:"maxClusters,omitempty"`
 
+	// SpreadBy are the keys of labels by which clusters form groups, the widest
+	// first, such as topology.kubernetes.io/region and then
+	// topology.kubernetes.io/zone. Replicas are divided over the groups before
+	// they are over the clusters in them, and clusters are chosen from all of
+	// them in turn. Those without a label form a group.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=4
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=317
+	SpreadBy []string `json:"spreadBy,omitempty"`
+
+	// Dependents places, in all clusters of a workload, also the ConfigMaps,
+	// Secrets, ServiceAccounts and PersistentVolumeClaims that its pods refer to,
+	// and the Services that select them.
+	//
+	// +optional
+	Dependents bool `json:"dependents,omitempty"`
+
 	// Clusters give single clusters a weight or bounds. Those that are chosen
 	// and not listed have weight 1 and no bounds.
 	//
@@ -75,7 +97,7 @@ type PlacementPolicySpec struct {
 
 // PlacementMode is how replicas are given to clusters.
 //
-// +kubebuilder:validation:Enum=Divide;Duplicate
+// +kubebuilder:validation:Enum=Divide;Duplicate;None
 type PlacementMode string
 
 const (
@@ -83,6 +105,8 @@ const (
 	PlacementDivide PlacementMode = "Divide"
 	// PlacementDuplicate gives each cluster all replicas.
 	PlacementDuplicate PlacementMode = "Duplicate"
+	// PlacementNone gives no cluster any, and takes away what there is.
+	PlacementNone PlacementMode = "None"
 )
 
 // ClusterShare is one cluster's weight and bounds.

@@ -217,6 +217,11 @@ func (in *PlacementPolicySpec) DeepCopyInto(out *PlacementPolicySpec) {
 		*out = new(v1.LabelSelector)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.SpreadBy != nil {
+		in, out := &in.SpreadBy, &out.SpreadBy
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.Clusters != nil {
 		in, out := &in.Clusters, &out.Clusters
 		*out = make([]ClusterShare, len(*in))

@@ -1,0 +1,142 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package splitter_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	"github.com/atoll-dev/atoll/region/regiontest"
+	"github.com/atoll-dev/atoll/splitter"
+)
+
+// What is held gets nothing more, and loses nothing unless replicas become fewer or others need them.
+func TestDivideHolds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d, shares := demand(t, splitter.Spread, splitter.Fewest, splitter.Fill, splitter.Duplicate), flat(t)
+		var present, minima int64
+		for i := range shares {
+			s := &shares[i]
+			s.Hold = rapid.Bool().Draw(t, "hold")
+			stays := s.Present
+			for _, bound := range []*int64{s.Max, s.Capacity} {
+				if bound != nil {
+					stays = min(stays, *bound)
+				}
+			}
+			present += stays
+			if s.Hold {
+				minima += stays
+			} else {
+				minima += s.Min
+			}
+		}
+		plan := mustDivide(t, d, shares)
+		if d.Mode != splitter.Duplicate {
+			var placed int64
+			for _, a := range plan.Shards {
+				placed += a.Replicas
+			}
+			require.Equal(t, d.Replicas, placed+plan.Unplaced)
+		}
+		for _, s := range shares {
+			if !s.Hold {
+				continue
+			}
+			require.LessOrEqual(t, plan.Replicas(s.Name), s.Present, s.Name)
+			if present <= d.Replicas && minima <= d.Replicas && s.Max == nil && s.Capacity == nil {
+				require.Equal(t, s.Present, plan.Replicas(s.Name), s.Name)
+			}
+		}
+	})
+}
+
+// A cluster that takes nothing more keeps nobody else from being brought to their shares.
+func TestOthersMoveWhileOneHolds(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		full := cluster("full", "")
+		full.Unschedulable = true
+		w := newWorld(t, splitter.Options{}, cluster("full", ""), cluster("a", ""))
+		w.create(deployments, deployment("web", 8))
+		w.rest()
+		w.works("web--full", 4)
+		w.works("web--a", 4)
+		w.rest()
+		w.clusters.set(full, cluster("a", ""), cluster("b", ""))
+		for range 5 {
+			w.rest()
+			for c, n := range w.shards() {
+				w.works("web--"+c, n)
+			}
+		}
+		require.Equal(t, map[string]int64{"full": 4, "a": 2, "b": 2}, w.shards())
+	})
+}
+
+// Between the last look and the write somebody makes an object that has the shard's name, with the very same values.
+func TestNobodyElsesObjectBecomesAShard(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, splitter.Options{}, cluster("a", ""), cluster("b", ""))
+		w.Inject(regiontest.Fault{Verb: "patch", Name: "web--a", Do: regiontest.Delay(5 * time.Second)})
+		parent := w.create(deployments, deployment("web", 4))
+		time.Sleep(time.Second)
+		foreign := w.create(deployments, deployment("web--a", 2))
+		w.rest()
+		require.Equal(t, "False NameTaken: these names belong to somebody else's objects: web--a", w.conditionOf(deployments, "web", "Placed"))
+		after := w.get(deployments, "web--a")
+		require.Equal(t, foreign.GetUID(), after.GetUID())
+		require.NotContains(t, after.GetLabels(), "splitter.atoll.dev/parent")
+		require.Equal(t, string(parent.GetUID()), w.get(deployments, "web--b").GetLabels()["splitter.atoll.dev/parent"])
+	})
+}
+
+func TestStates(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		clusters := &script{list: []splitter.Cluster{cluster("b", ""), cluster("a", "")}, changed: make(chan struct{})}
+		ctx, cancel := context.WithCancel(t.Context())
+		var seen []map[string]splitter.State
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for list := range splitter.States(ctx, clusters, splitter.Periods{}) {
+				m := map[string]splitter.State{}
+				for _, c := range list {
+					m[c.Name] = c.State
+				}
+				seen = append(seen, m)
+			}
+		}()
+		last := func() map[string]splitter.State {
+			synctest.Wait()
+			return seen[len(seen)-1]
+		}
+		require.Equal(t, map[string]splitter.State{"a": splitter.Placeable, "b": splitter.Placeable}, last())
+		silent, drains := cluster("a", ""), cluster("b", "")
+		silent.Ready = metav1.ConditionUnknown
+		drains.EvictAfter = time.Now().Add(time.Minute)
+		clusters.set(silent, drains)
+		require.Equal(t, map[string]splitter.State{"a": splitter.Holding, "b": splitter.Placeable}, last())
+		time.Sleep(time.Minute)
+		require.Equal(t, map[string]splitter.State{"a": splitter.Holding, "b": splitter.Draining}, last(), "by time alone")
+		time.Sleep(4 * time.Minute)
+		require.Equal(t, map[string]splitter.State{"b": splitter.Draining}, last())
+		clusters.set(cluster("a", ""), drains)
+		require.Len(t, last(), 1, "one moment of life is not enough")
+		time.Sleep(time.Minute)
+		require.Len(t, last(), 2)
+		n := len(seen)
+		clusters.set(cluster("a", ""), drains)
+		time.Sleep(time.Hour)
+		last()
+		require.Len(t, seen, n, "nothing has changed")
+		cancel()
+		<-done
+	})
+}

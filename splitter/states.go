@@ -1,0 +1,75 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package splitter
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Periods are how long clusters are as they are before something is made of it. The zero value works.
+type Periods struct {
+	// Grace is how long a cluster may be silent before what it has goes elsewhere; zero: 5 minutes.
+	Grace time.Duration
+	// Rejoin is how long a cluster that has lost what it had must be ready before it gets any; zero: 1 minute.
+	Rejoin time.Duration
+}
+
+func (p Periods) defaults() Periods {
+	if p.Grace <= 0 {
+		p.Grace = 5 * time.Minute
+	}
+	if p.Rejoin <= 0 {
+		p.Rejoin = time.Minute
+	}
+	return p
+}
+
+// States yields the clusters with their States, by name, at once, after each change and when time changes a State, until
+// ctx ends. A cluster that was silent for too long is not among them until it is trusted again. It is what a Splitter does
+// for its Placement, for others who decide by clusters. It calls clusters.Watch, which is called once.
+func States(ctx context.Context, clusters Clusters, p Periods) iter.Seq[[]Cluster] {
+	p = p.defaults()
+	return func(yield func([]Cluster) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		var wg sync.WaitGroup
+		defer wg.Wait()
+		defer cancel()
+		r := &readiness{grace: p.Grace, rejoin: p.Rejoin}
+		changed := make(chan struct{}, 1)
+		wg.Go(func() {
+			for list := range clusters.Watch(ctx) {
+				r.set(list, time.Now())
+				select {
+				case changed <- struct{}{}:
+				default:
+				}
+			}
+		})
+		var before []Cluster
+		timer := time.NewTimer(0)
+		defer timer.Stop()
+		for first := true; ; {
+			select {
+			case <-changed:
+			case <-timer.C:
+			case <-ctx.Done():
+				return
+			}
+			list, _, again, known := r.placing(time.Now())
+			if again > 0 {
+				timer.Reset(again)
+			}
+			if known && (first || !slices.EqualFunc(before, list, same)) {
+				before, first = list, false
+				if !yield(slices.Clone(list)) {
+					return
+				}
+			}
+		}
+	}
+}
