@@ -1,0 +1,174 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package placement
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/splitter"
+	"github.com/atoll-dev/atoll/splitter/v1alpha1"
+)
+
+// Choose says which clusters an object is to have, by name: those that the policy allows and that may have something, or
+// MaxClusters of them. It is pure, and does not depend on the order of its arguments.
+//
+// present are the clusters that the object has. They are kept before others are chosen, so who joins takes nobody's
+// place, and who leaves is replaced alone. New ones are taken from all groups of SpreadBy in turn, else by a hash of uid
+// and name: always the same for one object, and fair over many.
+//
+// A cluster that only holds what it has is chosen only if it is present, and one that drains is not. Nor is one whose
+// share in the policy has the maximum zero, or the weight zero and no minimum. It fails if the policy's selector or a
+// cluster's weight label cannot be read.
+func Choose(spec v1alpha1.PlacementPolicySpec, uid types.UID, clusters []splitter.Cluster, present []string) ([]string, error) {
+	if spec.Mode == v1alpha1.PlacementNone {
+		return nil, nil
+	}
+	selector, err := selectorOf(spec.ClusterSelector)
+	if err != nil {
+		return nil, fmt.Errorf("clusterSelector: %w", err)
+	}
+	var candidates []splitter.Cluster
+	for _, c := range clusters {
+		is := slices.Contains(present, c.Name)
+		if c.State == splitter.Draining || c.State == splitter.Holding && !is || !selector.Matches(labels.Set(c.Labels)) {
+			continue
+		}
+		asks, err := claim(spec.Clusters, c)
+		if err != nil {
+			return nil, err
+		}
+		if !asks.nothing() {
+			candidates = append(candidates, c)
+		}
+	}
+	candidates = take(candidates, int(spec.MaxClusters), spec.SpreadBy, uid, present)
+	var names []string
+	for _, c := range candidates {
+		names = append(names, c.Name)
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// selectorOf reads a selector that selects all if it is absent.
+func selectorOf(s *metav1.LabelSelector) (labels.Selector, error) {
+	if s == nil {
+		return labels.Everything(), nil
+	}
+	return metav1.LabelSelectorAsSelector(s)
+}
+
+// share is what a policy and the cluster's own label say of a cluster.
+type share struct {
+	weight *int64
+	min    int64
+	max    *int64
+}
+
+func (s share) nothing() bool {
+	return s.max != nil && *s.max == 0 || s.weight != nil && *s.weight == 0 && s.min == 0
+}
+
+// claim reads the share of a cluster. The policy's weight counts before that of the cluster's label.
+func claim(shares []v1alpha1.ClusterShare, c splitter.Cluster) (s share, err error) {
+	if s.weight, err = c.Weight(); err != nil {
+		return share{}, err
+	}
+	for _, p := range shares {
+		if p.Name != c.Name {
+			continue
+		}
+		if p.Weight != nil {
+			s.weight = new(int64(*p.Weight))
+		}
+		if p.Min != nil {
+			s.min = int64(*p.Min)
+		}
+		if p.Max != nil {
+			s.max = new(int64(*p.Max))
+		}
+	}
+	return s, nil
+}
+
+// take chooses n of the clusters; zero: all.
+func take(clusters []splitter.Cluster, n int, spreadBy []string, uid types.UID, present []string) []splitter.Cluster {
+	if n <= 0 || len(clusters) <= n {
+		return clusters
+	}
+	is := func(c splitter.Cluster) bool { return slices.Contains(present, c.Name) }
+	stay := slices.Collect(filter(clusters, is))
+	if len(stay) >= n {
+		return spread(nil, stay, n, spreadBy, uid)
+	}
+	join := slices.Collect(filter(clusters, func(c splitter.Cluster) bool { return !is(c) }))
+	return spread(stay, join, n, spreadBy, uid)
+}
+
+func filter(clusters []splitter.Cluster, keep func(splitter.Cluster) bool) func(func(splitter.Cluster) bool) {
+	return func(yield func(splitter.Cluster) bool) {
+		for _, c := range clusters {
+			if keep(c) && !yield(c) {
+				return
+			}
+		}
+	}
+}
+
+// spread adds to chosen until there are n: always from the widest group that has fewest, and in it in the same way.
+func spread(chosen, from []splitter.Cluster, n int, by []string, uid types.UID) []splitter.Cluster {
+	chosen = slices.Clone(chosen)
+	has := map[string]int{}
+	count := func(c splitter.Cluster) {
+		for depth := range by {
+			has[group(c, by[:depth+1])]++
+		}
+	}
+	for _, c := range chosen {
+		count(c)
+	}
+	rest := slices.Clone(from)
+	for len(chosen) < n && len(rest) > 0 {
+		next := slices.MinFunc(rest, func(a, b splitter.Cluster) int {
+			for depth := range by {
+				if d := cmp.Compare(has[group(a, by[:depth+1])], has[group(b, by[:depth+1])]); d != 0 {
+					return d
+				}
+			}
+			return cmp.Or(cmp.Compare(rank(uid, a.Name), rank(uid, b.Name)), cmp.Compare(a.Name, b.Name))
+		})
+		count(next)
+		chosen = append(chosen, next)
+		rest = slices.DeleteFunc(rest, func(c splitter.Cluster) bool { return c.Name == next.Name })
+	}
+	return chosen
+}
+
+// unlabeled is the group of clusters without a label. No label has that value.
+const unlabeled = "-"
+
+// groupLabel is the value of a label, or unlabeled.
+func groupLabel(c splitter.Cluster, key string) string { return cmp.Or(c.Labels[key], unlabeled) }
+
+// group is the path to the group of a cluster.
+func group(c splitter.Cluster, by []string) string {
+	path := ""
+	for _, key := range by {
+		path += "/" + groupLabel(c, key)
+	}
+	return path
+}
+
+func rank(uid types.UID, name string) uint64 {
+	sum := sha256.Sum256([]byte(string(uid) + "\x00" + name))
+	return binary.BigEndian.Uint64(sum[:])
+}

@@ -1,0 +1,303 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package placement
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/internal/loop"
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/splitter"
+	"github.com/atoll-dev/atoll/splitter/v1alpha1"
+)
+
+// Manager is the field manager of what a Controller writes.
+const Manager = "atoll-placement"
+
+// Controller places the objects of one API server on clusters, by the PlacementPolicies there. It writes annotations and
+// labels of objects, nothing else; see the package's documentation. One may run per API server. Safe for concurrent use.
+type Controller struct {
+	up       region.API
+	clusters splitter.Clusters
+	opts     Options
+	kinds    []*kind
+	copies   *loop.Objects // of the PlacementPolicies
+	policies *policies
+	index    *index
+	queue    *loop.Queue
+
+	mu    sync.Mutex
+	list  []splitter.Cluster
+	known bool
+	left  map[string]map[string]time.Time // when an object, by key, was first seen to leave a cluster
+}
+
+// Options adjust a Controller. The zero value works.
+type Options struct {
+	// Workloads are the resources that a Splitter divides; nil: Deployments.
+	Workloads []schema.GroupVersionResource
+	// Others are the resources whose objects keep their name in each cluster; nil: ConfigMaps, Secrets, ServiceAccounts,
+	// PersistentVolumeClaims and Services.
+	Others []schema.GroupVersionResource
+	// Default is the policy for what no PlacementPolicy selects, in all namespaces; nil: none.
+	Default *v1alpha1.PlacementPolicySpec
+	// Periods say for how long clusters are silent before they lose what they have. They should be the Splitter's.
+	splitter.Periods
+	// Linger is how long an object that keeps its name, and that is to leave a cluster, stays there beside its new places;
+	// zero: 5 minutes. Pods that still run there may need it.
+	Linger time.Duration
+	// Workers is how many objects are worked on at once; zero: 8.
+	Workers int
+	// Observer is told what happens. Nil means nobody.
+	Observer *Observer
+}
+
+// Observer is told what a Controller does. Any of the functions may be nil. They must not block and must be safe for
+// concurrent use.
+type Observer struct {
+	// Placed is called after the placement of an object has changed, and after an attempt to change it has failed.
+	Placed func(context.Context, PlacedEvent)
+}
+
+// PlacedEvent says what became of an object.
+type PlacedEvent struct {
+	Resource schema.GroupResource
+	Object   types.NamespacedName
+	// Before and After are clusters; Leaving are those of After that it is about to leave.
+	Before, After, Leaving []string
+	// By is what decided: the value of PlacedByAnnotation.
+	By  string
+	Err error
+}
+
+func (o *Observer) placed(ctx context.Context, e PlacedEvent) {
+	if o != nil && o.Placed != nil {
+		o.Placed(ctx, e)
+	}
+}
+
+var gvrOfPolicies = v1alpha1.GroupVersion.WithResource("placementpolicies")
+
+// New makes a Controller for one API server. clusters is watched once, so it must not be the Splitter's. It does no I/O; see
+// Start. It fails if a resource is listed twice or the default policy's selectors cannot be read.
+func New(up region.API, clusters splitter.Clusters, opts Options) (*Controller, error) {
+	if up == nil || clusters == nil {
+		return nil, errors.New("placement: up and clusters must not be nil: pass a region.Conn and splitter.SyncTargets or StaticClusters")
+	}
+	if opts.Workloads == nil {
+		opts.Workloads = []schema.GroupVersionResource{{Group: "apps", Version: "v1", Resource: "deployments"}}
+	}
+	if opts.Others == nil {
+		for _, resource := range []string{configMaps, secrets, serviceAccounts, claims, services} {
+			opts.Others = append(opts.Others, schema.GroupVersionResource{Version: "v1", Resource: resource})
+		}
+	}
+	if opts.Linger <= 0 {
+		opts.Linger = 5 * time.Minute
+	}
+	policies, err := newPolicies(opts.Default)
+	if err != nil {
+		return nil, err
+	}
+	c := &Controller{
+		up: up, clusters: clusters, opts: opts, policies: policies, index: newIndex(),
+		queue: loop.NewQueue(loop.QueueOptions{Workers: opts.Workers}), left: map[string]map[string]time.Time{},
+	}
+	seen := map[schema.GroupResource]bool{}
+	add := func(gvr schema.GroupVersionResource, divided bool) error {
+		if seen[gvr.GroupResource()] {
+			return fmt.Errorf("placement: Options.Workloads and Others have %s twice", gvr.GroupResource())
+		}
+		seen[gvr.GroupResource()] = true
+		c.kinds = append(c.kinds, c.newKind(len(c.kinds), gvr, divided))
+		return nil
+	}
+	for _, gvr := range opts.Workloads {
+		if err := add(gvr, true); err != nil {
+			return nil, err
+		}
+	}
+	for _, gvr := range opts.Others {
+		if err := add(gvr, false); err != nil {
+			return nil, err
+		}
+	}
+	c.copies = loop.NewObjects(up.Dynamic(), gvrOfPolicies, loop.ObjectsOptions{
+		Strip: loop.KeepManager(), Changed: c.policyChanged, Flows: c.all,
+	})
+	return c, nil
+}
+
+// Start works until ctx ends, waits for all it started, then returns nil. Types that the API server does not have yet are
+// waited for; without that of PlacementPolicies nothing is placed. Where all is as it should be it writes nothing. Call it
+// once.
+func (c *Controller) Start(ctx context.Context) error {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for _, k := range c.kinds {
+		wg.Go(func() { _ = k.objects.Start(ctx) }) // goes on through errors until ctx ends
+	}
+	wg.Go(func() { _ = c.copies.Start(ctx) })
+	wg.Go(func() {
+		for list := range splitter.States(ctx, c.clusters, c.opts.Periods) {
+			c.mu.Lock()
+			c.list, c.known = list, true
+			c.mu.Unlock()
+			c.all()
+		}
+	})
+	return c.queue.Start(ctx, c.work)
+}
+
+// kind is one resource at work.
+type kind struct {
+	gvr     schema.GroupVersionResource
+	number  int
+	divided bool
+	objects *loop.Objects
+}
+
+func (c *Controller) newKind(number int, gvr schema.GroupVersionResource, divided bool) *kind {
+	k := &kind{gvr: gvr, number: number, divided: divided}
+	opts := loop.ObjectsOptions{Packed: true, Strip: stripOther(gvr.Resource), Flows: c.all, Changed: func(key types.NamespacedName) { c.add(k, key) }}
+	if divided {
+		opts.Strip, opts.Changed = stripWorkload, func(key types.NamespacedName) { c.workloadChanged(k, key) }
+	}
+	k.objects = loop.NewObjects(c.up.Dynamic(), gvr, opts)
+	return k
+}
+
+// stripWorkload leaves what a pod template says, and of a shard nothing but whose it is.
+func stripWorkload(obj *unstructured.Unstructured) {
+	stripMetadata(obj)
+	_, isShard := shardOf(obj)
+	for field := range obj.Object {
+		switch field {
+		case "apiVersion", "kind", "metadata":
+		case "spec":
+			spec, ok := obj.Object["spec"].(map[string]any)
+			if isShard || !ok {
+				delete(obj.Object, field)
+			}
+			for name := range spec {
+				switch name {
+				case "template", "jobTemplate", "serviceName":
+				default:
+					delete(spec, name)
+				}
+			}
+		default:
+			delete(obj.Object, field)
+		}
+	}
+}
+
+// stripOther leaves nothing but metadata, and of a Service what it selects. What Secrets hold is not kept.
+func stripOther(resource string) func(*unstructured.Unstructured) {
+	return func(obj *unstructured.Unstructured) {
+		stripMetadata(obj)
+		var selector map[string]string
+		if resource == services {
+			selector, _, _ = unstructured.NestedStringMap(obj.Object, "spec", "selector")
+		}
+		for field := range obj.Object {
+			switch field {
+			case "apiVersion", "kind", "metadata":
+			default:
+				delete(obj.Object, field)
+			}
+		}
+		if selector != nil {
+			_ = unstructured.SetNestedStringMap(obj.Object, selector, "spec", "selector")
+		}
+	}
+}
+
+func stripMetadata(obj *unstructured.Unstructured) {
+	unstructured.RemoveNestedField(obj.Object, "metadata", "managedFields")
+	unstructured.RemoveNestedField(obj.Object, "metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration")
+}
+
+func (c *Controller) add(k *kind, key types.NamespacedName) {
+	c.queue.Add(strconv.Itoa(k.number) + "/" + key.String())
+}
+
+// all asks for work on every object.
+func (c *Controller) all() {
+	for _, k := range c.kinds {
+		for _, key := range k.objects.Keys() {
+			c.add(k, key)
+		}
+	}
+}
+
+func (c *Controller) policyChanged(key types.NamespacedName) {
+	obj, _ := c.copies.Get(key)
+	c.policies.set(key, obj)
+	for _, k := range c.kinds {
+		c.addAll(k, key.Namespace)
+	}
+}
+
+// addAll asks for work on all of a namespace.
+func (c *Controller) addAll(k *kind, namespace string) {
+	for _, key := range k.objects.Keys() {
+		if key.Namespace == namespace {
+			c.add(k, key)
+		}
+	}
+}
+
+// workloadChanged asks for work on a workload, or on the parent of a shard, and on what follows it.
+func (c *Controller) workloadChanged(k *kind, key types.NamespacedName) {
+	at := place{k.number, key}
+	var now workload
+	var part shard
+	obj, isShard := k.objects.Get(key)
+	if isShard {
+		if part, isShard = shardOf(obj); !isShard {
+			now = newWorkload(obj)
+		}
+	}
+	before := c.index.setShard(at, part, isShard)
+	for _, s := range []shard{before, part} {
+		if s.name != "" {
+			c.add(k, types.NamespacedName{Namespace: key.Namespace, Name: s.name})
+		}
+	}
+	if !isShard {
+		c.add(k, key)
+	}
+	if old := c.index.setWorkload(at, now); !old.same(now) {
+		c.followers(key.Namespace, old, now)
+	}
+}
+
+// followers asks for work on what workloads refer to.
+func (c *Controller) followers(namespace string, ws ...workload) {
+	for _, k := range c.kinds {
+		switch {
+		case k.divided || k.gvr.Group != "":
+		case k.gvr.Resource == services:
+			c.addAll(k, namespace)
+		default:
+			for _, w := range ws {
+				for ref := range w.refs {
+					if ref.resource == k.gvr.Resource {
+						c.add(k, types.NamespacedName{Namespace: namespace, Name: ref.name})
+					}
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,130 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package placement
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/splitter/v1alpha1"
+)
+
+// place is which object of which kind.
+type place struct {
+	kind int
+	key  types.NamespacedName
+}
+
+// workload is what is known of an object that is divided.
+type workload struct {
+	refs     map[reference]bool
+	pods     map[string]string
+	clusters []string // where its dependents are to be; none if they are not to follow
+}
+
+func (w workload) same(o workload) bool {
+	return maps.Equal(w.refs, o.refs) && maps.Equal(w.pods, o.pods) && slices.Equal(w.clusters, o.clusters)
+}
+
+func newWorkload(obj *unstructured.Unstructured) workload {
+	s, _, _ := read(obj)
+	if s.division == nil || !s.division.Dependents {
+		return workload{}
+	}
+	return workload{refs: references(obj), pods: podLabels(obj), clusters: s.clusters}
+}
+
+// index knows the workloads of each namespace, and in which clusters each has shards.
+type index struct {
+	mu         sync.Mutex
+	namespaces map[string]map[place]workload
+	shards     map[place]shard
+	parents    map[types.UID]map[place]string // the clusters of shards, by the UID of their parent
+}
+
+// shard is whose and where it is.
+type shard struct {
+	parent  types.UID
+	name    string // of the parent
+	cluster string
+}
+
+func newIndex() *index {
+	return &index{namespaces: map[string]map[place]workload{}, shards: map[place]shard{}, parents: map[types.UID]map[place]string{}}
+}
+
+// shardOf reads a shard; false if the object is none.
+func shardOf(obj *unstructured.Unstructured) (shard, bool) {
+	uid := obj.GetLabels()[v1alpha1.ParentLabel]
+	annotations := obj.GetAnnotations()
+	return shard{types.UID(uid), annotations[v1alpha1.ParentAnnotation], annotations[v1alpha1.ClusterAnnotation]}, uid != ""
+}
+
+// setShard takes a shard as it is now, false if there is none at that place, and returns the one before.
+func (x *index) setShard(at place, now shard, is bool) (before shard) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	before, was := x.shards[at]
+	if was {
+		delete(x.shards, at)
+		delete(x.parents[before.parent], at)
+		if len(x.parents[before.parent]) == 0 {
+			delete(x.parents, before.parent)
+		}
+	}
+	if is {
+		x.shards[at] = now
+		if x.parents[now.parent] == nil {
+			x.parents[now.parent] = map[place]string{}
+		}
+		x.parents[now.parent][at] = now.cluster
+	}
+	return before
+}
+
+// clustersOf are the clusters in which a parent has shards.
+func (x *index) clustersOf(parent types.UID) []string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	names := slices.Sorted(maps.Values(x.parents[parent]))
+	return slices.Compact(names)
+}
+
+// setWorkload takes a workload as it is now and returns what it was before.
+func (x *index) setWorkload(at place, now workload) (before workload) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	in := x.namespaces[at.key.Namespace]
+	before = in[at]
+	if len(now.clusters) == 0 {
+		delete(in, at)
+		if len(in) == 0 {
+			delete(x.namespaces, at.key.Namespace)
+		}
+		return before
+	}
+	if in == nil {
+		in = map[place]workload{}
+		x.namespaces[at.key.Namespace] = in
+	}
+	in[at] = now
+	return before
+}
+
+// follows are the clusters of all workloads that refer to an object.
+func (x *index) follows(resource string, obj *unstructured.Unstructured) (clusters []string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, w := range x.namespaces[obj.GetNamespace()] {
+		if w.refs[reference{resource, obj.GetName()}] || resource == services && selects(obj, w.pods) {
+			clusters = append(clusters, w.clusters...)
+		}
+	}
+	slices.Sort(clusters)
+	return slices.Compact(clusters)
+}

@@ -1,0 +1,93 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package placement
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/atoll-dev/atoll/splitter"
+	"github.com/atoll-dev/atoll/splitter/v1alpha1"
+)
+
+// Place is the splitter.Placement over the clusters that a parent's annotations list, as a Controller has written them:
+// the two meet only in objects, and may run in two processes. What is being left gets nothing and moves away; what has a
+// place keeps it, even in a cluster that drains or is lost, until the annotations say otherwise: then there is a better
+// one. A parent without the annotations is splitter.ErrUndecided. At most a quarter of the replicas move at once, and no
+// cluster gets more replicas than it can hold pods.
+func Place(parent *unstructured.Unstructured, clusters []splitter.Cluster) (splitter.Demand, []splitter.Share, error) {
+	s, placed, err := read(parent)
+	if err != nil {
+		return splitter.Demand{}, nil, err
+	}
+	if !placed {
+		return splitter.Demand{}, nil, fmt.Errorf("%w: annotation %s is absent", splitter.ErrUndecided, v1alpha1.PlacementAnnotation)
+	}
+	d := splitter.Demand{Moves: splitter.Quarter(parent)}
+	how := cmp.Or(s.division, &division{})
+	if how.Mode == v1alpha1.PlacementNone {
+		// Over nothing at all: what is there goes, wanted elsewhere or not.
+		return splitter.Demand{Mode: splitter.Duplicate}, nil, nil
+	}
+	by := how.SpreadBy
+	if how.Mode == v1alpha1.PlacementDuplicate {
+		d.Mode, by = splitter.Duplicate, nil
+	}
+	var top groups
+	for _, name := range s.clusters {
+		leaving := slices.Contains(s.leaving, name)
+		i := slices.IndexFunc(clusters, func(c splitter.Cluster) bool { return c.Name == name })
+		c := splitter.Cluster{Name: name, State: splitter.Holding}
+		switch {
+		case i < 0 && leaving:
+			continue
+		case i >= 0:
+			c = clusters[i]
+		}
+		if c.State == splitter.Draining {
+			c.State = splitter.Holding
+		}
+		if leaving {
+			c.State = splitter.Draining
+		}
+		asks, err := claim(how.Clusters, c)
+		if err != nil {
+			return splitter.Demand{}, nil, err
+		}
+		if leaving {
+			asks.weight = new(int64(0)) // it lacks nothing
+		}
+		top.add(c, by, splitter.Restrict(splitter.Share{Name: name, Weight: asks.weight, Min: asks.min, Max: asks.max, Capacity: c.Pods}, c))
+	}
+	return d, top.shares, nil
+}
+
+// groups are shares of groups of clusters, of groups of those, and so on.
+type groups struct {
+	shares []splitter.Share
+	inner  map[string]*groups
+}
+
+// add puts a share into the group of its cluster.
+func (g *groups) add(c splitter.Cluster, by []string, s splitter.Share) {
+	if len(by) == 0 {
+		g.shares = append(g.shares, s)
+		return
+	}
+	name := groupLabel(c, by[0])
+	i := slices.IndexFunc(g.shares, func(s splitter.Share) bool { return s.Name == name })
+	if i < 0 {
+		i = len(g.shares)
+		g.shares = append(g.shares, splitter.Share{Name: name, Group: true})
+		if g.inner == nil {
+			g.inner = map[string]*groups{}
+		}
+		g.inner[name] = &groups{}
+	}
+	g.inner[name].add(c, by[1:], s)
+	g.shares[i].Members = g.inner[name].shares
+}

@@ -1,0 +1,107 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package placement
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/splitter/v1alpha1"
+)
+
+// policy is a PlacementPolicy, or the default.
+type policy struct {
+	name     string
+	spec     v1alpha1.PlacementPolicySpec
+	selector labels.Selector // nil: all that is divided
+	err      error
+}
+
+func newPolicy(name string, spec v1alpha1.PlacementPolicySpec) policy {
+	p := policy{name: name, spec: spec}
+	if spec.Selector != nil {
+		p.selector, p.err = selectorOf(spec.Selector)
+	}
+	if _, err := selectorOf(spec.ClusterSelector); p.err == nil {
+		p.err = err
+	}
+	return p
+}
+
+func (p policy) selects(obj *unstructured.Unstructured, divided bool) bool {
+	if p.selector == nil {
+		return divided
+	}
+	return p.selector.Matches(labels.Set(obj.GetLabels()))
+}
+
+// policies are those of all namespaces, in the order in which they count.
+type policies struct {
+	otherwise *policy // for what none selects; may be nil
+
+	mu sync.Mutex
+	of map[string][]policy
+}
+
+func newPolicies(otherwise *v1alpha1.PlacementPolicySpec) (*policies, error) {
+	p := &policies{of: map[string][]policy{}}
+	if otherwise != nil {
+		d := newPolicy(v1alpha1.PlacedByDefault, *otherwise)
+		if d.err != nil {
+			return nil, fmt.Errorf("placement: Options.Default: %w", d.err)
+		}
+		p.otherwise = &d
+	}
+	return p, nil
+}
+
+// set takes a policy as it is now; nil: it is gone.
+func (p *policies) set(key types.NamespacedName, obj *unstructured.Unstructured) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	list := slices.DeleteFunc(slices.Clone(p.of[key.Namespace]), func(q policy) bool { return q.name == key.Name })
+	if obj != nil {
+		var typed v1alpha1.PlacementPolicy
+		err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, &typed)
+		q := newPolicy(key.Name, typed.Spec)
+		q.err = cmp.Or(err, q.err)
+		list = append(list, q)
+	}
+	slices.SortFunc(list, func(a, b policy) int {
+		return cmp.Or(cmp.Compare(b.spec.Priority, a.spec.Priority), cmp.Compare(a.name, b.name))
+	})
+	p.of[key.Namespace] = list
+	if len(list) == 0 {
+		delete(p.of, key.Namespace)
+	}
+}
+
+// decides returns the policy for an object. One that cannot be read decides nothing, and neither do the others of its
+// namespace: whom it would have selected is not known.
+func (p *policies) decides(obj *unstructured.Unstructured, divided bool) (policy, bool, error) {
+	p.mu.Lock()
+	list := p.of[obj.GetNamespace()]
+	p.mu.Unlock()
+	for _, q := range list {
+		if q.err != nil {
+			return policy{}, false, fmt.Errorf("placement: PlacementPolicy %s/%s: %w", obj.GetNamespace(), q.name, q.err)
+		}
+	}
+	for _, q := range list {
+		if q.selects(obj, divided) {
+			return q, true, nil
+		}
+	}
+	if p.otherwise != nil && p.otherwise.selects(obj, divided) {
+		return *p.otherwise, true, nil
+	}
+	return policy{}, false, nil
+}

@@ -1,0 +1,190 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package placement
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/internal/loop"
+	"github.com/atoll-dev/atoll/splitter"
+	"github.com/atoll-dev/atoll/splitter/v1alpha1"
+	syncerv1alpha1 "github.com/atoll-dev/atoll/syncer/v1alpha1"
+)
+
+// stale is how long to wait if a copy turned out to be old: its event is on the way.
+const stale = 200 * time.Millisecond
+
+func (c *Controller) work(ctx context.Context, key string) (time.Duration, error) {
+	number, rest, _ := strings.Cut(key, "/")
+	namespace, name, _ := strings.Cut(rest, "/")
+	i, err := strconv.Atoi(number)
+	if err != nil {
+		return 0, fmt.Errorf("placement: key %q: %w", key, err)
+	}
+	k := c.kinds[i]
+	obj, ok := k.objects.Get(types.NamespacedName{Namespace: namespace, Name: name})
+	if !ok || obj.GetDeletionTimestamp() != nil || c.foreign(k, obj) {
+		c.forget(key)
+		return 0, nil
+	}
+	c.mu.Lock()
+	list, known := c.list, c.known
+	c.mu.Unlock()
+	if !known || k.objects.Err() != nil || c.copies.Err() != nil {
+		return 0, nil // what is old or not known decides nothing; its flow is told
+	}
+	before, placed, _ := read(obj) // a division that cannot be read is written anew
+	after, again, ok, err := c.decide(k, key, obj, before, placed, list)
+	if err != nil || !ok {
+		return 0, err
+	}
+	change, err := after.metadata(obj, before, !k.divided)
+	if err != nil || len(change) == 0 {
+		return again, err
+	}
+	err = c.write(ctx, k, obj, change)
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return stale, nil // somebody else wrote; the event is on the way
+	}
+	c.opts.Observer.placed(ctx, PlacedEvent{
+		Resource: k.gvr.GroupResource(), Object: loop.KeyOf(obj), Before: before.clusters, After: after.clusters, Leaving: after.leaving, By: after.by, Err: err,
+	})
+	return again, err
+}
+
+// foreign says whether somebody else says where an object goes: it has the label of one cluster, or, if it would be
+// divided, of any, or it is a shard.
+func (c *Controller) foreign(k *kind, obj *unstructured.Unstructured) bool {
+	for label := range obj.GetLabels() {
+		if label == syncerv1alpha1.ClusterLabel || label == v1alpha1.ParentLabel ||
+			k.divided && strings.HasPrefix(label, syncerv1alpha1.StateLabelPrefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// decide returns the state that an object is to have, false if that is nobody's business, and when to look again.
+func (c *Controller) decide(k *kind, key string, obj *unstructured.Unstructured, before state, placed bool, list []splitter.Cluster) (after state, again time.Duration, ok bool, err error) {
+	p, selected, err := c.policies.decides(obj, k.divided)
+	if err != nil {
+		return state{}, 0, false, err
+	}
+	var there, follows []string
+	held, fresh := c.lingers(key, &again), true
+	if k.divided {
+		shards := c.index.clustersOf(obj.GetUID())
+		there, held = union(before.clusters, shards), func(cluster string) bool { return slices.Contains(shards, cluster) }
+	} else {
+		there, follows, fresh = before.clusters, c.index.follows(k.gvr.Resource, obj), c.fresh()
+	}
+	var wanted []string
+	none := false
+	after = state{by: before.by, division: before.division}
+	switch {
+	case selected:
+		present := before.stays()
+		if !placed {
+			present = there // divided by something else until now
+		}
+		if wanted, err = Choose(p.spec, obj.GetUID(), list, present); err != nil {
+			return state{}, 0, false, fmt.Errorf("placement: %s: %w", p.name, err)
+		}
+		after.by, none = p.name, p.spec.Mode == v1alpha1.PlacementNone
+		if none {
+			follows = nil
+		}
+	case placed && before.by != v1alpha1.PlacedByReference:
+		wanted = before.stays() // whose policy is gone stays where it is
+		none = len(wanted) == 0
+	case len(follows) > 0 || placed:
+		after.by, none = v1alpha1.PlacedByReference, fresh
+	default:
+		return state{}, 0, false, nil
+	}
+	wanted = union(wanted, follows)
+	if !k.divided {
+		wanted = slices.DeleteFunc(wanted, func(cluster string) bool {
+			_, labeled := obj.GetLabels()[syncerv1alpha1.StateLabelPrefix+cluster]
+			return labeled && !slices.Contains(before.clusters, cluster) // somebody else's
+		})
+	}
+	if !fresh {
+		held = func(string) bool { return true } // who refers to it is not known
+	}
+	after.clusters, after.leaving = next(wanted, there, none, held)
+	c.keep(key, after.leaving)
+	switch {
+	case !k.divided:
+		after.division = nil
+	case selected:
+		after.division = newDivision(p.spec, after.clusters)
+	}
+	return after, again, true, nil
+}
+
+// fresh says whether all that refers to others is known.
+func (c *Controller) fresh() bool {
+	return !slices.ContainsFunc(c.kinds, func(k *kind) bool { return k.divided && k.objects.Err() != nil })
+}
+
+// lingers says for how long an object stays where it is not wanted any more, and how long to wait.
+func (c *Controller) lingers(key string, again *time.Duration) func(cluster string) bool {
+	now := time.Now()
+	return func(cluster string) bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		since, ok := c.left[key][cluster]
+		if !ok {
+			since = now
+			if c.left[key] == nil {
+				c.left[key] = map[string]time.Time{}
+			}
+			c.left[key][cluster] = since
+		}
+		rest := c.opts.Linger - now.Sub(since)
+		if rest > 0 && (*again == 0 || rest < *again) {
+			*again = rest
+		}
+		return rest > 0
+	}
+}
+
+// keep forgets since when an object leaves clusters, but for those.
+func (c *Controller) keep(key string, leaving []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps.DeleteFunc(c.left[key], func(cluster string, _ time.Time) bool { return !slices.Contains(leaving, cluster) })
+	if len(c.left[key]) == 0 {
+		delete(c.left, key)
+	}
+}
+
+func (c *Controller) forget(key string) { c.keep(key, nil) }
+
+// write changes the metadata of an object if it is still what was read: a Conflict otherwise.
+func (c *Controller) write(ctx context.Context, k *kind, obj *unstructured.Unstructured, change map[string]any) error {
+	change["uid"], change["resourceVersion"] = obj.GetUID(), obj.GetResourceVersion()
+	patch, err := json.Marshal(map[string]any{"metadata": change})
+	if err != nil {
+		return err
+	}
+	_, err = c.up.Dynamic().Resource(k.gvr).Namespace(obj.GetNamespace()).Patch(ctx, obj.GetName(), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: Manager})
+	if err != nil {
+		return fmt.Errorf("placement: write %s %s: %w", k.gvr.GroupResource(), loop.KeyOf(obj), err)
+	}
+	return nil
+}

@@ -1,0 +1,101 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package placement
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// reference is what a pod refers to in its namespace, by the resource and the name.
+type reference struct{ resource, name string }
+
+// What pods refer to.
+const (
+	configMaps      = "configmaps"
+	secrets         = "secrets"
+	serviceAccounts = "serviceaccounts"
+	claims          = "persistentvolumeclaims"
+	services        = "services"
+)
+
+// template finds the pod template of a workload: where Deployments have it, or where CronJobs have.
+func template(obj *unstructured.Unstructured) map[string]any {
+	for _, path := range [][]string{{"spec", "template"}, {"spec", "jobTemplate", "spec", "template"}} {
+		if v, ok, err := unstructured.NestedFieldNoCopy(obj.Object, path...); ok && err == nil {
+			if t, ok := v.(map[string]any); ok {
+				return t
+			}
+		}
+	}
+	return nil
+}
+
+// podLabels are the labels of a workload's pods.
+func podLabels(obj *unstructured.Unstructured) map[string]string {
+	labels, _, _ := unstructured.NestedStringMap(template(obj), "metadata", "labels")
+	return labels
+}
+
+// references are what a workload's pods refer to.
+func references(obj *unstructured.Unstructured) map[reference]bool {
+	refs := map[reference]bool{}
+	add := func(resource string, name any) {
+		if name, ok := name.(string); ok && name != "" {
+			refs[reference{resource, name}] = true
+		}
+	}
+	if service, ok, _ := unstructured.NestedString(obj.Object, "spec", "serviceName"); ok {
+		add(services, service) // of a StatefulSet
+	}
+	spec, _ := template(obj)["spec"].(map[string]any)
+	for _, field := range []string{"serviceAccountName", "serviceAccount"} {
+		if account := spec[field]; account != "default" { // each namespace has its own
+			add(serviceAccounts, account)
+		}
+	}
+	// Volumes of all sorts, containers and their variables refer with the same few fields.
+	var walk func(v any)
+	walk = func(v any) {
+		switch v := v.(type) {
+		case []any:
+			for _, item := range v {
+				walk(item)
+			}
+		case map[string]any:
+			for field, inner := range v {
+				named, _ := inner.(map[string]any)
+				switch field {
+				case "configMap", "configMapRef", "configMapKeyRef":
+					add(configMaps, named["name"])
+				case "secret", "secretRef", "secretKeyRef", "nodePublishSecretRef":
+					add(secrets, named["name"])
+				case "secretName":
+					add(secrets, inner)
+				case "persistentVolumeClaim":
+					add(claims, named["claimName"])
+				case "imagePullSecrets":
+					list, _ := inner.([]any)
+					for _, item := range list {
+						entry, _ := item.(map[string]any)
+						add(secrets, entry["name"])
+					}
+				}
+				walk(inner)
+			}
+		}
+	}
+	walk(spec)
+	return refs
+}
+
+// selects says whether a Service selects pods with those labels.
+func selects(service *unstructured.Unstructured, pods map[string]string) bool {
+	selector, _, _ := unstructured.NestedStringMap(service.Object, "spec", "selector")
+	for k, v := range selector {
+		if pods[k] != v {
+			return false
+		}
+	}
+	return len(selector) > 0
+}
