@@ -1,0 +1,378 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package placement_test
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/atoll-dev/atoll/region/regiontest"
+	"github.com/atoll-dev/atoll/splitter/placement"
+	"github.com/atoll-dev/atoll/splitter/v1alpha1"
+)
+
+// consistent watches a resource and fails if a version of an object says one thing in the annotation and another in its
+// labels.
+func (w *world) consistent(gvr schema.GroupVersionResource) {
+	changes, err := w.of(gvr).Watch(w.t.Context(), metav1.ListOptions{})
+	require.NoError(w.t, err)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for e := range changes.ResultChan() {
+			if obj, ok := e.Object.(*unstructured.Unstructured); ok && e.Type != watch.Deleted {
+				if said := obj.GetAnnotations()["splitter.atoll.dev/placement"]; list(split(said)) != targets(obj) {
+					w.t.Errorf("%s has %q and the labels of %s", obj.GetName(), said, targets(obj))
+				}
+			}
+		}
+	}()
+	w.t.Cleanup(func() {
+		changes.Stop()
+		<-done
+	})
+}
+
+func split(s string) []string {
+	if s == "" {
+		return nil
+	}
+	return strings.Split(s, ",")
+}
+
+// NONE, A, (A,B), A, NONE: each is one write.
+func TestStates(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.consistent(configMaps)
+		w.configMap("settings", "app: web")
+		w.place(placement.Options{Linger: time.Minute}, cluster("a", "tier=gold"), cluster("b"))
+		require.Empty(t, w.happened("settings"), "no policy speaks of it")
+
+		w.policy("web", "{selector: {matchLabels: {app: web}}, clusterSelector: {matchLabels: {tier: gold}}}")
+		require.Equal(t, []string{"NONE -> a"}, w.happened("settings"))
+		w.patch(policies, "web", `{"spec":{"clusterSelector":null}}`)
+		require.Equal(t, []string{"a -> a,b"}, w.happened("settings"))
+		require.Equal(t, "web", w.annotation(configMaps, "settings", "placed-by"))
+		w.patch(policies, "web", `{"spec":{"clusterSelector":{"matchLabels":{"tier":"gold"}}}}`)
+		require.Equal(t, []string{"a,b -> a,b leaving b"}, w.happened("settings"), "what is there may be in use")
+		time.Sleep(time.Minute)
+		require.Equal(t, []string{"a,b -> a"}, w.happened("settings"))
+		w.patch(policies, "web", `{"spec":{"mode":"None"}}`)
+		require.Equal(t, []string{"a -> a leaving a"}, w.happened("settings"))
+		time.Sleep(time.Minute)
+		require.Equal(t, []string{"a -> NONE"}, w.happened("settings"))
+
+		patches := 0
+		for _, write := range w.writes() {
+			if strings.HasPrefix(write, "patch") && strings.Contains(write, "configmaps/settings") {
+				patches++
+			}
+		}
+		require.Equal(t, 6, patches)
+		require.Equal(t, map[string]any{"key": "value"}, w.get(configMaps, "settings").Object["data"])
+		w.Reset()
+		time.Sleep(time.Hour)
+		require.Empty(t, w.writes(), "at rest")
+	})
+}
+
+// A write that comes too late changes nothing, and is thought over.
+func TestStatesAreComparedAndSwapped(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.consistent(configMaps)
+		w.configMap("settings", "app: web")
+		w.policy("web", "{selector: {matchLabels: {app: web}}, clusterSelector: {matchLabels: {tier: gold}}}")
+		w.Inject(regiontest.Fault{Verb: "patch", Name: "settings", Do: regiontest.Delay(5 * time.Second)})
+		w.place(placement.Options{}, cluster("a", "tier=gold"), cluster("b"))
+		time.Sleep(4 * time.Second)
+		synctest.Wait()
+		obj := w.get(configMaps, "settings")
+		require.Equal(t, "NONE", targets(obj), "its write is on the way")
+		obj.SetLabels(map[string]string{"app": "other"})
+		_, err := w.of(configMaps).Update(t.Context(), obj, metav1.UpdateOptions{})
+		require.NoError(t, err)
+		require.Empty(t, w.happened("settings"))
+		require.Equal(t, map[string]string{"app": "other"}, w.get(configMaps, "settings").GetLabels(), "no policy selects it any more")
+	})
+}
+
+// Nothing leaves a cluster before it works in another, and what its pods refer to is there before and after.
+func TestDrainDoesNotDip(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.policy("one", "{maxClusters: 1, dependents: true, clusterSelector: {matchLabels: {tier: gold}}}")
+		w.create(deployments, deployment("web", 4, ", volumes: [{name: v, configMap: {name: settings}}]"))
+		w.configMap("settings", "")
+		a, b := cluster("a", "tier=gold"), cluster("b", "tier=gold")
+		w.place(placement.Options{Linger: time.Second}, a)
+		w.split(a)
+		require.Equal(t, []string{"NONE -> a"}, w.happened("web"))
+		require.Equal(t, []string{"NONE -> a"}, w.happened("settings"))
+		require.Equal(t, map[string]int64{"a": 4}, w.shards())
+		w.works("web--a", 4)
+
+		w.set(draining(a))
+		require.Empty(t, w.happened("web"), "there is nowhere to go")
+		require.Equal(t, map[string]int64{"a": 4}, w.shards())
+
+		w.set(draining(a), b)
+		require.Equal(t, []string{"a -> a,b leaving a"}, w.happened("web"))
+		require.Equal(t, []string{"a -> a,b"}, w.happened("settings"))
+		require.Equal(t, map[string]int64{"a": 4, "b": 4}, w.shards())
+		for n := range int64(4) {
+			w.works("web--b", n)
+			require.Empty(t, w.happened("web"))
+			require.Equal(t, map[string]int64{"a": 4 - n, "b": 4}, w.shards(), "as many as work there")
+			w.works("web--a", 4-n)
+		}
+		w.works("web--b", 4)
+		require.Equal(t, []string{"a,b -> b"}, w.happened("web"))
+		require.Equal(t, []string{"a,b -> a,b leaving a", "a,b -> b"}, w.happened("settings"))
+		require.Equal(t, map[string]int64{"b": 4}, w.shards())
+
+		w.set(a, b)
+		require.Empty(t, w.happened("web"), "it stays where it is")
+		w.Reset()
+		time.Sleep(time.Hour)
+		require.Empty(t, w.writes(), "at rest")
+
+		w.patch(policies, "one", `{"spec":{"mode":"None"}}`)
+		w.happened("web")
+		require.Empty(t, w.shards(), "it was said so")
+		require.Empty(t, w.annotation(deployments, "web", "placement"))
+		require.Equal(t, "NONE", w.targets(configMaps, "settings"))
+	})
+}
+
+func TestClustersJoinAndFallSilent(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		a, b, c := cluster("a", zone+"=1"), cluster("b", zone+"=1"), cluster("c", zone+"=2")
+		w.policy("spread", "{maxClusters: 2, spreadBy: ["+zone+"]}")
+		w.create(deployments, deployment("web", 6, ""))
+		w.place(placement.Options{}, a, c)
+		w.split(a, c)
+		require.Equal(t, []string{"NONE -> a,c"}, w.happened("web"))
+		w.works("web--a", 3)
+		w.works("web--c", 3)
+		w.set(a, b, c)
+		require.Empty(t, w.happened("web"), "who joins takes nobody's place")
+
+		w.set(a, b, silent(c))
+		require.Empty(t, w.happened("web"))
+		time.Sleep(4 * time.Minute)
+		w.set(a, b, c)
+		require.Empty(t, w.happened("web"), "it was only a while")
+
+		w.set(a, b, silent(c))
+		time.Sleep(5 * time.Minute)
+		require.Equal(t, []string{"a,c -> a,b,c leaving c", "a,b,c -> a,b"}, w.happened("web"))
+		require.Equal(t, int64(3), w.shards()["b"])
+		w.set(a, b, c)
+		time.Sleep(time.Hour)
+		require.Empty(t, w.happened("web"), "nor does who is back")
+
+		// When all are silent there is no better place.
+		before := w.shards()
+		w.set(silent(a), silent(b), silent(c))
+		time.Sleep(time.Hour)
+		require.Empty(t, w.happened("web"))
+		require.Equal(t, before, w.shards())
+	})
+}
+
+func TestDependents(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		for _, name := range []string{"volume", "env", "other", "projected"} {
+			w.configMap(name, "")
+		}
+		for _, name := range []string{"pull", "key", "file", "other"} {
+			w.create(core("secrets"), "{apiVersion: v1, kind: Secret, metadata: {name: "+name+"}}")
+		}
+		for _, name := range []string{"robot", "default"} {
+			w.create(core("serviceaccounts"), "{apiVersion: v1, kind: ServiceAccount, metadata: {name: "+name+"}}")
+		}
+		w.create(core("persistentvolumeclaims"), "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data}}")
+		for name, selector := range map[string]string{"web": "app: web", "db": "app: db", "manual": ""} {
+			w.create(core("services"), "{apiVersion: v1, kind: Service, metadata: {name: "+name+"}, spec: {selector: {"+selector+"}, ports: [{port: 80}]}}")
+		}
+		w.create(deployments, deployment("web", 2, `, serviceAccountName: robot, imagePullSecrets: [{name: pull}], initContainers: [
+			{name: init, image: init, envFrom: [{configMapRef: {name: env}}], env: [{name: K, valueFrom: {secretKeyRef: {name: key, key: k}}}]}], volumes: [
+			{name: v, configMap: {name: volume}}, {name: d, persistentVolumeClaim: {claimName: data}}, {name: s, secret: {secretName: file}},
+			{name: p, projected: {sources: [{configMap: {name: projected}}]}}]`))
+		w.policy("all", "{}")
+		w.place(placement.Options{Linger: time.Minute}, cluster("a"), cluster("b"))
+		w.rest()
+		require.Equal(t, "NONE", w.targets(configMaps, "volume"), "the policy does not ask for it")
+		require.Equal(t, "a,b", w.annotation(deployments, "web", "placement"))
+		require.Equal(t, "NONE", w.targets(deployments, "web"), "its shards have labels, not itself")
+
+		w.patch(policies, "all", `{"spec":{"dependents":true}}`)
+		w.rest()
+		for resource, want := range map[string]map[string]string{
+			"configmaps":             {"volume": "a,b", "env": "a,b", "projected": "a,b", "other": "NONE"},
+			"secrets":                {"pull": "a,b", "key": "a,b", "file": "a,b", "other": "NONE"},
+			"serviceaccounts":        {"robot": "a,b", "default": "NONE"},
+			"persistentvolumeclaims": {"data": "a,b"},
+			"services":               {"web": "a,b", "db": "NONE", "manual": "NONE"},
+		} {
+			for name, clusters := range want {
+				require.Equal(t, clusters, w.targets(core(resource), name), "%s %s", resource, name)
+			}
+		}
+		require.Equal(t, "(reference)", w.annotation(configMaps, "volume", "placed-by"))
+
+		// One that appears later follows too, and one that is not referred to any more goes, but not at once.
+		w.patch(deployments, "web", `{"spec":{"template":{"spec":{"volumes":[{"name":"v","configMap":{"name":"next"}}]}}}}`)
+		w.configMap("next", "")
+		w.rest()
+		require.Equal(t, "a,b", w.targets(configMaps, "next"))
+		require.Equal(t, "a,b", w.targets(configMaps, "volume"), "pods of before may need it")
+		time.Sleep(time.Minute)
+		w.rest()
+		require.Equal(t, "NONE", w.targets(configMaps, "volume"))
+		w.remove(deployments, "web")
+		time.Sleep(2 * time.Minute)
+		require.Equal(t, "NONE", w.targets(configMaps, "next"))
+		require.Equal(t, "NONE", w.targets(core("services"), "web"))
+	})
+}
+
+// What refers to a dependent is not known for a while: that is not nobody.
+func TestNotKnownIsNotAbsent(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.policy("all", "{dependents: true}")
+		w.configMap("settings", "")
+		w.create(deployments, deployment("web", 2, ", volumes: [{name: v, configMap: {name: settings}}]"))
+		stop := w.place(placement.Options{Linger: time.Second}, cluster("a"))
+		w.rest()
+		require.Equal(t, "a", w.targets(configMaps, "settings"))
+		stop()
+		w.clusters = nil
+		w.Reset()
+		for _, resource := range []schema.GroupResource{deployments.GroupResource(), policies.GroupResource()} {
+			w.Inject(regiontest.Fault{Verb: "list", Resource: resource, Times: 20, Do: regiontest.Refuse(503)})
+		}
+		w.place(placement.Options{Linger: time.Second}, cluster("a"))
+		time.Sleep(time.Hour)
+		require.Empty(t, w.writes(), "nor does a restart write")
+	})
+}
+
+func TestWhatIsSomebodyElsesStays(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.policy("all", "{}")
+		w.policy("maps", "{selector: {matchExpressions: [{key: app, operator: Exists}]}, priority: 1}")
+		w.configMap("given", "app: x, workloads.kcp.io/cluster: b")
+		w.configMap("partly", "app: x, state.workload.kcp.io/b: Sync, state.workload.kcp.io/z: Sync, theirs: stays")
+		w.configMap("plain", "no: app")
+		given := w.create(deployments, strings.Replace(deployment("given", 2, ""), "{app: web}", "{state.workload.kcp.io/b: Sync}", 1))
+		w.place(placement.Options{Linger: time.Second}, cluster("a"), cluster("b"))
+		w.rest()
+		require.Empty(t, w.get(configMaps, "given").GetAnnotations())
+		require.Equal(t, given.GetResourceVersion(), w.get(deployments, "given").GetResourceVersion())
+		require.Empty(t, w.get(configMaps, "plain").GetAnnotations(), "a policy without a selector does not speak of it")
+		require.Equal(t, "a", w.annotation(configMaps, "partly", "placement"), "b is not ours to give or take")
+		require.Equal(t, "a,b,z", w.targets(configMaps, "partly"))
+
+		w.set(cluster("b"))
+		w.rest()
+		require.Equal(t, "a,b,z", w.targets(configMaps, "partly"), "nowhere else to go")
+		w.set(cluster("a"), cluster("b"), cluster("c"))
+		w.patch(policies, "maps", `{"spec":{"clusters":[{"name":"a","max":0}]}}`)
+		w.rest()
+		labels := w.get(configMaps, "partly").GetLabels()
+		require.Equal(t, "b,c,z", w.targets(configMaps, "partly"))
+		require.Equal(t, "stays", labels["theirs"])
+
+		// What is ours is put right.
+		w.patch(configMaps, "partly", `{"metadata":{"labels":{"state.workload.kcp.io/c":null},"annotations":{"splitter.atoll.dev/placed-by":"me"}}}`)
+		w.rest()
+		require.Equal(t, "b,c,z", w.targets(configMaps, "partly"))
+		require.Equal(t, "maps", w.annotation(configMaps, "partly", "placed-by"))
+	})
+}
+
+func TestWithoutAPolicyAllStays(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.policy("first", "{maxClusters: 1, clusterSelector: {matchLabels: {tier: gold}}}")
+		w.policy("urgent", "{priority: 7, selector: {matchLabels: {app: none}}}")
+		w.create(deployments, deployment("web", 2, ""))
+		gold := cluster("a", "tier=gold")
+		w.place(placement.Options{}, gold, cluster("b"))
+		w.split(gold, cluster("b"))
+		require.Equal(t, []string{"NONE -> a"}, w.happened("web"))
+		w.remove(policies, "first")
+		require.Empty(t, w.happened("web"))
+		require.Equal(t, map[string]int64{"a": 2}, w.shards())
+
+		// One that cannot be read decides nothing, and nobody decides in its stead.
+		w.policy("broken", "{priority: 9, selector: {matchExpressions: [{key: app, operator: Near}]}}")
+		w.policy("second", "{clusterSelector: {matchLabels: {tier: iron}}}")
+		require.Empty(t, w.happened("web"))
+		w.remove(policies, "broken")
+		require.Equal(t, []string{"a -> a"}, w.happened("web"), "only who decides")
+		require.Equal(t, "second", w.annotation(deployments, "web", "placed-by"))
+		require.Equal(t, map[string]int64{"a": 2}, w.shards(), "it has no cluster to offer")
+	})
+}
+
+func TestOptions(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		sets := schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}
+		w.create(sets, strings.NewReplacer("kind: Deployment", "kind: StatefulSet", "strategy:", "updateStrategy:", ", maxSurge: 1", "").Replace(deployment("db", 2, "")))
+		w.create(core("services"), "{apiVersion: v1, kind: Service, metadata: {name: db}, spec: {ports: [{port: 80}]}}")
+		w.create(core("secrets"), "{apiVersion: v1, kind: Secret, metadata: {name: s, labels: {app: web}}}")
+		w.patch(sets, "db", `{"spec":{"serviceName":"db"}}`)
+		w.create(deployments, deployment("web", 2, ""))
+		opts := placement.Options{
+			Workloads: []schema.GroupVersionResource{sets}, Others: []schema.GroupVersionResource{core("services")}, Workers: 1,
+			Default: &v1alpha1.PlacementPolicySpec{Dependents: true},
+		}
+		opts.Grace, opts.Rejoin = 10*time.Second, 15*time.Second
+		w.place(opts, cluster("a"), cluster("b"))
+		require.Equal(t, []string{"NONE -> a,b", "NONE -> a,b"}, w.happened("db"), "the StatefulSet and its Service")
+		require.Equal(t, "(default)", w.annotation(sets, "db", "placed-by"))
+		require.Empty(t, w.get(deployments, "web").GetAnnotations())
+		w.set(cluster("a"), silent(cluster("b")))
+		time.Sleep(9 * time.Second)
+		synctest.Wait()
+		require.Equal(t, "a,b", w.annotation(sets, "db", "placement"))
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		require.Equal(t, "a", w.annotation(sets, "db", "placement"), "it has no shard there")
+		w.set(cluster("a"), cluster("b"))
+		time.Sleep(14 * time.Second)
+		synctest.Wait()
+		require.Equal(t, "a", w.annotation(sets, "db", "placement"))
+		w.rest()
+		require.Equal(t, "a,b", w.annotation(sets, "db", "placement"))
+	})
+}
+
+func TestNewRefuses(t *testing.T) {
+	w := newWorld(t)
+	_, err := placement.New(nil, nil, placement.Options{})
+	require.ErrorContains(t, err, "must not be nil")
+	_, err = placement.New(w.api, w.script(), placement.Options{Others: []schema.GroupVersionResource{deployments}})
+	require.ErrorContains(t, err, "deployments.apps twice")
+	_, err = placement.New(w.api, w.script(), placement.Options{Default: &v1alpha1.PlacementPolicySpec{Selector: &metav1.LabelSelector{
+		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}}}})
+	require.ErrorContains(t, err, "Options.Default")
+}
