@@ -25,7 +25,7 @@ import (
 const Manager = "atoll-placement"
 
 // Controller places the objects of one API server on clusters, by the PlacementPolicies there. It writes annotations and
-// labels of objects, nothing else; see the package's documentation. One may run per API server. Safe for concurrent use.
+// labels of objects and the status of policies, nothing else; see the package's documentation. One may run per API server. Safe for concurrent use.
 type Controller struct {
 	up       region.API
 	clusters splitter.Clusters
@@ -133,7 +133,7 @@ func New(up region.API, clusters splitter.Clusters, opts Options) (*Controller, 
 		}
 	}
 	c.copies = loop.NewObjects(up.Dynamic(), gvrOfPolicies, loop.ObjectsOptions{
-		Strip: loop.KeepManager(), Changed: c.policyChanged, Flows: c.all,
+		Strip: loop.KeepManager(Manager), Changed: c.policyChanged, Flows: c.all,
 	})
 	return c, nil
 }
@@ -232,8 +232,14 @@ func (c *Controller) add(k *kind, key types.NamespacedName) {
 	c.queue.Add(strconv.Itoa(k.number) + "/" + key.String())
 }
 
-// all asks for work on every object.
+// policyKeys begins the keys of policies in the queue.
+const policyKeys = "policy"
+
+// all asks for work on every object and policy.
 func (c *Controller) all() {
+	for _, key := range c.copies.Keys() {
+		c.queue.Add(policyKeys + "/" + key.String())
+	}
 	for _, k := range c.kinds {
 		for _, key := range k.objects.Keys() {
 			c.add(k, key)
@@ -243,7 +249,10 @@ func (c *Controller) all() {
 
 func (c *Controller) policyChanged(key types.NamespacedName) {
 	obj, _ := c.copies.Get(key)
-	c.policies.set(key, obj)
+	c.queue.Add(policyKeys + "/" + key.String())
+	if !c.policies.set(key, obj) {
+		return
+	}
 	for _, k := range c.kinds {
 		c.addAll(k, key.Namespace)
 	}

@@ -4,6 +4,7 @@
 package placement_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -247,6 +248,34 @@ func TestDependents(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		require.Equal(t, "NONE", w.targets(configMaps, "next"))
 		require.Equal(t, "NONE", w.targets(core("services"), "web"))
+	})
+}
+
+func TestPoliciesSayWhetherTheyCanBeFollowed(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.policy("gold", "{clusterSelector: {matchLabels: {tier: gold}}}")
+		w.policy("none", "{mode: None}")
+		w.policy("broken", "{selector: {matchExpressions: [{key: app, operator: Near}]}}")
+		w.place(placement.Options{}, cluster("a"))
+		w.rest()
+		ready := func(name string) string {
+			status, _, _ := unstructured.NestedMap(w.get(policies, name).Object, "status")
+			c := status["conditions"].([]any)[0].(map[string]any)
+			return fmt.Sprint(c["status"], " ", c["reason"], " ", status["clusters"], " of generation ", status["observedGeneration"])
+		}
+		require.Equal(t, "False NoClusters <nil> of generation 1", ready("gold"))
+		require.Equal(t, "True Complete <nil> of generation 1", ready("none"))
+		require.Equal(t, "False Invalid <nil> of generation 1", ready("broken"))
+		w.set(cluster("a", "tier=gold"), silent(cluster("b", "tier=gold")), cluster("c"))
+		w.rest()
+		require.Equal(t, "True Complete 2 of generation 1", ready("gold"))
+		w.patch(policies, "gold", `{"spec":{"maxClusters":1}}`)
+		w.rest()
+		require.Equal(t, "True Complete 1 of generation 2", ready("gold"))
+		w.Reset()
+		time.Sleep(time.Hour)
+		require.Empty(t, w.writes(), "at rest")
 	})
 }
 

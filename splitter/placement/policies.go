@@ -23,6 +23,7 @@ type policy struct {
 	spec     v1alpha1.PlacementPolicySpec
 	selector labels.Selector // nil: all that is divided
 	err      error
+	version  string
 }
 
 func newPolicy(name string, spec v1alpha1.PlacementPolicySpec) policy {
@@ -63,16 +64,20 @@ func newPolicies(otherwise *v1alpha1.PlacementPolicySpec) (*policies, error) {
 	return p, nil
 }
 
-// set takes a policy as it is now; nil: it is gone.
-func (p *policies) set(key types.NamespacedName, obj *unstructured.Unstructured) {
+// set takes a policy as it is now; nil: it is gone. It says whether it says anything else than before.
+func (p *policies) set(key types.NamespacedName, obj *unstructured.Unstructured) (changed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	i := slices.IndexFunc(p.of[key.Namespace], func(q policy) bool { return q.name == key.Name })
+	if i >= 0 && obj != nil && p.of[key.Namespace][i].version == versionOf(obj) {
+		return false // its status is our own
+	}
 	list := slices.DeleteFunc(slices.Clone(p.of[key.Namespace]), func(q policy) bool { return q.name == key.Name })
 	if obj != nil {
 		var typed v1alpha1.PlacementPolicy
 		err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, &typed)
 		q := newPolicy(key.Name, typed.Spec)
-		q.err = cmp.Or(err, q.err)
+		q.err, q.version = cmp.Or(err, q.err), versionOf(obj)
 		list = append(list, q)
 	}
 	slices.SortFunc(list, func(a, b policy) int {
@@ -82,6 +87,12 @@ func (p *policies) set(key types.NamespacedName, obj *unstructured.Unstructured)
 	if len(list) == 0 {
 		delete(p.of, key.Namespace)
 	}
+	return true
+}
+
+// versionOf is which spec of which policy it is.
+func versionOf(obj *unstructured.Unstructured) string {
+	return fmt.Sprintf("%s %d", obj.GetUID(), obj.GetGeneration())
 }
 
 // decides returns the policy for an object. One that cannot be read decides nothing, and neither do the others of its

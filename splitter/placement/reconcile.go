@@ -30,6 +30,9 @@ const stale = 200 * time.Millisecond
 func (c *Controller) work(ctx context.Context, key string) (time.Duration, error) {
 	number, rest, _ := strings.Cut(key, "/")
 	namespace, name, _ := strings.Cut(rest, "/")
+	if number == policyKeys {
+		return c.report(ctx, types.NamespacedName{Namespace: namespace, Name: name})
+	}
 	i, err := strconv.Atoi(number)
 	if err != nil {
 		return 0, fmt.Errorf("placement: key %q: %w", key, err)
@@ -40,9 +43,7 @@ func (c *Controller) work(ctx context.Context, key string) (time.Duration, error
 		c.forget(key)
 		return 0, nil
 	}
-	c.mu.Lock()
-	list, known := c.list, c.known
-	c.mu.Unlock()
+	list, known := c.now()
 	if !known || k.objects.Err() != nil || c.copies.Err() != nil {
 		return 0, nil // what is old or not known decides nothing; its flow is told
 	}
@@ -63,6 +64,13 @@ func (c *Controller) work(ctx context.Context, key string) (time.Duration, error
 		Resource: k.gvr.GroupResource(), Object: loop.KeyOf(obj), Before: before.clusters, After: after.clusters, Leaving: after.leaving, By: after.by, Err: err,
 	})
 	return again, err
+}
+
+// now are the clusters with their States, false if they are not known yet.
+func (c *Controller) now() ([]splitter.Cluster, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.list, c.known
 }
 
 // foreign says whether somebody else says where an object goes: it has the label of one cluster, or, if it would be
@@ -92,7 +100,7 @@ func (c *Controller) decide(k *kind, key string, obj *unstructured.Unstructured,
 		there, follows, fresh = before.clusters, c.index.follows(k.gvr.Resource, obj), c.fresh()
 	}
 	var wanted []string
-	none := false
+	var none bool // nowhere is where it is to be
 	after = state{by: before.by, division: before.division}
 	switch {
 	case selected:

@@ -15,7 +15,8 @@ const (
 	//
 	// True: it does, or can (reason Complete).
 	// False: clusters lack replicas (ClustersNotReady), no cluster is chosen
-	// (NoClusters), or the bounds contradict the replicas (Unplaceable).
+	// (NoClusters), a selector cannot be read (Invalid), or the bounds contradict
+	// the replicas (Unplaceable).
 	// Unknown: clusters are silent (ClustersUnknown), or nothing was observed yet
 	// (Pending).
 	ConditionReady ConditionType = "Ready"
@@ -30,6 +31,8 @@ const (
 	ReasonClustersUnknown ConditionReason = "ClustersUnknown"
 	// ReasonNoClusters: no cluster is chosen.
 	ReasonNoClusters ConditionReason = "NoClusters"
+	// ReasonInvalid: a selector cannot be read, or a cluster's weight cannot.
+	ReasonInvalid ConditionReason = "Invalid"
 	// ReasonUnplaceable: bounds leave replicas without a cluster.
 	ReasonUnplaceable ConditionReason = "Unplaceable"
 	// ReasonPending: nothing was observed yet.

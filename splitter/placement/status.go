@@ -1,0 +1,85 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package placement
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/internal/loop"
+	"github.com/atoll-dev/atoll/splitter"
+	"github.com/atoll-dev/atoll/splitter/v1alpha1"
+)
+
+// report writes into the status of a policy whether it can be followed, and how many clusters it chooses.
+func (c *Controller) report(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
+	obj, ok := c.copies.Get(key)
+	clusters, known := c.now()
+	if !ok || !known || c.copies.Err() != nil {
+		return 0, nil
+	}
+	chosen, err := c.policies.chooses(key, clusters)
+	status := map[string]any{"observedGeneration": obj.GetGeneration(), "conditions": []any{verdict(obj, len(chosen), err)}}
+	if len(chosen) > 0 {
+		status["clusters"] = int64(len(chosen))
+	}
+	desired := &unstructured.Unstructured{Object: map[string]any{"apiVersion": obj.GetAPIVersion(), "kind": obj.GetKind(), "status": status}}
+	desired.SetNamespace(key.Namespace)
+	desired.SetName(key.Name)
+	desired.SetUID(obj.GetUID())
+	_, err = loop.Apply(ctx, c.up.Dynamic().Resource(gvrOfPolicies).Namespace(key.Namespace), obj, desired, Manager, "status")
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return stale, nil // somebody else wrote; the event is on the way
+	}
+	return 0, err
+}
+
+// verdict is the condition Ready of a policy. Its time is that of before as long as its status is.
+func verdict(obj *unstructured.Unstructured, clusters int, err error) map[string]any {
+	status, reason, message := "True", v1alpha1.ReasonComplete, fmt.Sprintf("%d clusters are chosen", clusters)
+	mode, _, _ := unstructured.NestedString(obj.Object, "spec", "mode")
+	switch {
+	case err != nil:
+		status, reason, message = "False", v1alpha1.ReasonInvalid, err.Error()
+	case mode == string(v1alpha1.PlacementNone):
+		message = "no cluster is to have anything"
+	case clusters == 0:
+		status, reason, message = "False", v1alpha1.ReasonNoClusters, "no cluster is chosen: what is placed stays where it is"
+	}
+	at := time.Now().UTC().Format(time.RFC3339)
+	list, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
+	for _, v := range list {
+		before, _ := v.(map[string]any)
+		if then, ok := before["lastTransitionTime"].(string); ok && before["type"] == string(v1alpha1.ConditionReady) && before["status"] == status {
+			at = then
+		}
+	}
+	return map[string]any{"type": string(v1alpha1.ConditionReady), "status": status, "reason": string(reason), "message": message,
+		"lastTransitionTime": at, "observedGeneration": obj.GetGeneration()}
+}
+
+// chooses are the clusters that a policy has for an object that has all of them.
+func (p *policies) chooses(key types.NamespacedName, clusters []splitter.Cluster) ([]string, error) {
+	p.mu.Lock()
+	list := p.of[key.Namespace]
+	p.mu.Unlock()
+	var names []string
+	for _, c := range clusters {
+		names = append(names, c.Name)
+	}
+	for _, q := range list {
+		switch {
+		case q.name == key.Name && q.err != nil:
+			return nil, q.err
+		case q.name == key.Name:
+			return Choose(q.spec, "", clusters, names)
+		}
+	}
+	return nil, nil
+}

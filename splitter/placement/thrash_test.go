@@ -1,0 +1,177 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package placement_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/atoll-dev/atoll/region/regiontest"
+	"github.com/atoll-dev/atoll/splitter"
+	"github.com/atoll-dev/atoll/splitter/placement"
+)
+
+// thrash is a world to which everything happens at random.
+type thrash struct {
+	*world
+	rand      *rand.Rand
+	available map[string]int64    // in each cluster
+	reported  map[string][2]int64 // of how many
+	list      []splitter.Cluster
+	stop      func()
+}
+
+// seeds is how many runs there are; ATOLL_THRASH asks for more.
+func seeds(t *testing.T) int {
+	t.Helper()
+	n, err := strconv.Atoi(os.Getenv("ATOLL_THRASH"))
+	if err != nil {
+		return 3
+	}
+	return n
+}
+
+// Clusters join, leave, drain and fall silent, policies and workloads are edited, shards are deleted by hand, writes
+// fail and the controller is started anew. In each moment annotations and labels agree; while no cluster is lost no
+// available replica is; and in the end all is where the policy wants it, and nothing is written any more.
+func TestThrash(t *testing.T) {
+	for seed := range seeds(t) {
+		for name, lossy := range map[string]bool{"moves": false, "losses": true} {
+			t.Run(fmt.Sprint(name, seed), func(t *testing.T) {
+				bubble(t, func(t *testing.T) {
+					x := &thrash{world: newWorld(t), rand: rand.New(rand.NewPCG(uint64(seed), 1)), available: map[string]int64{}, reported: map[string][2]int64{}}
+					x.run(lossy)
+				})
+			})
+		}
+	}
+}
+
+func (x *thrash) run(lossy bool) {
+	t := x.t
+	x.consistent(configMaps)
+	x.policy("p", "{dependents: true, maxClusters: 2, spreadBy: ["+zone+"]}")
+	x.configMap("settings", "")
+	x.configMap("next", "")
+	x.create(deployments, deployment("web", 6, ", volumes: [{name: v, configMap: {name: settings}}]"))
+	for i := range 5 {
+		x.list = append(x.list, cluster(fmt.Sprint("c", i), zone+"="+strconv.Itoa(i%2)))
+	}
+	x.stop = x.place(placement.Options{Linger: 10 * time.Second}, x.list...)
+	x.split(x.list...)
+	for range 10 {
+		x.tick()
+	}
+	for range 40 {
+		x.happens(lossy)
+		for range 1 + x.rand.IntN(15) {
+			works := x.tick()
+			if !lossy {
+				require.GreaterOrEqual(t, works, int64(6), "%v of %v", x.available, x.shards())
+			}
+		}
+	}
+	for i := range x.list {
+		x.list[i] = cluster(x.list[i].Name, zone+"="+strconv.Itoa(i%2))
+	}
+	x.set(x.list...)
+	x.patch(policies, "p", `{"spec":{"maxClusters":2,"mode":"Divide"}}`)
+	for range 400 {
+		x.tick()
+	}
+	web := x.get(deployments, "web")
+	placed := split(web.GetAnnotations()["splitter.atoll.dev/placement"])
+	require.Len(t, placed, 2)
+	require.NotContains(t, web.GetAnnotations(), "splitter.atoll.dev/leaving")
+	var shards []string
+	var total int64
+	for c, n := range x.shards() {
+		shards = append(shards, c)
+		total += n
+	}
+	slices.Sort(shards)
+	require.Equal(t, placed, shards, "no shard is left over")
+	require.Equal(t, int64(6), total)
+	volumes, _, _ := unstructured.NestedSlice(web.Object, "spec", "template", "spec", "volumes")
+	refers, _, _ := unstructured.NestedString(volumes[0].(map[string]any), "configMap", "name")
+	for _, name := range []string{"settings", "next"} {
+		if name == refers {
+			require.Equal(t, list(placed), x.targets(configMaps, name))
+		} else {
+			require.Equal(t, "NONE", x.targets(configMaps, name))
+		}
+	}
+	x.Reset()
+	time.Sleep(time.Hour)
+	require.Empty(t, x.writes(), "at rest")
+}
+
+// tick lets one second pass, in which one replica may become available in each cluster, and those that are not wanted
+// any more are gone. It returns how many are available.
+func (x *thrash) tick() (works int64) {
+	synctest.Wait()
+	shards := x.shards()
+	for c, n := range shards {
+		x.available[c] = min(n, x.available[c]+1)
+		works += x.available[c]
+	}
+	for c, n := range shards {
+		if now := [2]int64{x.available[c], n}; x.reported[c] != now && x.get(deployments, "web--"+c) != nil {
+			x.works("web--"+c, x.available[c]) // it may be the end of others
+			x.reported[c] = now
+			synctest.Wait()
+		}
+	}
+	for c := range x.available {
+		if _, ok := shards[c]; !ok {
+			delete(x.available, c)
+			delete(x.reported, c)
+		}
+	}
+	time.Sleep(time.Second)
+	synctest.Wait()
+	return works
+}
+
+func (x *thrash) happens(lossy bool) {
+	i := x.rand.IntN(len(x.list))
+	plain := cluster(x.list[i].Name, zone+"="+strconv.Itoa(i%2))
+	switch n := x.rand.IntN(10); {
+	case n == 0:
+		x.patch(policies, "p", fmt.Sprintf(`{"spec":{"maxClusters":%d}}`, x.rand.IntN(4)))
+	case n == 1:
+		refers := []string{"settings", "next"}[x.rand.IntN(2)]
+		x.patch(deployments, "web", `{"spec":{"template":{"spec":{"volumes":[{"name":"v","configMap":{"name":"`+refers+`"}}]}}}}`)
+	case n == 2:
+		x.stop()
+		x.clusters = slices.Delete(x.clusters, 0, len(x.clusters)-1) // the Splitter's
+		x.stop = x.place(placement.Options{Linger: 10 * time.Second}, x.list...)
+		x.clusters[0], x.clusters[1] = x.clusters[1], x.clusters[0]
+	case n == 3:
+		x.Inject(regiontest.Fault{Verb: "patch", Resource: configMaps.GroupResource(), Times: 1 + x.rand.IntN(3), Do: regiontest.Refuse(503)})
+	case n == 4 && lossy:
+		for c := range x.shards() {
+			delete(x.reported, c)
+			_ = x.of(deployments).Delete(x.t.Context(), "web--"+c, metav1.DeleteOptions{})
+			break
+		}
+	case n == 5 && lossy:
+		x.list[i] = silent(plain)
+	case n < 7:
+		x.list[i] = draining(plain)
+	default:
+		x.list[i] = plain
+	}
+	x.set(x.list...)
+}
