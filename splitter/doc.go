@@ -19,6 +19,8 @@
 //	split, err := splitter.New(api, splitter.SyncTargets(api), splitter.Options{})
 //	err = split.Start(ctx)
 //
+// Without a Placement of its own it divides over all clusters; package placement has one that follows PlacementPolicies.
+//
 // Guaranteed of a division, for each level, all modes and any bounds (docs/division.md tells of the tests and of other
 // methods):
 //   - Nothing is lost: what clusters get and what finds no place add up. Bounds are kept.
@@ -31,9 +33,10 @@
 // Guaranteed of a Splitter:
 //   - Shards follow every change of their parent, are put right if others change or delete them, and go before it does.
 //   - Only what is marked as cut from that very parent is changed or removed, by UID. An object that has a shard's name is
-//     left alone, and the parent's condition Placed says so. A parent that already has a cluster is not divided.
+//     left alone, even one made at the same moment, and the parent's condition Placed says so. A parent that already has a cluster is not divided.
 //   - A shard that was not read is not absent, and a cluster that does not answer has not lost anything: its shards count
-//     as they last were, keep what they have for a while, and get nothing more.
+//     as they last were, keep what they have for a while, and get nothing more. Workloads without a shard there go on
+//     being balanced.
 //   - Replicas move only when enough work elsewhere: those that are available do not fall below what the parent's own
 //     maxUnavailable allows by anything that the Splitter does. No move begins before the last one is done.
 //   - The parent's observedGeneration is its generation only when every cluster has seen its part of it.

@@ -42,7 +42,7 @@ type Splitter struct {
 type Options struct {
 	// Kinds are what is divided; nil: Deployments.
 	Kinds []Kind
-	// Place says over which clusters, for which parent; nil: Everywhere.
+	// Place says over which clusters, for which parent; nil: Everywhere. That of package placement follows policies.
 	Place Placement
 	// Label is the one by which a syncer finds the shards of its cluster; empty: that of syncer/v1alpha1.
 	Label string
