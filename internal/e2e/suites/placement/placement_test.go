@@ -1,0 +1,279 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package placement_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/config"
+	"github.com/atoll-dev/atoll/internal/e2e/planetest"
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/splitter"
+	"github.com/atoll-dev/atoll/splitter/placement"
+	"github.com/atoll-dev/atoll/splitter/v1alpha1"
+)
+
+const long = time.Minute
+
+// manifests are a workload and everything its pods refer to.
+const manifests = `
+apiVersion: splitter.atoll.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: one}
+spec: {maxClusters: 1, dependents: true, spreadBy: [topology.kubernetes.io/zone]}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings, labels: {theirs: stays}}
+data: {key: value}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: key}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: robot}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec: {selector: {app: web}, ports: [{port: 80}]}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 4
+  strategy: {rollingUpdate: {maxUnavailable: 0, maxSurge: 1}}
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      serviceAccountName: robot
+      containers:
+      - {name: web, image: web, envFrom: [{configMapRef: {name: settings}}], env: [{name: K, valueFrom: {secretKeyRef: {name: key, key: k}}}]}
+      volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]
+`
+
+var (
+	deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+	policies    = v1alpha1.GroupVersion.WithResource("placementpolicies")
+	dependents  = map[string]string{"configmaps": "settings", "secrets": "key", "serviceaccounts": "robot", "persistentvolumeclaims": "data", "services": "web"}
+)
+
+// script is a list of clusters that the test changes.
+type script struct {
+	mu      sync.Mutex
+	list    []splitter.Cluster
+	changed chan struct{}
+}
+
+func newScript(clusters ...splitter.Cluster) *script {
+	return &script{list: clusters, changed: make(chan struct{}, 1)}
+}
+
+func (s *script) Watch(ctx context.Context) iter.Seq[[]splitter.Cluster] {
+	return func(yield func([]splitter.Cluster) bool) {
+		for {
+			s.mu.Lock()
+			list := slices.Clone(s.list)
+			s.mu.Unlock()
+			if !yield(list) {
+				return
+			}
+			select {
+			case <-s.changed:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+func (s *script) set(clusters ...splitter.Cluster) {
+	s.mu.Lock()
+	s.list = clusters
+	s.mu.Unlock()
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
+}
+
+type world struct {
+	t         *testing.T
+	api       region.API
+	namespace string
+}
+
+func (w *world) start(run func(context.Context) error) (stop func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))
+	done := make(chan error, 1)
+	go func() { done <- run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		require.NoError(w.t, <-done)
+	})
+	w.t.Cleanup(stop)
+	return stop
+}
+
+func (w *world) get(ctx context.Context, gvr schema.GroupVersionResource, name string) (*unstructured.Unstructured, error) {
+	return w.api.Dynamic().Resource(gvr).Namespace(w.namespace).Get(ctx, name, metav1.GetOptions{})
+}
+
+func (w *world) patch(gvr schema.GroupVersionResource, name string, content any, subresources ...string) {
+	w.t.Helper()
+	data, err := json.Marshal(content)
+	require.NoError(w.t, err)
+	_, err = w.api.Dynamic().Resource(gvr).Namespace(w.namespace).Patch(w.t.Context(), name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: "test"}, subresources...)
+	require.NoError(w.t, err)
+}
+
+// works reports a shard as a syncer would.
+func (w *world) works(name string, available int64) {
+	w.t.Helper()
+	obj, err := w.get(w.t.Context(), deployments, name)
+	require.NoError(w.t, err)
+	wanted, _, _ := unstructured.NestedInt64(obj.Object, "spec", "replicas")
+	w.patch(deployments, name, map[string]any{"status": map[string]any{"observedGeneration": obj.GetGeneration(), "replicas": wanted,
+		"updatedReplicas": wanted, "readyReplicas": available, "availableReplicas": available}}, "status")
+}
+
+// eventually waits until the Deployment has that placement, its dependents have those labels, and the shards those
+// replicas.
+func (w *world) eventually(placed, labels string, shards map[string]int64) {
+	w.t.Helper()
+	planetest.Eventually(w.t, long, placed, func(ctx context.Context) error {
+		web, err := w.get(ctx, deployments, "web")
+		if err != nil {
+			return err
+		}
+		if is := web.GetAnnotations()[v1alpha1.PlacementAnnotation]; is != placed {
+			return fmt.Errorf("web is placed in %q", is)
+		}
+		for resource, name := range dependents {
+			obj, err := w.get(ctx, schema.GroupVersionResource{Version: "v1", Resource: resource}, name)
+			if err != nil {
+				return err
+			}
+			var is []string
+			for label := range obj.GetLabels() {
+				if cluster, ok := strings.CutPrefix(label, "state.workload.kcp.io/"); ok {
+					is = append(is, cluster)
+				}
+			}
+			slices.Sort(is)
+			if strings.Join(is, ",") != labels || obj.GetAnnotations()[v1alpha1.PlacementAnnotation] != labels {
+				return fmt.Errorf("%s has the labels of %q and the annotation %q", resource, is, obj.GetAnnotations()[v1alpha1.PlacementAnnotation])
+			}
+		}
+		for cluster, n := range shards {
+			shard, err := w.get(ctx, deployments, "web--"+cluster)
+			if n == 0 && apierrors.IsNotFound(err) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			if is, _, _ := unstructured.NestedInt64(shard.Object, "spec", "replicas"); is != n {
+				return fmt.Errorf("%s has %d replicas", cluster, is)
+			}
+		}
+		return nil
+	})
+}
+
+// versions are the resourceVersions of all that is there.
+func (w *world) versions() map[string]string {
+	w.t.Helper()
+	versions := map[string]string{}
+	gvrs := []schema.GroupVersionResource{deployments, policies}
+	for resource := range dependents {
+		gvrs = append(gvrs, schema.GroupVersionResource{Version: "v1", Resource: resource})
+	}
+	for _, gvr := range gvrs {
+		list, err := w.api.Dynamic().Resource(gvr).Namespace(w.namespace).List(w.t.Context(), metav1.ListOptions{})
+		require.NoError(w.t, err)
+		for _, obj := range list.Items {
+			versions[gvr.Resource+"/"+obj.GetName()] = obj.GetResourceVersion()
+		}
+	}
+	return versions
+}
+
+// A workload and what it refers to are placed, moved without a dip, left alone by a restart, and taken away when told.
+func TestPlacement(t *testing.T) {
+	plane := planetest.Shared(t, 1)[0]
+	api, err := region.APIFor(plane.Config())
+	require.NoError(t, err)
+	_, err = config.InstallCRDs(t.Context(), api, config.InstallOptions{Groups: []string{v1alpha1.GroupName}})
+	require.NoError(t, err)
+	w := &world{t: t, api: api, namespace: planetest.Namespace(t, plane)}
+	a, b := splitter.Cluster{Name: "a", Ready: metav1.ConditionTrue}, splitter.Cluster{Name: "b", Ready: metav1.ConditionTrue}
+	clusters := []*script{newScript(a), newScript(a)}
+	run := func() (stop func()) {
+		p, err := placement.New(api, clusters[0], placement.Options{Linger: time.Second})
+		require.NoError(t, err)
+		return w.start(p.Start)
+	}
+	set := func(list ...splitter.Cluster) {
+		for _, s := range clusters {
+			s.set(list...)
+		}
+	}
+	stop := run()
+	s, err := splitter.New(api, clusters[1], splitter.Options{Place: placement.Place})
+	require.NoError(t, err)
+	w.start(s.Start)
+
+	planetest.Apply(t, plane, strings.ReplaceAll(manifests, "\nmetadata: {", "\nmetadata: {namespace: "+w.namespace+", "))
+	w.eventually("a", "a", map[string]int64{"a": 4})
+	w.works("web--a", 4)
+
+	drained := a
+	drained.EvictAfter = time.Unix(1, 0)
+	set(drained, b)
+	w.eventually("a,b", "a,b", map[string]int64{"a": 4, "b": 4})
+	for n := int64(1); n < 4; n++ {
+		w.works("web--b", n)
+		w.eventually("a,b", "a,b", map[string]int64{"a": 4 - n, "b": 4})
+		w.works("web--a", 4-n)
+	}
+	w.works("web--b", 4)
+	w.eventually("b", "b", map[string]int64{"a": 0, "b": 4})
+
+	stop()
+	before := w.versions()
+	run()
+	require.Never(t, func() bool { return !maps.Equal(before, w.versions()) }, 10*time.Second, time.Second, "a restart writes nothing")
+
+	w.patch(policies, "one", map[string]any{"spec": map[string]any{"mode": "None"}})
+	w.eventually("", "", map[string]int64{"a": 0, "b": 0})
+	settings, err := w.get(t.Context(), schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, "settings")
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{"theirs": "stays"}, settings.GetLabels())
+}
