@@ -196,7 +196,7 @@ type readiness struct {
 type history struct {
 	Cluster
 	since time.Time // when Ready became, or ceased to be, True
-	was   bool      // it has been ready before
+	was   bool      // it has been ready
 	out   bool      // it has lost its replicas
 }
 
@@ -241,8 +241,8 @@ func (r *readiness) placing(now time.Time) (list []Cluster, silent map[string]bo
 			silent[c.Name] = true
 		}
 		switch {
-		case !ok && h.was && (h.out || !wait(h.since.Add(r.grace))):
-			h.out = true
+		case !ok && (h.out || !wait(h.since.Add(r.grace))):
+			h.out = h.was // one that has never been ready need not be mistrusted when it is
 			continue
 		case ok && h.out && wait(h.since.Add(r.rejoin)):
 			continue

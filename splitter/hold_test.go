@@ -97,6 +97,32 @@ func TestNobodyElsesObjectBecomesAShard(t *testing.T) {
 	})
 }
 
+// Whoever starts while a cluster is silent does not know how long it has been, and waits as long as for any other.
+func TestASilentClusterThatWasNeverSeenReady(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, splitter.Options{}, cluster("a", ""), cluster("b", ""))
+		w.create(deployments, deployment("web", 4))
+		w.rest()
+		w.works("web--a", 2)
+		w.works("web--b", 2)
+		w.stop()
+		silent := cluster("a", "")
+		silent.Ready = metav1.ConditionFalse
+		w.clusters = &script{list: []splitter.Cluster{silent, cluster("b", "")}, changed: make(chan struct{})}
+		second, err := splitter.New(w.api, w.clusters, splitter.Options{})
+		require.NoError(t, err)
+		w.start(second)
+		time.Sleep(4 * time.Minute)
+		require.Equal(t, map[string]int64{"a": 2, "b": 2}, w.shards())
+		time.Sleep(2 * time.Minute)
+		require.Equal(t, map[string]int64{"b": 4}, w.shards())
+		w.works("web--b", 4)
+		w.clusters.set(cluster("a", ""), cluster("b", ""))
+		w.rest()
+		require.Equal(t, int64(1), w.shards()["a"], "a new cluster is trusted at once")
+	})
+}
+
 func TestStates(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		clusters := &script{list: []splitter.Cluster{cluster("b", ""), cluster("a", "")}, changed: make(chan struct{})}

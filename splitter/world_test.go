@@ -38,6 +38,7 @@ type world struct {
 	api      region.API
 	split    *splitter.Splitter
 	clusters *script
+	stop     func() // stops what was started last
 }
 
 // script is a list of clusters that a test changes.
@@ -104,10 +105,11 @@ func (w *world) start(s *splitter.Splitter) {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	done := make(chan error, 1)
 	go func() { done <- s.Start(ctx) }()
-	w.t.Cleanup(func() {
+	w.stop = sync.OnceFunc(func() {
 		cancel()
 		require.NoError(w.t, <-done)
 	})
+	w.t.Cleanup(w.stop)
 }
 
 // rest waits until nothing happens any more.
