@@ -37,7 +37,7 @@ func seeds(t *testing.T) int {
 	t.Helper()
 	n, err := strconv.Atoi(os.Getenv("ATOLL_THRASH"))
 	if err != nil {
-		return 3
+		return 2
 	}
 	return n
 }
@@ -87,7 +87,7 @@ func (x *thrash) run(lossy bool) {
 	}
 	x.set(x.list...)
 	x.patch(policies, "p", `{"spec":{"maxClusters":2,"mode":"Divide"}}`)
-	for range 400 {
+	for range 300 {
 		x.tick()
 	}
 	web := x.get(deployments, "web")

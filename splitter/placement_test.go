@@ -1,0 +1,65 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package splitter_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/atoll-dev/atoll/splitter"
+)
+
+// What a Placement may say beside shares of replicas: that it does not know yet, all replicas in each cluster, and nowhere.
+func TestPlacements(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var place atomic.Pointer[splitter.Placement]
+		var failed atomic.Int32
+		says := func(d splitter.Demand, err error, shares ...splitter.Share) {
+			place.Store(new(splitter.Placement(func(*unstructured.Unstructured, []splitter.Cluster) (splitter.Demand, []splitter.Share, error) {
+				return d, shares, err
+			})))
+		}
+		says(splitter.Demand{}, fmt.Errorf("%w: wait", splitter.ErrUndecided))
+		w := newWorld(t, splitter.Options{
+			Place: func(parent *unstructured.Unstructured, clusters []splitter.Cluster) (splitter.Demand, []splitter.Share, error) {
+				return (*place.Load())(parent, clusters)
+			},
+			Observer: &splitter.Observer{Divided: func(_ context.Context, e splitter.DividedEvent) {
+				if e.Err != nil {
+					failed.Add(1)
+				}
+			}},
+		}, cluster("a", ""), cluster("b", ""))
+		w.create(deployments, deployment("web", 4))
+		shards := func() map[string]int64 {
+			w.split.Again()
+			w.rest()
+			return w.shards()
+		}
+		require.Empty(t, shards())
+		twice := splitter.Demand{Mode: splitter.Duplicate}
+		says(twice, nil, splitter.Share{Name: "a"})
+		require.Equal(t, map[string]int64{"a": 4}, shards())
+		w.works("web--a", 4)
+
+		says(splitter.Demand{}, fmt.Errorf("%w: wait", splitter.ErrUndecided))
+		require.Equal(t, map[string]int64{"a": 4}, shards(), "not known is not nowhere")
+		require.Zero(t, failed.Load(), "and no error")
+
+		says(twice, nil, splitter.Share{Name: "a", Max: new(int64(0))}, splitter.Share{Name: "b"})
+		require.Equal(t, int64(4), shards()["b"])
+		require.GreaterOrEqual(t, shards()["a"], int64(3), "the other does not work yet")
+		w.works("web--b", 4)
+		require.Equal(t, map[string]int64{"b": 4}, shards())
+
+		says(twice, nil)
+		require.Empty(t, shards())
+		require.Zero(t, failed.Load())
+	})
+}
