@@ -5,6 +5,7 @@ package splitter_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -127,6 +128,7 @@ func TestStates(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		clusters := &script{list: []splitter.Cluster{cluster("b", ""), cluster("a", "")}, changed: make(chan struct{})}
 		ctx, cancel := context.WithCancel(t.Context())
+		var mu sync.Mutex
 		var seen []map[string]splitter.State
 		done := make(chan struct{})
 		go func() {
@@ -136,11 +138,15 @@ func TestStates(t *testing.T) {
 				for _, c := range list {
 					m[c.Name] = c.State
 				}
+				mu.Lock()
 				seen = append(seen, m)
+				mu.Unlock()
 			}
 		}()
 		last := func() map[string]splitter.State {
 			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
 			return seen[len(seen)-1]
 		}
 		require.Equal(t, map[string]splitter.State{"a": splitter.Placeable, "b": splitter.Placeable}, last())
@@ -157,11 +163,16 @@ func TestStates(t *testing.T) {
 		require.Len(t, last(), 1, "one moment of life is not enough")
 		time.Sleep(time.Minute)
 		require.Len(t, last(), 2)
-		n := len(seen)
+		yields := func() int {
+			mu.Lock()
+			defer mu.Unlock()
+			return len(seen)
+		}
+		n := yields()
 		clusters.set(cluster("a", ""), drains)
 		time.Sleep(time.Hour)
 		last()
-		require.Len(t, seen, n, "nothing has changed")
+		require.Equal(t, n, yields(), "nothing has changed")
 		cancel()
 		<-done
 	})
