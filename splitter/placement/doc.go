@@ -34,7 +34,8 @@
 //   - A cluster that does not answer keeps what it has for Periods.Grace, and after that until there is another place.
 //   - Labels that it did not write are not touched: neither those of other tools, nor a label for a cluster that the
 //     annotation does not list. An object that somebody else has given to one cluster is left alone.
-//   - What is not known is not absent: without fresh copies nothing is taken away.
+//   - What is not known is not absent: without fresh copies nothing is taken away. While one of Options.Workloads cannot be
+//     read, or is not served, nothing that keeps its name leaves a cluster.
 //   - Where all is as it should be nothing is written, by a restart neither.
 //
 // Not guaranteed:

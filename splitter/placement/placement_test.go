@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/atoll-dev/atoll/region/regiontest"
+	"github.com/atoll-dev/atoll/splitter"
 	"github.com/atoll-dev/atoll/splitter/placement"
 	"github.com/atoll-dev/atoll/splitter/v1alpha1"
 )
@@ -283,21 +284,88 @@ func TestPoliciesSayWhetherTheyCanBeFollowed(t *testing.T) {
 func TestNotKnownIsNotAbsent(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.policy("all", "{dependents: true}")
+		sets := schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}
+		opts := placement.Options{Workloads: []schema.GroupVersionResource{deployments, sets}, Linger: time.Second,
+			Default: &v1alpha1.PlacementPolicySpec{Mode: v1alpha1.PlacementNone}}
+		w.policy("web", "{dependents: true, clusters: [{name: b, max: 0}]}")
+		w.policy("db", "{dependents: true, priority: 1, selector: {matchLabels: {app: db}}, clusters: [{name: a, max: 0}]}")
 		w.configMap("settings", "")
-		w.create(deployments, deployment("web", 2, ", volumes: [{name: v, configMap: {name: settings}}]"))
-		stop := w.place(placement.Options{Linger: time.Second}, cluster("a"))
+		w.configMap("own", "")
+		web := deployment("web", 2, ", volumes: [{name: v, configMap: {name: settings}}]")
+		w.create(deployments, web)
+		set := strings.NewReplacer("Deployment", "StatefulSet", "labels: {app: web}}\nspec", "labels: {app: db}}\nspec", "strategy: {rollingUpdate: {maxUnavailable: 0, maxSurge: 1}}", "serviceName: db")
+		w.create(sets, set.Replace(web))
+		w.create(sets, set.Replace(deployment("db", 2, ", volumes: [{name: v, configMap: {name: own}}]")))
+		stop := w.place(opts, cluster("a"), cluster("b"))
 		w.rest()
-		require.Equal(t, "a", w.targets(configMaps, "settings"))
+		require.Equal(t, "a,b", w.targets(configMaps, "settings"))
+		require.Equal(t, "b", w.targets(configMaps, "own"))
+		for _, unknown := range [][]schema.GroupResource{{sets.GroupResource()}, {deployments.GroupResource(), policies.GroupResource()}} {
+			stop()
+			w.clusters = nil
+			w.Reset()
+			for _, resource := range unknown {
+				w.Inject(regiontest.Fault{Verb: "list", Resource: resource, Times: 20, Do: regiontest.Refuse(503)})
+			}
+			stop = w.place(opts, cluster("a"), cluster("b"))
+			time.Sleep(time.Hour)
+			require.Empty(t, w.writes(), "nor does a restart write")
+		}
+	})
+}
+
+// Who has begun to move goes on, although the way back would be free.
+func TestMovesAreNotTurnedBack(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.policy("maps", "{maxClusters: 1, selector: {}}")
+		var names []string
+		for i := range 8 {
+			names = append(names, fmt.Sprint("map", i))
+			w.configMap(names[i], "")
+		}
+		a, b := cluster("a"), cluster("b")
+		w.place(placement.Options{}, a)
+		w.rest()
+		w.set(draining(a), b)
+		w.rest()
+		w.set(a, b)
+		w.rest()
+		for _, name := range names {
+			require.Equal(t, []string{"NONE -> a", "a -> a,b leaving a"}, w.happened(name))
+		}
+		time.Sleep(5 * time.Minute)
+		for _, name := range names {
+			require.Equal(t, []string{"a,b -> b"}, w.happened(name))
+		}
+	})
+}
+
+// What was divided before there was a placement is where its shards are.
+func TestShardsOfBefore(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		s, err := splitter.New(w.api, w.script(cluster("c")), splitter.Options{})
+		require.NoError(t, err)
+		stop := w.start(s.Start)
+		var names []string
+		for i := range 6 {
+			names = append(names, fmt.Sprint("web", i))
+			w.create(deployments, deployment(names[i], 2, ""))
+		}
+		w.rest()
 		stop()
 		w.clusters = nil
-		w.Reset()
-		for _, resource := range []schema.GroupResource{deployments.GroupResource(), policies.GroupResource()} {
-			w.Inject(regiontest.Fault{Verb: "list", Resource: resource, Times: 20, Do: regiontest.Refuse(503)})
+		all := []splitter.Cluster{cluster("a"), cluster("b"), cluster("c")}
+		w.split(all...)
+		w.rest()
+		require.Len(t, w.shards(), 1, "not placed yet, all is as it was")
+		w.policy("one", "{maxClusters: 1}")
+		w.place(placement.Options{}, all...)
+		for _, name := range names {
+			require.Equal(t, []string{"NONE -> c"}, w.happened(name))
 		}
-		w.place(placement.Options{Linger: time.Second}, cluster("a"))
-		time.Sleep(time.Hour)
-		require.Empty(t, w.writes(), "nor does a restart write")
+		require.Equal(t, map[string]int64{"c": 2}, w.shards())
 	})
 }
 

@@ -124,14 +124,15 @@ func (c *Controller) decide(k *kind, key string, obj *unstructured.Unstructured,
 		return state{}, 0, false, nil
 	}
 	wanted = union(wanted, follows)
+	if !fresh {
+		// Who refers to it is not known: what is there stays, and what was about to leave waits.
+		wanted, held = union(wanted, before.stays()), func(string) bool { return true }
+	}
 	if !k.divided {
 		wanted = slices.DeleteFunc(wanted, func(cluster string) bool {
 			_, labeled := obj.GetLabels()[syncerv1alpha1.StateLabelPrefix+cluster]
 			return labeled && !slices.Contains(before.clusters, cluster) // somebody else's
 		})
-	}
-	if !fresh {
-		held = func(string) bool { return true } // who refers to it is not known
 	}
 	after.clusters, after.leaving = next(wanted, there, none, held)
 	c.keep(key, after.leaving)
