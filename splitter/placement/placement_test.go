@@ -210,7 +210,7 @@ func TestDependents(t *testing.T) {
 		for name, selector := range map[string]string{"web": "app: web", "db": "app: db", "manual": ""} {
 			w.create(core("services"), "{apiVersion: v1, kind: Service, metadata: {name: "+name+"}, spec: {selector: {"+selector+"}, ports: [{port: 80}]}}")
 		}
-		w.create(deployments, deployment("web", 2, `, serviceAccountName: robot, imagePullSecrets: [{name: pull}], initContainers: [
+		w.create(deployments, deployment("web", 2, `, serviceAccountName: robot, serviceAccount: default, imagePullSecrets: [{name: pull}], initContainers: [
 			{name: init, image: init, envFrom: [{configMapRef: {name: env}}], env: [{name: K, valueFrom: {secretKeyRef: {name: key, key: k}}}]}], volumes: [
 			{name: v, configMap: {name: volume}}, {name: d, persistentVolumeClaim: {claimName: data}}, {name: s, secret: {secretName: file}},
 			{name: p, projected: {sources: [{configMap: {name: projected}}]}}]`))
