@@ -30,7 +30,11 @@ import (
 	"github.com/atoll-dev/atoll/splitter/v1alpha1"
 )
 
-const long = time.Minute
+const (
+	long = 3 * time.Minute
+	// still is for how long nothing is to be written at rest.
+	still = 5 * time.Second
+)
 
 // manifests are a workload and everything its pods refer to.
 const manifests = `
@@ -207,22 +211,44 @@ func (w *world) eventually(placed, labels string, shards map[string]int64) {
 	})
 }
 
-// versions are the resourceVersions of all that is there.
-func (w *world) versions() map[string]string {
+// rests awaits that nothing is written for a while, and returns the resourceVersions of all that is there.
+func (w *world) rests() (versions map[string]string) {
 	w.t.Helper()
+	planetest.Eventually(w.t, long, "nothing is written", func(ctx context.Context) error {
+		before, err := w.versions(ctx)
+		if err != nil {
+			return err
+		}
+		select {
+		case <-time.After(still): // that nothing happens can only be seen in time that passes
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		versions, err = w.versions(ctx)
+		if err != nil || maps.Equal(before, versions) {
+			return err
+		}
+		return fmt.Errorf("before %v, now %v", before, versions)
+	})
+	return versions
+}
+
+func (w *world) versions(ctx context.Context) (map[string]string, error) {
 	versions := map[string]string{}
 	gvrs := []schema.GroupVersionResource{deployments, policies}
 	for resource := range dependents {
 		gvrs = append(gvrs, schema.GroupVersionResource{Version: "v1", Resource: resource})
 	}
 	for _, gvr := range gvrs {
-		list, err := w.api.Dynamic().Resource(gvr).Namespace(w.namespace).List(w.t.Context(), metav1.ListOptions{})
-		require.NoError(w.t, err)
+		list, err := w.api.Dynamic().Resource(gvr).Namespace(w.namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return nil, err
+		}
 		for _, obj := range list.Items {
 			versions[gvr.Resource+"/"+obj.GetName()] = obj.GetResourceVersion()
 		}
 	}
-	return versions
+	return versions, nil
 }
 
 // A workload and what it refers to are placed, moved without a dip, left alone by a restart, and taken away when told.
@@ -266,10 +292,10 @@ func TestPlacement(t *testing.T) {
 	w.works("web--b", 4)
 	w.eventually("b", "b", map[string]int64{"a": 0, "b": 4})
 
+	before := w.rests()
 	stop()
-	before := w.versions()
 	run()
-	require.Never(t, func() bool { return !maps.Equal(before, w.versions()) }, 10*time.Second, time.Second, "a restart writes nothing")
+	require.Equal(t, before, w.rests(), "a restart writes nothing")
 
 	w.patch(policies, "one", map[string]any{"spec": map[string]any{"mode": "None"}})
 	w.eventually("", "", map[string]int64{"a": 0, "b": 0})
