@@ -197,7 +197,7 @@ type sort struct {
 func (s *Splitter) newSort(place int, kind Kind) *sort {
 	k := &sort{kind: kind, place: place, shards: newIndex(), made: &creations{at: map[types.NamespacedName]time.Time{}}, queue: s.queue, dynamic: s.up.Dynamic()}
 	k.objects = loop.NewObjects(k.dynamic, kind.Resource(), loop.ObjectsOptions{
-		Strip: loop.KeepManager(Manager), Changed: k.changed, Flows: k.all,
+		Strip: loop.KeepManager(Manager), Changed: k.changed, Indexed: true, Flows: k.all,
 	})
 	return k
 }

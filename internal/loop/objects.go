@@ -38,6 +38,9 @@ type ObjectsOptions struct {
 	Changed func(types.NamespacedName)
 	// Listed is called instead of Changed for what a list has brought and not a watch; nil: Changed.
 	Listed func(types.NamespacedName)
+	// Indexed is for a Changed that keeps an index: it has been told of all that a list brought before Err is nil, not soon
+	// after. Whoever works on nothing while Err is not nil looks at everything in Flows then.
+	Indexed bool
 	// Flows is called after the copy has become fresh and after it has ceased to be: Err tells. It must not block. May be
 	// nil.
 	Flows func()

@@ -121,6 +121,43 @@ func TestObjectsSeen(t *testing.T) {
 	}
 }
 
+// An index that Changed keeps is whole whenever the copy is fresh: also after a list that took the place of another.
+func TestObjectsAreFreshWhenTheyAreIndexed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, d, c := newBoxes(t, regiontest.Options{})
+		create(t, c, "a", "b", "c")
+		var o *loop.Objects
+		var told int
+		var early []error
+		o = loop.NewObjects(d, boxes, loop.ObjectsOptions{Indexed: true, Changed: func(types.NamespacedName) {
+			told++
+			early = append(early, o.Err())
+		}})
+		stop := start(t, o)
+		<-o.Synced()
+		synctest.Wait()
+		require.NoError(t, o.Err())
+		require.Equal(t, 3, told)
+		for _, err := range early {
+			require.ErrorContains(t, err, "has not been listed yet")
+		}
+
+		s.Partition(true)
+		time.Sleep(time.Minute)
+		require.Error(t, o.Err())
+		early = nil
+		s.Partition(false)
+		create(t, c, "d")
+		s.Compact()
+		time.Sleep(time.Minute)
+		require.NoError(t, o.Err())
+		require.Equal(t, 4, told)
+		require.Len(t, early, 1)
+		require.Error(t, early[0])
+		stop()
+	})
+}
+
 func TestObjectsSelect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, d, c := newBoxes(t, regiontest.Options{})

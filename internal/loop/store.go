@@ -179,16 +179,24 @@ func (s *store) Replace(list []any, _ string) error {
 		list[i] = nil
 	}
 	differ := s.replace(next)
+	tell := func() {
+		for _, key := range differ {
+			if s.opts.Listed != nil {
+				s.opts.Listed(key)
+			}
+		}
+	}
+	if s.opts.Indexed {
+		tell()
+	}
 	s.listed()
 	select {
 	case <-s.synced:
 	default:
 		close(s.synced)
 	}
-	if s.opts.Listed != nil {
-		for _, key := range differ {
-			s.opts.Listed(key)
-		}
+	if !s.opts.Indexed {
+		tell()
 	}
 	return nil
 }

@@ -133,7 +133,7 @@ func New(up region.API, clusters splitter.Clusters, opts Options) (*Controller, 
 		}
 	}
 	c.copies = loop.NewObjects(up.Dynamic(), gvrOfPolicies, loop.ObjectsOptions{
-		Strip: loop.KeepManager(Manager), Changed: c.policyChanged, Flows: c.all,
+		Strip: loop.KeepManager(Manager), Changed: c.policyChanged, Indexed: true, Flows: c.all,
 	})
 	return c, nil
 }
@@ -171,7 +171,7 @@ func (c *Controller) newKind(number int, gvr schema.GroupVersionResource, divide
 	k := &kind{gvr: gvr, number: number, divided: divided}
 	opts := loop.ObjectsOptions{Packed: true, Strip: stripOther(gvr.Resource), Flows: c.all, Changed: func(key types.NamespacedName) { c.add(k, key) }}
 	if divided {
-		opts.Strip, opts.Changed = stripWorkload, func(key types.NamespacedName) { c.workloadChanged(k, key) }
+		opts.Strip, opts.Indexed, opts.Changed = stripWorkload, true, func(key types.NamespacedName) { c.workloadChanged(k, key) }
 	}
 	k.objects = loop.NewObjects(c.up.Dynamic(), gvr, opts)
 	return k
