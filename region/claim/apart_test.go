@@ -5,9 +5,12 @@ package claim
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/atoll-dev/atoll/fanout"
 	"github.com/atoll-dev/atoll/region"
@@ -74,6 +77,88 @@ func TestArbitersThatReachDifferentServersDoNotFight(t *testing.T) {
 			require.Equal(t, before, writes(w.ring.Server("us"))+writes(w.ring.Server("eu")))
 		})
 	})
+	t.Run("no plane, and one does not reach who was applied", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, "ap", "eu", "us")
+			slowly(w, "eu")
+			w.start(nil, Options{})
+			w.startIn(nil, w.without(t, "ap"), Options{})
+			passes(time.Minute) // by then nobody is waited for
+			w.reserved("eu", "us")
+			passes(time.Minute)
+			before := writes(w.ring.Server("eu"))
+			w.claim("ap")
+			passes(time.Minute)
+			require.LessOrEqual(t, writes(w.ring.Server("eu"))-before, 2, "whoever looks again before its write shows repeats it")
+			passes(time.Hour)
+			require.LessOrEqual(t, writes(w.ring.Server("eu"))-before, 2)
+			require.Contains(t, w.status("eu").Conditions[0].Message, "no coordinator has adopted the claim", "who sees all of them knows")
+			require.Equal(t, "Pending", w.said("ap"))
+		})
+	})
+	t.Run("no plane, and one does not reach the holder of what is deleted", func(t *testing.T) {
+		inWorld(t, func(t *testing.T, w *world) {
+			c := w.coordinator()
+			slowly(w, "eu")
+			w.start(nil, Options{})
+			w.startIn(nil, w.without(t, "us"), Options{})
+			_, err := c.Add(t.Context(), w.object("RegionClaim", name), fanout.AddOptions{Target: "us"})
+			require.NoError(t, err)
+			passes(time.Minute)
+			before := writes(w.ring.Server("eu"))
+			w.lingers("eu")
+			for _, d := range []time.Duration{time.Minute, time.Hour} {
+				passes(d)
+				require.LessOrEqual(t, writes(w.ring.Server("eu"))-before, 5, "two are the test's, and one may be late")
+			}
+			require.Equal(t, "Pending us", w.said("eu"))
+		})
+	})
+	t.Run("one has no plane when a claim is deleted", func(t *testing.T) {
+		inWorld(t, func(t *testing.T, w *world) {
+			api, err := region.APIFor(unreached(t).Config())
+			require.NoError(t, err)
+			slowly(w, "eu")
+			w.start(w.api, Options{})
+			w.start(api, Options{})
+			w.bindTo("us", "eu")
+			passes(20 * time.Second)
+			before := writes(w.ring.Server("eu"))
+			w.lingers("eu")
+			for _, d := range []time.Duration{time.Minute, time.Hour} {
+				passes(d)
+				require.LessOrEqual(t, writes(w.ring.Server("eu"))-before, 5, "two are the test's, and one may be late")
+			}
+			require.Equal(t, "Pending us", w.said("eu"))
+		})
+	})
+}
+
+// slowly lets time pass with each write to a peer: who writes without end does not
+// stop the clock.
+func slowly(w *world, p region.PeerName) {
+	w.ring.Server(p).Inject(regiontest.Fault{Verb: "patch", Times: -1, Do: regiontest.Delay(100 * time.Millisecond)})
+}
+
+// reserved makes a claim in p of an operation that is to end in target.
+func (w *world) reserved(p, target region.PeerName) {
+	w.t.Helper()
+	obj := w.object("RegionClaim", name)
+	require.NoError(w.t, unstructured.SetNestedMap(obj.Object, fanoutOf(p, "Secondary", "Reserved"), "spec", "fanout"))
+	require.NoError(w.t, unstructured.SetNestedField(obj.Object, string(target), "spec", "fanout", "claim", "target"))
+	_, err := w.conn(p).Dynamic().Resource(claims).Namespace(provider).Create(w.t.Context(), obj, metav1.CreateOptions{})
+	require.NoError(w.t, err)
+}
+
+// lingers deletes the claim in p, which a finalizer keeps.
+func (w *world) lingers(p region.PeerName) {
+	w.t.Helper()
+	obj := w.stored(p, claims)
+	obj.SetFinalizers(append(obj.GetFinalizers(), "example.com/slow"))
+	_, err := w.conn(p).Dynamic().Resource(claims).Namespace(provider).Update(w.t.Context(), obj, metav1.UpdateOptions{})
+	require.NoError(w.t, err)
+	w.unclaim(p)
 }
 
 // without is the world's ring as one sees it who cannot reach p.

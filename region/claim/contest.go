@@ -42,18 +42,16 @@ func (a *Arbiter) contest(ctx context.Context, s *scene, r ruling, now time.Time
 	case !ok:
 		return r, false, nil
 	case !winner.bound.IsZero():
-		return ruling{decision: decision{peer: winner.peer, uid: winner.uid, since: winner.bound}}, false, nil
+		d := decision{peer: winner.peer, uid: winner.uid, since: winner.bound}
+		return ruling{decision: d, firm: winner.contact == fresh}, false, nil
 	case len(v.candidates) == 1 && !stale:
 		return r, false, nil // whoever is alone is adopted
 	case slices.ContainsFunc(v.candidates, func(c candidate) bool { return c.leaving }):
-		r.undecided, r.firm = "it is not decided yet: a claim of this name is being deleted", true
+		r.undecided = "it is not decided yet: a claim of this name is being deleted"
 		return r, false, nil
-	}
-	for _, c := range s.contacts {
-		if c != fresh {
-			r.undecided, r.firm = "it is not decided yet: not every peer answers", false
-			return r, false, nil
-		}
+	case !allFresh(s.contacts):
+		r.undecided = "it is not decided yet: not every peer answers"
+		return r, false, nil
 	}
 	b := &bid{arbiter: a, scene: s, view: v, winner: winner, since: now.UTC().Truncate(time.Second)}
 	if !v.settled {
@@ -103,7 +101,7 @@ func (b *bid) make(ctx context.Context) (won bool, err error) {
 		return false, err
 	}
 	var rivals int
-	r := ruling{decision: decision{peer: b.winner.peer, uid: b.winner.uid, since: b.since}}
+	r := ruling{decision: decision{peer: b.winner.peer, uid: b.winner.uid, since: b.since}, firm: true}
 	for name := range b.scene.contacts {
 		if name == b.winner.peer {
 			continue
@@ -168,7 +166,7 @@ func (b *bid) read(ctx context.Context, p *peer) (*unstructured.Unstructured, er
 
 // write tells claim, as it was read. done is false if it is not that any more.
 func (b *bid) write(ctx context.Context, p *peer, claim *unstructured.Unstructured, r ruling) (done bool, err error) {
-	status, ok := reportOn(claim, r, time.Now())
+	status, ok := reportOn(claim, r, nil, time.Now())
 	if !ok {
 		return true, nil
 	}

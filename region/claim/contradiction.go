@@ -57,6 +57,16 @@ func (t *tellings) told(k region.Key, obj *unstructured.Unstructured, s report) 
 	t.byKey[k] = before
 }
 
+// last is what the claim of that UID was told; nil if it was not.
+func (t *tellings) last(k region.Key, uid types.UID) *report {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if was := t.byKey[k]; was != nil && was.uid == uid {
+		return new(was.report)
+	}
+	return nil
+}
+
 // insist says how long to wait before obj is told s again; zero: it may be told at once.
 // news says that it has been contradicted too often for a mistake.
 func (t *tellings) insist(k region.Key, obj *unstructured.Unstructured, s report, now time.Time) (wait time.Duration, news bool) {

@@ -52,7 +52,7 @@ func activate(ctx context.Context, c *region.Conn, obj *unstructured.Unstructure
 		return nil
 	}
 	if err == nil {
-		err = tell(ctx, c.Peer(), client, claim, ruling{decision: heldBy(standing{peer: c.Peer(), claim: claim})}, o)
+		err = tell(ctx, c.Peer(), client, claim, ruling{decision: heldBy(standing{peer: c.Peer(), claim: claim}), firm: true}, o)
 	}
 	if err != nil && !apierrors.IsNotFound(err) {
 		return &region.Error{Peer: c.Peer(), Op: "report RegionClaim " + loop.KeyOf(obj).String(), Err: err}
@@ -68,7 +68,7 @@ func ready(obj *unstructured.Unstructured) bool {
 
 // tell writes the status of claim, as it was read, unless it has it.
 func tell(ctx context.Context, peer region.PeerName, client dynamic.ResourceInterface, claim *unstructured.Unstructured, r ruling, o *Observer) error {
-	s, ok := reportOn(claim, r, time.Now())
+	s, ok := reportOn(claim, r, nil, time.Now())
 	if !ok {
 		return nil
 	}

@@ -23,13 +23,12 @@ type standing struct {
 
 // settledByProtocol is the ruling where no plane records decisions: the fan-out
 // protocol lets one RegionClaim of a name be Configured, and the others guard it.
-// standings are by peer; contactOf is asked about peers without one.
-func settledByProtocol(standings []standing, contactOf func(region.PeerName) contact) ruling {
+// standings are by peer, contacts those of the ring.
+func settledByProtocol(standings []standing, contacts map[region.PeerName]contact) ruling {
 	var held *standing
 	var applied []string
-	r := ruling{undecided: "it is not decided yet: the operation that adds the claim has not ended", firm: true}
+	r := ruling{undecided: "it is not decided yet: the operation that adds the claim has not ended", firm: allFresh(contacts)}
 	for i, s := range standings {
-		r.firm = r.firm && s.contact == fresh
 		switch stageOf(s.claim) {
 		case "":
 			applied = append(applied, string(s.peer))
@@ -41,13 +40,13 @@ func settledByProtocol(standings []standing, contactOf func(region.PeerName) con
 		}
 	}
 	if held != nil {
-		r.decision = heldBy(*held)
+		r.decision, r.firm = heldBy(*held), held.contact == fresh
 		return r
 	}
 	for _, s := range standings {
 		target, _, _ := unstructured.NestedString(s.claim.Object, "spec", "fanout", "claim", "target")
-		if target != "" && contactOf(region.PeerName(target)) != fresh {
-			r.unreachable, r.firm = true, false
+		if target != "" && contacts[region.PeerName(target)] != fresh {
+			r.unreachable = true
 			r.undecided = fmt.Sprintf("peer %s, which has the region if anyone has, does not answer", target)
 		}
 	}
@@ -58,6 +57,16 @@ func settledByProtocol(standings []standing, contactOf func(region.PeerName) con
 		r.undecided = "it is not decided yet: no coordinator has adopted the claim"
 	}
 	return r
+}
+
+// allFresh says whether changes flow from all peers: then what is not seen is not there.
+func allFresh(contacts map[region.PeerName]contact) bool {
+	for _, c := range contacts {
+		if c != fresh {
+			return false
+		}
+	}
+	return true
 }
 
 // supersedes says which of two Configured claims of a name is true: one that is seen now,

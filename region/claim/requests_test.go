@@ -46,7 +46,7 @@ func TestAStatusReachesOnlyTheClaimItIsFor(t *testing.T) {
 		old := w.claim("us")
 		w.unclaim("us")
 		w.claim("us")
-		status, ok := reportOn(old, ruling{decision: decision{peer: "us", uid: old.GetUID(), since: noon}}, noon)
+		status, ok := reportOn(old, ruling{decision: decision{peer: "us", uid: old.GetUID(), since: noon}, firm: true}, nil, noon)
 		require.True(t, ok)
 		_, err := apply(t.Context(), &peer{name: "us", conn: w.conn("us")}, claims.Resource, old, &status)
 		require.NoError(t, err, "a new look follows")

@@ -24,8 +24,10 @@ type ruling struct {
 	undecided string
 	// unreachable says that a peer that would know does not answer.
 	unreachable bool
-	// firm says that whoever reaches the peers finds the same reason. One that is not
-	// firm replaces no other: two arbiters that reach different peers would do so in
+	// firm says that whoever sees as much finds the same: it rests on no copy of a peer
+	// that does not answer, and on the absence of nothing that such a peer may have. Of
+	// two arbiters that reach different peers one at most is firm about what they differ
+	// in. One that is not replaces nothing that another has told: they would do so in
 	// turn, without end.
 	firm bool
 }
@@ -52,12 +54,12 @@ func phaseUnder(d decision, uid types.UID, leaving bool, was v1alpha1.RegionClai
 	return v1alpha1.RegionClaimConflict, true
 }
 
-// reportOn returns the status of the RegionClaim obj under a ruling. False means that
-// it stays as it is.
-func reportOn(obj *unstructured.Unstructured, r ruling, now time.Time) (report, bool) {
+// reportOn returns the status of the RegionClaim obj under a ruling; mine is what the
+// arbiter told it last, nil if that is not known. False means that it stays as it is.
+func reportOn(obj *unstructured.Unstructured, r ruling, mine *report, now time.Time) (report, bool) {
 	was, d := statusIn(obj), r.decision
 	phase, ok := phaseUnder(d, obj.GetUID(), leaving(obj), was.Phase)
-	if !ok || d.none() && !r.firm && isUndecided(obj, was) {
+	if !ok || !r.firm && isTold(obj, was) && (d.none() || !mine.is(was)) {
 		return report{}, false
 	}
 	s := report{ObservedGeneration: obj.GetGeneration(), Phase: phase}
@@ -95,12 +97,21 @@ func reportOn(obj *unstructured.Unstructured, r ruling, now time.Time) (report, 
 	return s, true
 }
 
-// isUndecided says whether obj was told, of its present generation, that nothing is
-// decided yet.
-func isUndecided(obj *unstructured.Unstructured, was v1alpha1.RegionClaimStatus) bool {
+// isTold says whether obj was told anything that is about its present generation.
+func isTold(obj *unstructured.Unstructured, was v1alpha1.RegionClaimStatus) bool {
 	c := meta.FindStatusCondition(was.Conditions, string(v1alpha1.RegionClaimConditionBound))
-	return !leaving(obj) && was.Phase == v1alpha1.RegionClaimPending && was.ObservedGeneration == obj.GetGeneration() &&
-		c != nil && c.Status == metav1.ConditionUnknown
+	return was.Phase != "" && was.ObservedGeneration == obj.GetGeneration() && c != nil &&
+		leaving(obj) == (c.Reason == string(v1alpha1.RegionClaimReasonRemoving))
+}
+
+// is says whether a status is s, whenever that was told.
+func (s *report) is(was v1alpha1.RegionClaimStatus) bool {
+	if s == nil || s.ObservedGeneration != was.ObservedGeneration || !s.agrees(report{Phase: was.Phase, Holder: was.Holder}) {
+		return false
+	}
+	ours := meta.FindStatusCondition(s.Conditions, string(v1alpha1.RegionClaimConditionBound))
+	theirs := meta.FindStatusCondition(was.Conditions, string(v1alpha1.RegionClaimConditionBound))
+	return ours != nil && theirs != nil && ours.Status == theirs.Status && ours.Reason == theirs.Reason && ours.Message == theirs.Message
 }
 
 // differs says whether the status of obj says anything else about who holds the

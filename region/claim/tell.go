@@ -111,7 +111,7 @@ func (a *Arbiter) tell(ctx context.Context, s *scene, at *place, r ruling) (v1al
 	if a.decisions != nil && !inForce(at.claim) {
 		return v1alpha1.RegionClaimPending, nil // a guard claims nothing
 	}
-	status, ok := reportOn(at.claim, r, time.Now())
+	status, ok := reportOn(at.claim, r, at.peer.tellings.last(s.key, at.claim.GetUID()), time.Now())
 	if !ok || a.leaves(ctx, s.key, at, status) {
 		return statusIn(at.claim).Phase, nil
 	}

@@ -40,7 +40,7 @@ func (a *Arbiter) work(ctx context.Context, name string) (time.Duration, error) 
 	var written bool
 	switch {
 	case a.decisions == nil:
-		r = settledByProtocol(s.standings(), func(p region.PeerName) contact { return s.contacts[p] })
+		r = settledByProtocol(s.standings(), s.contacts)
 		if r.decision.none() {
 			r, written, err = a.contest(ctx, s, r, now)
 		}
@@ -94,7 +94,7 @@ func (s *scene) standings() []standing {
 // copies changes nobody's phase.
 func (a *Arbiter) settle(ctx context.Context, s *scene, now time.Time) (ruling, error) {
 	v := a.view(s, now)
-	r := ruling{decision: v.decision, undecided: notDecided}
+	r := ruling{decision: v.decision, undecided: notDecided, firm: !v.decision.none()}
 	if v := decide(v); v.act == keep && !s.news(r, now) {
 		a.note(s.key, false)
 		return r, nil
@@ -124,7 +124,7 @@ func (a *Arbiter) settle(ctx context.Context, s *scene, now time.Time) (ruling, 
 	if round.again && len(errs) == 0 && s.again == 0 {
 		s.later(unsettled)
 	}
-	r.decision = round.view.decision
+	r.decision, r.firm = round.view.decision, !round.view.decision.none()
 	return r, errors.Join(errs...)
 }
 
@@ -135,7 +135,7 @@ func (s *scene) news(r ruling, now time.Time) bool {
 		if at.claim == nil || at.contact != fresh || !inForce(at.claim) || leaving(at.claim) {
 			continue
 		}
-		if report, ok := reportOn(at.claim, r, now); ok && !r.decision.none() && report.differs(at.claim) {
+		if report, ok := reportOn(at.claim, r, at.peer.tellings.last(s.key, at.claim.GetUID()), now); ok && !r.decision.none() && report.differs(at.claim) {
 			return true
 		}
 	}

@@ -1,0 +1,88 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package claim
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// TestTwoRulingsComeToRest: whatever two arbiters find, as long as they are not both
+// firm, each looking at the claim again whenever the other has written.
+func TestTwoRulingsComeToRest(t *testing.T) {
+	t.Parallel()
+	const held, other = "held", "other"
+	decisions := []decision{
+		{peer: "us", uid: held, since: noon}, {peer: "eu", uid: other, since: noon}, {peer: "eu", uid: other, since: noon.Add(time.Hour)},
+	}
+	var rulings []ruling
+	for _, firm := range []bool{false, true} {
+		for _, d := range decisions {
+			rulings = append(rulings, ruling{decision: d, firm: firm})
+		}
+		for _, undecided := range []string{notDecided, noPlane} {
+			rulings = append(rulings, ruling{undecided: undecided, firm: firm}, ruling{undecided: undecided, unreachable: true, firm: firm})
+		}
+	}
+	for _, one := range rulings {
+		for _, two := range rulings {
+			if one.firm && two.firm {
+				continue // they see the same
+			}
+			for _, before := range append([]ruling{{}}, rulings...) {
+				for _, leaves := range []bool{false, true} {
+					obj := told(t, before, leaves)
+					var mine [2]*report
+					writes := 0
+					for quiet := 0; quiet < 2; {
+						for i, r := range []ruling{one, two} {
+							s, ok := reportOn(obj, r, mine[i], noon)
+							if !ok || s.is(statusIn(obj)) {
+								quiet++
+								continue
+							}
+							quiet = 0
+							writes++
+							mine[i] = &s
+							store(t, obj, s)
+						}
+						require.LessOrEqual(t, writes, 3, "%+v and %+v after %+v, deleted: %v", one, two, before, leaves)
+					}
+				}
+			}
+		}
+	}
+}
+
+// told is a claim that was told the ruling, if it says anything, and is then deleted
+// perhaps.
+func told(t *testing.T, r ruling, leaves bool) *unstructured.Unstructured {
+	t.Helper()
+	obj := &unstructured.Unstructured{Object: map[string]any{}}
+	obj.SetNamespace(provider)
+	obj.SetName(name)
+	obj.SetUID("held")
+	obj.SetGeneration(1)
+	if r != (ruling{}) {
+		if s, ok := reportOn(obj, r, nil, noon); ok {
+			store(t, obj, s)
+		}
+	}
+	if leaves {
+		obj.SetDeletionTimestamp(&metav1.Time{Time: noon})
+	}
+	return obj
+}
+
+// store keeps a status in obj, as an API server does that it was applied to.
+func store(t *testing.T, obj *unstructured.Unstructured, s report) {
+	t.Helper()
+	desired, err := identified(obj, &s)
+	require.NoError(t, err)
+	obj.Object["status"] = desired.Object["status"]
+}
