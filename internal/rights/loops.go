@@ -45,12 +45,24 @@ var loops = map[string]func(Place) ([]*rbacv1.ClusterRole, []*rbacv1.Role){
 	},
 }
 
-// LoopNames are the loops that Loop knows, by name.
+// upstreamLoops says what each loop needs in an upstream of clusters.
+var upstreamLoops = map[string]func() *rbacv1.ClusterRole{
+	"placement": Placement,
+}
+
+// LoopNames are the loops of a central plane and its peers, by name.
 func LoopNames() []string { return slices.Sorted(maps.Keys(loops)) }
 
+// UpstreamLoopNames are the loops of an upstream of clusters, by name.
+func UpstreamLoopNames() []string { return slices.Sorted(maps.Keys(upstreamLoops)) }
+
 // Loop returns the least roles that suffice in a place to run a loop: "accounts" beside
-// "fanout", and every other one by itself. ok is false if there is no loop of that name.
+// "fanout", and every other one by itself. Those of an upstream need the same in any place.
+// ok is false if there is no loop of that name.
 func Loop(name string, p Place) (cluster []*rbacv1.ClusterRole, namespaced []*rbacv1.Role, ok bool) {
+	if of, ok := upstreamLoops[name]; ok {
+		return []*rbacv1.ClusterRole{of()}, nil, true
+	}
 	of, ok := loops[name]
 	if !ok {
 		return nil, nil, false

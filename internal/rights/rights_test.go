@@ -17,7 +17,7 @@ import (
 // tests of atollctl, whose servers grant what is printed here.
 func TestRolesAreNarrow(t *testing.T) {
 	t.Parallel()
-	for _, role := range []*rbacv1.ClusterRole{Coordinate(), CoordinateCentral(), Install(), Accounts(), AccountsCentral(), Publish(), Claims(), ClaimsCentral(), Peers(), PeersCentral(), Events()} {
+	for _, role := range []*rbacv1.ClusterRole{Coordinate(), CoordinateCentral(), Install(), Accounts(), AccountsCentral(), Publish(), Claims(), ClaimsCentral(), Peers(), PeersCentral(), Events(), Placement()} {
 		require.Equal(t, "ClusterRole", role.Kind)
 		require.NotEmpty(t, role.Rules)
 		for _, rule := range role.Rules {
@@ -69,7 +69,9 @@ func TestLoops(t *testing.T) {
 		"shards":   {nil, []string{"system/atoll-shards"}},
 	}
 	require.Len(t, LoopNames(), len(want))
-	for _, name := range LoopNames() {
+	want["placement"] = names{[]string{"atoll-placement"}, []string{"atoll-placement"}}
+	require.Equal(t, []string{"placement"}, UpstreamLoopNames())
+	for name := range want {
 		for _, central := range []bool{false, true} {
 			cluster, namespaced, ok := Loop(name, Place{Central: central, Namespace: "system"})
 			require.True(t, ok)

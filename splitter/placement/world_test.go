@@ -192,13 +192,18 @@ func (w *world) of(gvr schema.GroupVersionResource) dynamic.ResourceInterface {
 
 func (w *world) create(gvr schema.GroupVersionResource, manifest string) *unstructured.Unstructured {
 	w.t.Helper()
-	data, err := yaml.YAMLToJSON([]byte(manifest))
-	require.NoError(w.t, err)
-	obj := &unstructured.Unstructured{}
-	require.NoError(w.t, obj.UnmarshalJSON(data))
-	made, err := w.of(gvr).Create(w.t.Context(), obj, metav1.CreateOptions{FieldManager: "user"})
+	made, err := w.of(gvr).Create(w.t.Context(), unstructuredOf(w.t, manifest), metav1.CreateOptions{FieldManager: "user"})
 	require.NoError(w.t, err)
 	return made
+}
+
+func unstructuredOf(t *testing.T, manifest string) *unstructured.Unstructured {
+	t.Helper()
+	data, err := yaml.YAMLToJSON([]byte(manifest))
+	require.NoError(t, err)
+	obj := &unstructured.Unstructured{}
+	require.NoError(t, obj.UnmarshalJSON(data))
+	return obj
 }
 
 func (w *world) policy(name, spec string) {

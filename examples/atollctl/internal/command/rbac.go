@@ -40,6 +40,8 @@ Peer "local") grants both. The loops are ` + strings.Join(rights.LoopNames(), ",
 
   ` + s.program + ` rbac --loops all --central --loops-namespace kubecarrier-system
 
+Where workloads are divided over clusters there is ` + strings.Join(rights.UpstreamLoopNames(), ", ") + ` too, which is not among all.
+
 With --as, print instead what a program needs that routes requests of those users
 to the peer; a service account is bound in its own namespace, by the Role that
 is printed too. With --as-on, the users may be impersonated for that alone, which
@@ -123,7 +125,7 @@ func (s *session) printLoops(name string, loops []string, at rights.Place) error
 	for _, loop := range slices.Compact(slices.Sorted(slices.Values(loops))) {
 		c, r, ok := rights.Loop(loop, at)
 		if !ok {
-			return badInput("the loops are "+strings.Join(rights.LoopNames(), ", ")+", or all", "there is no loop %q", loop)
+			return badInput("the loops are "+strings.Join(slices.Concat(rights.LoopNames(), rights.UpstreamLoopNames()), ", ")+", or all", "there is no loop %q", loop)
 		}
 		cluster, roles = append(cluster, c...), append(roles, r...)
 	}
