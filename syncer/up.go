@@ -164,12 +164,10 @@ func (l *lane) addFinalizer(ctx context.Context, u *unstructured.Unstructured) (
 	if slices.Contains(u.GetFinalizers(), l.syncer.finalizer) {
 		return known, nil
 	}
-	meta := map[string]any{"name": u.GetName(), "uid": string(u.GetUID()), "resourceVersion": version, "finalizers": []any{l.syncer.finalizer}}
-	after, err := l.patchFinalizers(ctx, u, meta)
-	if transient(err) {
-		delete(meta, "resourceVersion")
+	after, err := l.mergeFinalizers(ctx, u, append(u.GetFinalizers(), l.syncer.finalizer))
+	if transient(err) || apierrors.IsNotFound(err) {
 		known = echo{}
-		after, err = l.patchFinalizers(ctx, u, meta)
+		after, err = l.applyFinalizer(ctx, u)
 	}
 	if err != nil {
 		return echo{}, wrap("add the finalizer", err)
@@ -183,8 +181,24 @@ func (l *lane) addFinalizer(ctx context.Context, u *unstructured.Unstructured) (
 	return known, nil
 }
 
-func (l *lane) patchFinalizers(ctx context.Context, u *unstructured.Unstructured, meta map[string]any) (*metav1.PartialObjectMetadata, error) {
-	data, err := json.Marshal(map[string]any{"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "metadata": meta})
+// mergeFinalizers makes the finalizers of u those, if u is as it is upstream at present; if it is not, that is a Conflict.
+// It costs the server much less than an apply, which any state of the object would do for.
+func (l *lane) mergeFinalizers(ctx context.Context, u metav1.Object, finalizers []string) (*metav1.PartialObjectMetadata, error) {
+	data, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": u.GetUID(), "resourceVersion": u.GetResourceVersion(), "finalizers": finalizers,
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("encode: %w", err)
+	}
+	return l.upMeta(u.GetNamespace()).Patch(ctx, u.GetName(), types.MergePatchType, data,
+		metav1.PatchOptions{FieldManager: l.syncer.upManager, DryRun: l.syncer.dryRun()})
+}
+
+// applyFinalizer adds the finalizer to u, whatever its state is.
+func (l *lane) applyFinalizer(ctx context.Context, u *unstructured.Unstructured) (*metav1.PartialObjectMetadata, error) {
+	wish := bare(u)
+	wish.SetFinalizers([]string{l.syncer.finalizer})
+	data, err := json.Marshal(wish.Object)
 	if err != nil {
 		return nil, fmt.Errorf("encode: %w", err)
 	}
@@ -200,19 +214,12 @@ func (l *lane) dropFinalizer(ctx context.Context, u metav1.Object) error {
 	if finalizers == nil {
 		finalizers = []string{}
 	}
-	data, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": u.GetUID(), "resourceVersion": u.GetResourceVersion(), "finalizers": finalizers,
-	}})
-	if err != nil {
-		return fmt.Errorf("encode: %w", err)
-	}
-	key := types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}
-	_, err = l.upMeta(key.Namespace).Patch(ctx, key.Name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: l.syncer.upManager, DryRun: l.syncer.dryRun()})
+	_, err := l.mergeFinalizers(ctx, u, finalizers)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	if err == nil {
-		l.wrote(ctx, WriteRelease, key)
+		l.wrote(ctx, WriteRelease, types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()})
 	}
 	return wrap("remove the finalizer", err)
 }

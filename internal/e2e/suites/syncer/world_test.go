@@ -4,6 +4,7 @@
 package syncer_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -45,6 +46,8 @@ type world struct {
 
 	mu     sync.Mutex
 	writes []string
+	first  *moment // of the writes
+	last   time.Time
 }
 
 func newWorld(t *testing.T, opts syncer.Options) *world {
@@ -66,10 +69,14 @@ func newSide(t *testing.T, p *plane.Plane, namespace string) *side {
 // start runs a syncer until the end of the test or until stop is called.
 func (w *world) start(t *testing.T, opts syncer.Options) {
 	t.Helper()
-	opts.Target, opts.Discovery = w.up.namespace, 2*time.Second
+	opts.Target, opts.Discovery = w.up.namespace, cmp.Or(opts.Discovery, 2*time.Second)
 	opts.Observer = &syncer.Observer{Wrote: func(_ context.Context, e syncer.WriteEvent) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
+		w.last = time.Now()
+		if w.first == nil {
+			w.first = new(now(t))
+		}
 		w.writes = append(w.writes, fmt.Sprintf("%s %s %s", e.Write, e.Resource, e.Object))
 	}}
 	s, err := syncer.New(w.up.api, w.down.api, opts)
@@ -99,7 +106,7 @@ func (w *world) written() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	all := w.writes
-	w.writes = nil
+	w.writes, w.first = nil, nil
 	return all
 }
 
