@@ -75,21 +75,26 @@ func TestOnePeerDown(t *testing.T) {
 func TestOneSlowPeer(t *testing.T) {
 	r := newRing(t, own(t))
 	frozen := r.planes[1]
-	c, _ := r.coordinator(t, fanout.Options{LeaseTimeout: 2 * time.Second, CallTimeout: time.Second})
+	c, _ := r.coordinator(t, fanout.Options{LeaseTimeout: 2 * time.Second})
 	acme := addAccount(t, c)
 
+	ctx, end := context.WithCancel(within(t, time.Minute))
+	defer end()
 	var once sync.Once
 	freezing, _ := r.coordinator(t, fanout.Options{
 		LeaseTimeout: 2 * time.Second,
-		CallTimeout:  time.Second,
+		CallTimeout:  5 * time.Second,
 		Cleanup:      3 * time.Second,
 		Observer: &fanout.Observer{Step: func(_ context.Context, e fanout.StepEvent) {
 			if !e.Done && e.Verb == "put" && e.Stage == "Configured" {
-				once.Do(func() { require.NoError(t, frozen.Pause(t.Context())) })
+				once.Do(func() {
+					require.NoError(t, frozen.Pause(t.Context()))
+					time.AfterFunc(2*time.Second, end) // the caller does not wait longer
+				})
 			}
 		}},
 	})
-	_, err := freezing.Add(within(t, 5*time.Second), newServiceCluster(acme, "db"), fanout.AddOptions{Target: region.PeerName(frozen.Name())})
+	_, err := freezing.Add(ctx, newServiceCluster(acme, "db"), fanout.AddOptions{Target: region.PeerName(frozen.Name())})
 	inDoubt, ok := errors.AsType[*fanout.InDoubtError](err)
 	require.True(t, ok, "%v", err)
 	require.Equal(t, []region.PeerName{region.PeerName(frozen.Name())}, inDoubt.Peers)

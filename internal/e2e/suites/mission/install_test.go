@@ -50,7 +50,7 @@ func remove(t *testing.T, client dynamic.ResourceInterface) {
 	t.Helper()
 	err := client.Delete(t.Context(), syncTargets, metav1.DeleteOptions{})
 	require.True(t, err == nil || apierrors.IsNotFound(err), "%v", err)
-	planetest.Eventually(t, 30*time.Second, "the CRD is gone", func(ctx context.Context) error {
+	planetest.Eventually(t, time.Minute, "the CRD is gone", func(ctx context.Context) error {
 		_, err := client.Get(ctx, syncTargets, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return nil

@@ -29,7 +29,7 @@ const (
 
 	// soon is how long a condition is waited for. It is much longer than anything
 	// takes, since tests share their machine.
-	soon = 45 * time.Second
+	soon = 2 * time.Minute
 )
 
 // world is a central plane and three peers.
