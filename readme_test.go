@@ -78,21 +78,23 @@ func TestLinks(t *testing.T) {
 
 var named = regexp.MustCompile("`([a-z0-9/]+)\\.((?:Test|Fuzz)[A-Za-z]+)`")
 
-// Every test that docs/guarantees.md names exists.
-func TestGuaranteesNameTests(t *testing.T) {
-	page, err := os.ReadFile("docs/guarantees.md")
-	require.NoError(t, err)
-	found := named.FindAllStringSubmatch(string(page), -1)
-	require.NotEmpty(t, found)
-	for _, m := range found {
-		sources, err := filepath.Glob(filepath.Join(m[1], "*_test.go"))
+// Every test that these pages name exists.
+func TestPagesNameTests(t *testing.T) {
+	for _, path := range []string{"docs/guarantees.md", "docs/pitfalls.md"} {
+		page, err := os.ReadFile(path)
 		require.NoError(t, err)
-		exists := false
-		for _, source := range sources {
-			content, err := os.ReadFile(source)
+		found := named.FindAllStringSubmatch(string(page), -1)
+		require.NotEmpty(t, found)
+		for _, m := range found {
+			sources, err := filepath.Glob(filepath.Join(m[1], "*_test.go"))
 			require.NoError(t, err)
-			exists = exists || strings.Contains(string(content), "\nfunc "+m[2]+"(")
+			exists := false
+			for _, source := range sources {
+				content, err := os.ReadFile(source)
+				require.NoError(t, err)
+				exists = exists || strings.Contains(string(content), "\nfunc "+m[2]+"(")
+			}
+			require.True(t, exists, "%s names %s, which %s does not have", path, m[2], m[1])
 		}
-		require.True(t, exists, "docs/guarantees.md names %s, which %s does not have", m[2], m[1])
 	}
 }

@@ -6,6 +6,7 @@ package syncer_test
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -87,6 +88,64 @@ func TestServerFieldsDoNotCross(t *testing.T) {
 		p.down.patch(deployments, "web", `{"metadata":{"finalizers":null}}`)
 		p.rest()
 		require.Nil(t, p.up.get(deployments, "web"))
+	})
+}
+
+// Labels, annotations and fields go when they go upstream, also if nobody was there to see it; what others have put on the
+// copy stays.
+func TestWhatOthersAddStays(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := newPair(t, syncer.Options{})
+		p.up.create(configMaps, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {workloads.kcp.io/cluster: my-cluster, tier: front, color: blue}, annotations: {note: here, tip: there}}, data: {k: v, l: v, m: v}}")
+		p.rest()
+		parent := p.down.create(configMaps, "{apiVersion: v1, kind: ConfigMap, metadata: {name: parent, labels: {theirs: 'yes'}}}")
+		p.down.patch(configMaps, "a", `{"metadata":{"labels":{"theirs":"yes"},"annotations":{"theirs":"yes"},"finalizers":["example.org/theirs"],
+			"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"parent","uid":"`+string(parent.GetUID())+`"}]},"data":{"theirs":"yes"}}`)
+		p.up.patch(configMaps, "a", `{"metadata":{"labels":{"color":null,"tier":"back"},"annotations":{"tip":null}},"data":{"l":null,"k":"w"}}`)
+		p.rest()
+		has := func(labels, annotations map[string]string, data map[string]any) {
+			t.Helper()
+			down := p.down.get(configMaps, "a")
+			ours := down.GetAnnotations()
+			for _, ledger := range []string{"applied", "origin", "uid"} {
+				delete(ours, "syncer.atoll.dev/"+ledger)
+			}
+			labels["theirs"], annotations["theirs"], data["theirs"] = "yes", "yes", "yes"
+			labels["syncer.atoll.dev/owner"] = p.Status().Owner
+			require.Equal(t, labels, down.GetLabels())
+			require.Equal(t, annotations, ours)
+			require.Equal(t, data, field(down, "data"))
+			require.Equal(t, []string{"example.org/theirs"}, down.GetFinalizers())
+			require.Len(t, down.GetOwnerReferences(), 1)
+			require.Empty(t, p.up.get(configMaps, "a").GetOwnerReferences())
+		}
+		has(map[string]string{"tier": "back"}, map[string]string{"note": "here"}, map[string]any{"k": "w", "m": "v"})
+		p.stop()
+		p.up.patch(configMaps, "a", `{"metadata":{"labels":{"tier":null},"annotations":{"note":null}},"data":{"m":null}}`)
+		p.start(syncer.Options{})
+		p.rest()
+		has(map[string]string{}, map[string]string{}, map[string]any{"k": "w"})
+	})
+}
+
+// A status that cannot be written because there is no such path is no object that is gone.
+func TestNoPlaceForTheStatus(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := newPair(t, syncer.Options{})
+		p.up.create(widgets, "{apiVersion: example.org/v1, kind: Widget, metadata: {name: a}, spec: {size: 1}}")
+		p.rest()
+		p.reset()
+		p.up.Inject(regiontest.Fault{Verb: "patch", Resource: widgets.GroupResource(), Times: -1, Do: regiontest.Refuse(http.StatusNotFound)})
+		p.down.patch(widgets, "a", `{"status":{"ready":true}}`, "status")
+		time.Sleep(10 * time.Minute)
+		tried := slices.Compact(p.up.writes())
+		require.Equal(t, []string{"patch widgets/status a"}, tried)
+		require.Less(t, len(p.up.writes()), 30, "not all the time")
+		require.Equal(t, []string{"patch widgets/status a"}, p.down.writes(), "the test's")
+		require.Equal(t, []string{"syncer.atoll.dev/my-cluster"}, p.up.get(widgets, "a").GetFinalizers())
+		p.up.Reset()
+		time.Sleep(2 * time.Minute)
+		require.Equal(t, true, field(p.up.get(widgets, "a"), "status", "ready"))
 	})
 }
 

@@ -392,7 +392,10 @@ func TestStart(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, "others", (<-told).Type.Resource, "types that come are noticed")
 		require.NotNil(t, w.crd(crds.Upstream, "others"))
+		before := w.writes()
 		cancel()
 		require.NoError(t, <-done)
+		require.Equal(t, before, w.writes(), "to stop takes nothing back")
+		require.NotNil(t, w.crd(crds.Upstream, "things"))
 	})
 }
