@@ -1,0 +1,89 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/atoll-dev/atoll/config"
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/splitter"
+	"github.com/atoll-dev/atoll/syncer"
+	"github.com/atoll-dev/atoll/syncer/crds"
+	syncerv1alpha1 "github.com/atoll-dev/atoll/syncer/v1alpha1"
+)
+
+// The story does not wait for as long as life should.
+const (
+	heartbeat = 500 * time.Millisecond // the default is 20 s
+	grace     = 2 * time.Second        // the default is 5 minutes
+	rejoin    = time.Second            // the default is a minute
+)
+
+// control is what runs beside the upstream: a syncer for each SyncTarget, the
+// splitter, and what keeps the types in step.
+type control struct {
+	targets  *syncer.Targets
+	splitter *splitter.Splitter
+	types    *crds.Controller
+
+	mu       sync.Mutex
+	attached []crds.Target
+}
+
+// install puts the type SyncTarget into the upstream.
+func install(ctx context.Context, up region.API) error {
+	_, err := config.InstallCRDs(ctx, up, config.InstallOptions{Groups: []string{syncerv1alpha1.GroupVersion.Group}})
+	return err
+}
+
+func newControl(up region.API) (*control, error) {
+	c := &control{}
+	var err error
+	if c.targets, err = syncer.NewTargets(up, syncer.TargetsOptions{
+		Heartbeat: heartbeat,
+		Recheck:   heartbeat,
+		Configure: func(_ *syncerv1alpha1.SyncTarget, opts *syncer.Options) {
+			opts.Discovery = time.Second
+			opts.Types = func(gr schema.GroupResource) bool { return gr == deployments.GroupResource() }
+		},
+	}); err != nil {
+		return nil, err
+	}
+	if c.splitter, err = splitter.New(up, splitter.SyncTargets(up), splitter.Options{Grace: grace, Rejoin: rejoin}); err != nil {
+		return nil, err
+	}
+	c.types, err = crds.New(crds.Options{
+		Upstream: up,
+		Targets: func() []crds.Target {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			return append([]crds.Target(nil), c.attached...)
+		},
+		Policy:   crds.Policy{{Group: deployments.Group, Resource: deployments.Resource, Direction: crds.Pull}},
+		Interval: time.Second,
+	})
+	return c, err
+}
+
+// run runs all of it until ctx ends or one cannot go on.
+func (c *control) run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return c.types.Start(ctx) })
+	group.Go(func() error { return c.targets.Start(ctx) })
+	group.Go(func() error { return c.splitter.Start(ctx) })
+	return group.Wait()
+}
+
+// attach lets the upstream learn types of a cluster.
+func (c *control) attach(to *cluster) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.attached = append(c.attached, crds.Target{Name: to.name, API: to.conn})
+}

@@ -1,0 +1,107 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/atoll-dev/atoll/splitter"
+)
+
+// counter asks the clusters, not the upstream, how many replicas are ready.
+type counter struct {
+	clusters []*cluster
+	out      *narrator
+	begin    time.Time
+
+	mu     sync.Mutex
+	before string
+	lowest int
+}
+
+// sampling is how often the clusters are asked.
+const sampling = 30 * time.Millisecond
+
+// while counts, and prints what has changed, until do returns. It says how few
+// were ready at the least.
+func (c *counter) while(ctx context.Context, do func() error) (lowest int, err error) {
+	c.mu.Lock()
+	c.before, c.lowest, c.begin = "", replicas, time.Now()
+	c.mu.Unlock()
+	ctx, cancel := context.WithCancel(ctx)
+	var counting sync.WaitGroup
+	counting.Go(func() {
+		for ctx.Err() == nil {
+			c.sample(ctx)
+			select {
+			case <-time.After(sampling):
+			case <-ctx.Done():
+			}
+		}
+	})
+	err = do()
+	c.sample(ctx)
+	cancel()
+	counting.Wait()
+	c.out.space()
+	return c.lowest, err
+}
+
+// sample asks all clusters twice. What left one of them after it was ready in
+// another is so counted at least once.
+func (c *counter) sample(ctx context.Context) {
+	var first, second []int
+	for _, round := range []*[]int{&first, &second} {
+		for _, at := range c.clusters {
+			n, err := readyIn(ctx, at)
+			if err != nil {
+				return // the story ends, or the next sample tells
+			}
+			*round = append(*round, n)
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	total := 0
+	var where []string
+	for i, at := range c.clusters {
+		n := max(first[i], second[i])
+		switch {
+		case n < 0:
+			where = append(where, at.name+" is cut off")
+		case n > 0:
+			total += n
+			where = append(where, fmt.Sprintf("%s %d", at.name, n))
+		}
+	}
+	if line := strings.Join(where, ", "); line != c.before {
+		c.before = line
+		c.out.count(time.Since(c.begin), total, line)
+	}
+	c.lowest = min(c.lowest, total)
+}
+
+// readyIn is how many replicas are ready in one cluster: below zero if nobody can
+// tell.
+func readyIn(ctx context.Context, c *cluster) (int, error) {
+	if c.link.isCut() {
+		return -1, nil
+	}
+	obj, err := c.conn.Dynamic().Resource(deployments).Namespace(namespace).Get(ctx, splitter.ShardName(workload, c.name), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	n, _ := ready(obj)
+	return n, nil
+}

@@ -1,0 +1,24 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command kubecon is the demonstration of transparent multi-cluster, command for
+// command: an API server that runs nothing, clusters that are attached to it, and
+// a Deployment of fifteen replicas that is divided over them until it is 15/15.
+// Then a cluster fails and comes back, one joins, and one is drained, with the
+// number of ready replicas over time.
+//
+//	go run ./examples/kubecon
+//
+// The API servers are in the memory of the program, and so are the controllers of
+// the clusters, by whose script first one of six and seven of nine replicas are
+// ready. Real ones are given by their kubeconfigs: one called upstream, in which
+// no workload controllers may run, and three clusters in which they do:
+//
+//	go run ./examples/kubecon -kubeconfig upstream=up.yaml -kubeconfig cluster-1=1.yaml ...
+//
+// `make demo-kubecon` starts all of them. On real API servers what was made is
+// removed at the end, also when a step fails; the types stay.
+//
+// The exit code is 0 if everything went as told, 1 if not, and 2 for wrong
+// arguments. Begin reading at story.go; control.go is what embedding takes.
+package main

@@ -1,0 +1,81 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/atoll-dev/atoll/region"
+)
+
+// upstream is the name of the API server to which the clusters are attached.
+const upstream = "upstream"
+
+// kubeconfig is how an API server is reached.
+type kubeconfig struct {
+	name string
+	data []byte
+}
+
+// kubeconfigs is the value of the flag -kubeconfig, in the order of the command
+// line.
+type kubeconfigs []kubeconfig
+
+// String is what flag prints as the default.
+func (k *kubeconfigs) String() string { return "" }
+
+// Set takes one NAME=PATH.
+func (k *kubeconfigs) Set(value string) error {
+	name, path, found := strings.Cut(value, "=")
+	if !found || name == "" || path == "" {
+		return errors.New("want NAME=PATH, the name of a cluster, or upstream, and the path of its kubeconfig")
+	}
+	if err := region.PeerName(name).Validate(); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(*k, func(other kubeconfig) bool { return other.name == name }) {
+		return fmt.Errorf("%s is given twice: each needs a name of its own", name)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if _, err := region.ParseKubeconfig(data, region.Trust{}); err != nil {
+		return err
+	}
+	*k = append(*k, kubeconfig{name, data})
+	return nil
+}
+
+// parse reads the arguments. What is wrong with them has been printed when it
+// returns an error.
+func parse(args []string, stderr io.Writer) (kubeconfigs, error) {
+	var given kubeconfigs
+	flags := flag.NewFlagSet("kubecon", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.Var(&given, "kubeconfig", "`NAME=PATH` of a real API server; give one called upstream and three clusters. None: all in memory")
+	if err := flags.Parse(args); err != nil {
+		return nil, err
+	}
+	var err error
+	switch {
+	case flags.NArg() > 0:
+		err = fmt.Errorf("unexpected argument %q: only flags are taken", flags.Arg(0))
+	case len(given) > 0 && !slices.ContainsFunc(given, func(k kubeconfig) bool { return k.name == upstream }):
+		err = errors.New("flag -kubeconfig: none is called upstream")
+	case len(given) > 0 && len(given) != 4:
+		err = fmt.Errorf("flag -kubeconfig: %d are given: the story needs upstream and three clusters", len(given))
+	}
+	if err != nil {
+		_, _ = fmt.Fprintln(stderr, err)
+		flags.Usage()
+	}
+	return given, err
+}

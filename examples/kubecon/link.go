@@ -1,0 +1,138 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/url"
+	"sync"
+
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// link passes connections on to a cluster, until it is cut.
+type link struct {
+	to       string
+	listener net.Listener
+	running  sync.WaitGroup
+
+	mu    sync.Mutex
+	down  bool
+	conns map[net.Conn]bool
+}
+
+// newLink returns a link to the cluster of a kubeconfig, and a kubeconfig that
+// takes it.
+func newLink(data []byte) (*link, []byte, error) {
+	config, err := clientcmd.Load(data)
+	if err != nil {
+		return nil, nil, err
+	}
+	current := config.Contexts[config.CurrentContext]
+	if current == nil || config.Clusters[current.Cluster] == nil {
+		return nil, nil, errors.New("the kubeconfig has no current context with a cluster")
+	}
+	server := config.Clusters[current.Cluster]
+	to, err := url.Parse(server.Server)
+	if err != nil {
+		return nil, nil, err
+	}
+	l := &link{to: to.Host, conns: map[net.Conn]bool{}}
+	if to.Port() == "" {
+		l.to = net.JoinHostPort(to.Hostname(), "443")
+	}
+	var listen net.ListenConfig
+	if l.listener, err = listen.Listen(context.Background(), "tcp", "127.0.0.1:0"); err != nil {
+		return nil, nil, err
+	}
+	if server.TLSServerName == "" {
+		server.TLSServerName = to.Hostname()
+	}
+	to.Host = l.listener.Addr().String()
+	server.Server = to.String()
+	through, err := clientcmd.Write(*config)
+	if err != nil {
+		return nil, nil, errors.Join(err, l.listener.Close())
+	}
+	l.running.Go(l.serve)
+	return l, through, nil
+}
+
+func (l *link) serve() {
+	for {
+		conn, err := l.listener.Accept()
+		if err != nil {
+			return
+		}
+		if !l.keep(conn) {
+			continue
+		}
+		l.running.Go(func() { l.pass(conn) })
+	}
+}
+
+// keep remembers a connection, or closes it if the link is cut.
+func (l *link) keep(conn net.Conn) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.down {
+		_ = conn.Close()
+		return false
+	}
+	l.conns[conn] = true
+	return true
+}
+
+func (l *link) pass(from net.Conn) {
+	defer l.forget(from)
+	var dialer net.Dialer
+	to, err := dialer.DialContext(context.Background(), "tcp", l.to)
+	if err != nil || !l.keep(to) {
+		return
+	}
+	defer l.forget(to)
+	var both sync.WaitGroup
+	for _, way := range [][2]net.Conn{{from, to}, {to, from}} {
+		both.Go(func() {
+			_, _ = io.Copy(way[1], way[0])
+			_ = way[1].Close()
+		})
+	}
+	both.Wait()
+}
+
+func (l *link) forget(conn net.Conn) {
+	_ = conn.Close()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.conns, conn)
+}
+
+// cut ends all connections and lets none through, or lets them through again.
+func (l *link) cut(down bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.down = down
+	if down {
+		for conn := range l.conns {
+			_ = conn.Close()
+		}
+	}
+}
+
+func (l *link) isCut() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.down
+}
+
+// close ends the link and waits for what it started.
+func (l *link) close() {
+	_ = l.listener.Close()
+	l.cut(true)
+	l.running.Wait()
+}

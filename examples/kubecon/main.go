@@ -1,0 +1,76 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+// limit is how long the story may take. In memory it takes some seconds, with
+// real clusters a minute.
+const limit = 10 * time.Minute
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	os.Exit(kubecon(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// kubecon runs the program and returns its exit code.
+func kubecon(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	given, err := parse(args, stderr)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return 0
+	case err != nil:
+		return 2
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	if err := start(ctx, given, &narrator{w: stdout}); err != nil {
+		_, _ = fmt.Fprintln(stderr, "kubecon:", err)
+		return 1
+	}
+	return 0
+}
+
+// start makes the API servers that the arguments ask for and tells the story on
+// them.
+func start(ctx context.Context, given kubeconfigs, out *narrator) (err error) {
+	if len(given) > 0 {
+		stage, err := open(given)
+		if err != nil {
+			return err
+		}
+		defer stage.close()
+		return tell(ctx, stage, out)
+	}
+	m, err := listen(ctx)
+	if err != nil {
+		return err
+	}
+	defer m.close()
+	stage, err := open(m.files)
+	if err != nil {
+		return err
+	}
+	defer stage.close()
+	ctx, cancel := context.WithCancel(ctx)
+	stage.script = newScript()
+	controllers := m.control(ctx, stage.script)
+	defer func() {
+		cancel()
+		err = errors.Join(err, controllers())
+	}()
+	out.say("API servers in memory. With real clusters: make demo-kubecon, or -kubeconfig NAME=PATH for your own.")
+	return tell(ctx, stage, out)
+}

@@ -1,0 +1,160 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var update = flag.Bool("update", false, "write testdata/story.txt anew")
+
+// mask replaces what differs from run to run: when how many replicas are ready.
+func mask(story string) string {
+	story = regexp.MustCompile(`(?m)(^ *[0-9.]+s +[0-9]+ .*\n)+`).ReplaceAllString(story, "(ready replicas over time)\n")
+	return regexp.MustCompile(`in [0-9]+s\.`).ReplaceAllString(story, "in TIME.")
+}
+
+func TestStory(t *testing.T) {
+	var stdout, stderr bytes.Buffer
+	require.Zero(t, kubecon(t.Context(), nil, &stdout, &stderr), "%s%s", &stdout, &stderr)
+	require.Empty(t, stderr.String())
+
+	golden := filepath.Join("testdata", "story.txt")
+	got := mask(stdout.String())
+	if *update {
+		require.NoError(t, os.WriteFile(golden, []byte(got), 0o644))
+	}
+	want, err := os.ReadFile(golden)
+	require.NoError(t, err)
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("the story is told otherwise (-%s +now):\n%s\n%s", golden, diff, &stdout)
+	}
+	requireTables(t, stdout.String())
+	require.Regexp(t, `(?m)^ +[0-9.]+s +6  ######  +cluster-1 6, cluster-2 is cut off$`, stdout.String())
+}
+
+// requireTables looks for the tables of the document of the demonstration, in
+// their order, to the letter.
+func requireTables(t *testing.T, story string) {
+	t.Helper()
+	tables, err := os.ReadFile(filepath.Join("testdata", "document.txt"))
+	require.NoError(t, err)
+	for table := range strings.SplitSeq(strings.TrimSpace(string(tables)), "\n\n") {
+		_, after, found := strings.Cut(story, table+"\n")
+		require.True(t, found, "this is not there, or not in its place:\n%s\nbut this is left:\n%s", table, story)
+		story = after
+	}
+}
+
+// canceler ends a story when it says something.
+type canceler struct {
+	bytes.Buffer
+	at     string
+	cancel context.CancelFunc
+}
+
+func (c *canceler) Write(p []byte) (int, error) {
+	n, err := c.Buffer.Write(p)
+	if strings.Contains(string(p), c.at) {
+		c.cancel()
+	}
+	return n, err
+}
+
+// A story that is interrupted removes what it has made, also where a cluster is
+// cut off.
+func TestInterrupted(t *testing.T) {
+	m, err := listen(t.Context())
+	require.NoError(t, err)
+	defer m.close()
+	stage, err := open(m.files)
+	require.NoError(t, err)
+	defer stage.close()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	stage.script = newScript()
+	controllers := m.control(ctx, stage.script)
+	out := &canceler{at: "cluster-2 is cut off", cancel: cancel}
+	require.ErrorContains(t, tell(ctx, stage, &narrator{w: out}), "chapter 3, A cluster fails: ")
+	require.NoError(t, controllers())
+	require.NotContains(t, out.String(), "It comes back")
+
+	list, err := stage.upstream.Dynamic().Resource(syncTargets).List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	require.Empty(t, list.Items)
+	for _, conn := range []*cluster{{conn: stage.upstream}, stage.clusters[0], stage.clusters[1], stage.clusters[2]} {
+		list, err := conn.conn.Dynamic().Resource(deployments).List(t.Context(), metav1.ListOptions{})
+		require.NoError(t, err)
+		require.Empty(t, list.Items)
+	}
+}
+
+func TestUsage(t *testing.T) {
+	m, err := listen(t.Context())
+	require.NoError(t, err)
+	defer m.close()
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	require.NoError(t, os.WriteFile(path, m.files[0].data, 0o600))
+	for name, test := range map[string]struct {
+		args []string
+		code int
+		want string
+	}{
+		"help":         {[]string{"-h"}, 0, "NAME=PATH"},
+		"an argument":  {[]string{"x"}, 2, `unexpected argument "x"`},
+		"no name":      {[]string{"-kubeconfig", path}, 2, "want NAME=PATH"},
+		"no upstream":  {[]string{"-kubeconfig", "a=" + path}, 2, "none is called upstream"},
+		"too few":      {[]string{"-kubeconfig", "upstream=" + path}, 2, "1 are given"},
+		"twice":        {[]string{"-kubeconfig", "a=" + path, "-kubeconfig", "a=" + path}, 2, "a is given twice"},
+		"no such file": {[]string{"-kubeconfig", "a=/no/such/file"}, 2, "no such file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var stdout, stderr bytes.Buffer
+			require.Equal(t, test.code, kubecon(t.Context(), test.args, &stdout, &stderr))
+			require.Contains(t, stderr.String(), test.want)
+			require.Empty(t, stdout.String())
+		})
+	}
+}
+
+// A link that is cut lets nothing through, and ends what it let through.
+func TestLink(t *testing.T) {
+	m, err := listen(t.Context())
+	require.NoError(t, err)
+	defer m.close()
+	l, data, err := newLink(m.files[1].data)
+	require.NoError(t, err)
+	defer l.close()
+	conn, err := connect(kubeconfig{"cluster-1", data})
+	require.NoError(t, err)
+	defer conn.Close()
+	ask := func() error {
+		_, err := conn.Dynamic().Resource(deployments).List(t.Context(), metav1.ListOptions{})
+		return err
+	}
+	require.NoError(t, ask())
+	watch, err := conn.Dynamic().Resource(deployments).Watch(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	defer watch.Stop()
+	l.cut(true)
+	for range watch.ResultChan() { //nolint:revive // until it is closed
+	}
+	require.Error(t, ask())
+	l.cut(false)
+	require.NoError(t, ask())
+}

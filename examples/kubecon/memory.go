@@ -1,0 +1,142 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/region/regiontest"
+)
+
+// memory is API servers within this process.
+type memory struct {
+	servers []*regiontest.Server
+	files   kubeconfigs
+}
+
+// listen starts an upstream and three clusters. They end with close, not with
+// ctx.
+func listen(ctx context.Context) (*memory, error) {
+	ctx = context.WithoutCancel(ctx)
+	m := &memory{}
+	for _, name := range []string{upstream, "cluster-1", "cluster-2", "cluster-3"} {
+		server := regiontest.NewServer(regiontest.Options{Name: name})
+		m.servers = append(m.servers, server)
+		data, err := server.Listen(ctx)
+		if err != nil {
+			m.close()
+			return nil, err
+		}
+		m.files = append(m.files, kubeconfig{name, data})
+	}
+	return m, nil
+}
+
+func (m *memory) close() {
+	for _, server := range m.servers {
+		server.Close()
+	}
+}
+
+// script says how many replicas may be ready in a cluster: none, then so many as
+// the story tells, then all.
+type script struct {
+	mu  sync.Mutex
+	act int
+}
+
+func newScript() *script { return &script{} }
+
+// play begins the next act. Real clusters have no script.
+func (s *script) play() {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.act++
+}
+
+// some is how many replicas are ready in the second act, until the third.
+var some = map[string]int64{"cluster-1": 1, "cluster-2": 7}
+
+// ready is how many of the replicas are ready next, where so many are: one more
+// at a time. It returns false if nobody looks at them yet.
+func (s *script) ready(cluster string, is, wanted int64) (int64, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch s.act {
+	case 0:
+		return 0, false
+	case 1:
+		return min(some[cluster], wanted), true
+	}
+	return min(is+1, wanted), true
+}
+
+// tick is how long it takes until another replica is ready.
+const tick = 100 * time.Millisecond
+
+// control runs in each cluster what its controllers would do for Deployments. The
+// returned func waits for them after ctx has ended.
+func (m *memory) control(ctx context.Context, s *script) (wait func() error) {
+	var group errgroup.Group
+	for i, server := range m.servers[1:] {
+		group.Go(func() error {
+			api, err := region.APIFor(server.Config())
+			if err != nil {
+				return err
+			}
+			c := api.Dynamic().Resource(deployments).Namespace(namespace)
+			for ctx.Err() == nil {
+				if err := reportReady(ctx, c, m.files[1+i].name, s); err != nil && ctx.Err() == nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+					return err
+				}
+				select {
+				case <-time.After(tick):
+				case <-ctx.Done():
+				}
+			}
+			return nil
+		})
+	}
+	return group.Wait
+}
+
+// reportReady writes the status of all Deployments of a cluster.
+func reportReady(ctx context.Context, c dynamic.ResourceInterface, cluster string, s *script) error {
+	list, err := c.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for i := range list.Items {
+		obj := &list.Items[i]
+		is, of := ready(obj)
+		n, looks := s.ready(cluster, int64(is), int64(of))
+		if !looks || int64(is) == n && complete(obj) {
+			continue
+		}
+		wanted := int64(of)
+		progress := map[string]any{"type": "Progressing", "status": "True", "reason": "ReplicaSetUpdated"}
+		if n == wanted {
+			progress["reason"] = "NewReplicaSetAvailable"
+		}
+		obj.Object["status"] = map[string]any{
+			"observedGeneration": obj.GetGeneration(), "replicas": wanted, "updatedReplicas": wanted,
+			"readyReplicas": n, "availableReplicas": n, "unavailableReplicas": wanted - n, "conditions": []any{progress},
+		}
+		if _, err := c.UpdateStatus(ctx, obj, metav1.UpdateOptions{FieldManager: "controller"}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,129 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/atoll-dev/atoll/region"
+	splitterv1alpha1 "github.com/atoll-dev/atoll/splitter/v1alpha1"
+)
+
+// mirror follows the workload and its shards upstream, and remembers each state
+// that there was, so that the story can show those that last for a moment.
+type mirror struct {
+	deployments dynamic.ResourceInterface
+
+	mu      sync.Mutex
+	history []state
+	changed chan struct{} // closed with each state
+}
+
+func newMirror(api region.API) *mirror {
+	return &mirror{deployments: api.Dynamic().Resource(deployments).Namespace(namespace), changed: make(chan struct{})}
+}
+
+// run follows until ctx ends. A type that is not served yet is waited for.
+func (m *mirror) run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		m.follow(ctx)
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+		}
+	}
+	return nil
+}
+
+// follow lists and watches as long as it goes well.
+func (m *mirror) follow(ctx context.Context) {
+	list, err := m.deployments.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return
+	}
+	now := state{}
+	for i := range list.Items {
+		if obj := &list.Items[i]; ours(obj) {
+			now[obj.GetName()] = obj
+		}
+	}
+	m.add(now)
+	events, err := m.deployments.Watch(ctx, metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
+	if err != nil {
+		return
+	}
+	defer events.Stop()
+	for event := range events.ResultChan() {
+		obj, ok := event.Object.(*unstructured.Unstructured)
+		switch {
+		case event.Type == watch.Error:
+			return
+		case !ok || !ours(obj):
+			continue
+		}
+		now = maps.Clone(now)
+		if event.Type == watch.Deleted {
+			delete(now, obj.GetName())
+		} else {
+			now[obj.GetName()] = obj
+		}
+		m.add(now)
+	}
+}
+
+func ours(obj *unstructured.Unstructured) bool {
+	return obj.GetName() == workload || obj.GetAnnotations()[splitterv1alpha1.ParentAnnotation] == workload
+}
+
+func (m *mirror) add(s state) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.history = append(m.history, s)
+	close(m.changed)
+	m.changed = make(chan struct{})
+}
+
+// next returns the first state that holds, of those after the one that it
+// returned before, or the same one.
+func (m *mirror) next(ctx context.Context, what string, holds func(state) bool) (state, error) {
+	for {
+		m.mu.Lock()
+		for len(m.history) > 0 {
+			if s := m.history[0]; holds(s) {
+				m.mu.Unlock()
+				return s, nil
+			}
+			if len(m.history) == 1 {
+				break
+			}
+			m.history = m.history[1:]
+		}
+		changed := m.changed
+		m.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("waiting for %s: %w; last seen %v", what, context.Cause(ctx), m.last().rows())
+		}
+	}
+}
+
+// last is the present state.
+func (m *mirror) last() state {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.history) == 0 {
+		return nil
+	}
+	return m.history[len(m.history)-1]
+}

@@ -1,0 +1,65 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// narrator prints the story.
+type narrator struct {
+	w        io.Writer
+	chapters int
+	gap      bool // the last line is empty
+}
+
+func (n *narrator) say(text string) {
+	n.gap = text == ""
+	_, _ = fmt.Fprintln(n.w, text)
+}
+
+// space prints an empty line, if there is none yet.
+func (n *narrator) space() {
+	if !n.gap {
+		n.say("")
+	}
+}
+
+func (n *narrator) chapter(title string) {
+	n.chapters++
+	n.space()
+	n.say(fmt.Sprintf("%d. %s", n.chapters, title))
+	n.space()
+}
+
+// note says what a table does not.
+func (n *narrator) note(format string, args ...any) { n.say("# " + fmt.Sprintf(format, args...)) }
+
+// command prints what somebody does, and what kubectl would answer.
+func (n *narrator) command(command string, answer ...string) {
+	n.say("$ " + command)
+	for _, line := range answer {
+		n.say(line)
+	}
+}
+
+// firstColumn is as wide as it is with all names of the story.
+const firstColumn = len(workload+"--cluster-1") + 2
+
+// table prints what kubectl get prints.
+func (n *narrator) table(command string, rows [][2]string) {
+	n.say("$ " + command)
+	for _, row := range append([][2]string{{"NAME", "READY"}}, rows...) {
+		n.say(strings.TrimRight(fmt.Sprintf("%-*s%s", firstColumn, row[0], row[1]), " "))
+	}
+	n.space()
+}
+
+// count prints how many replicas are ready, where.
+func (n *narrator) count(since time.Duration, total int, where string) {
+	n.say(fmt.Sprintf("%6.1fs  %2d  %-15s  %s", since.Seconds(), total, strings.Repeat("#", min(total, 30)), where))
+}

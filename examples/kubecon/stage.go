@@ -1,0 +1,75 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/atoll-dev/atoll/region"
+)
+
+// stage is the API servers on which the story is told.
+type stage struct {
+	upstream *region.Conn
+	clusters []*cluster
+	script   *script // nil with real clusters, which do as they please
+}
+
+// cluster is one that is attached to the upstream.
+type cluster struct {
+	name string
+	conn *region.Conn // straight to it
+	link *link        // the way of the syncer
+	data []byte       // a kubeconfig that takes the link
+}
+
+// open connects to what is given. Close it.
+func open(given kubeconfigs) (_ *stage, err error) {
+	s := &stage{}
+	defer func() {
+		if err != nil {
+			s.close()
+		}
+	}()
+	for _, k := range given {
+		conn, err := connect(k)
+		if err != nil {
+			return nil, err
+		}
+		if k.name == upstream {
+			s.upstream = conn
+			continue
+		}
+		c := &cluster{name: k.name, conn: conn}
+		s.clusters = append(s.clusters, c)
+		if c.link, c.data, err = newLink(k.data); err != nil {
+			return nil, fmt.Errorf("link to %s: %w", k.name, err)
+		}
+	}
+	if s.upstream == nil {
+		return nil, errors.New("there is no upstream")
+	}
+	return s, nil
+}
+
+func connect(k kubeconfig) (*region.Conn, error) {
+	credentials, err := region.ParseKubeconfig(k.data, region.Trust{})
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig of %s: %w", k.name, err)
+	}
+	return region.NewConn(region.Peer{Name: region.PeerName(k.name), Credentials: credentials}, region.ConnOptions{})
+}
+
+func (s *stage) close() {
+	if s.upstream != nil {
+		s.upstream.Close()
+	}
+	for _, c := range s.clusters {
+		c.conn.Close()
+		if c.link != nil {
+			c.link.close()
+		}
+	}
+}

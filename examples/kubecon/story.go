@@ -1,0 +1,136 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// tell tells the story on a stage.
+func tell(ctx context.Context, on *stage, out *narrator) error {
+	if err := install(ctx, on.upstream); err != nil {
+		return err
+	}
+	control, err := newControl(on.upstream)
+	if err != nil {
+		return err
+	}
+	s := &story{
+		stage: on, out: out, control: control, mirror: newMirror(on.upstream), weights: map[string]string{},
+		counter: &counter{clusters: on.clusters, out: out},
+	}
+	// What runs beside the story ends with it, and not before: without it nothing
+	// could be removed when somebody interrupts the story.
+	group, running := errgroup.WithContext(context.WithoutCancel(ctx))
+	running, end := context.WithCancel(running)
+	group.Go(func() error { return control.run(running) })
+	group.Go(func() error { return s.mirror.run(running) })
+	group.Go(func() error {
+		defer end()
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(running, cancel)()
+		return s.tell(ctx)
+	})
+	return group.Wait()
+}
+
+// story is what the chapters share.
+type story struct {
+	*stage
+	out     *narrator
+	control *control
+	mirror  *mirror
+	counter *counter
+	weights map[string]string
+	created bool
+}
+
+func (s *story) tell(ctx context.Context) (err error) {
+	begin := time.Now()
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.cleanUp(ctx))
+		}
+	}()
+	for _, chapter := range []struct {
+		title string
+		tell  func(context.Context) error
+	}{
+		{"Two clusters are attached to an API server that runs nothing", s.attachTwo},
+		{"A Deployment is divided over them, and its status is that of both", s.divide},
+		{"A cluster fails", s.fail},
+		{"It comes back", s.comeBack},
+		{"A cluster joins", s.join},
+		{"A cluster is drained", s.drain},
+		{"All of it goes", s.remove},
+	} {
+		s.out.chapter(chapter.title)
+		if err := chapter.tell(ctx); err != nil {
+			return fmt.Errorf("chapter %d, %s: %w", s.out.chapters, chapter.title, err)
+		}
+	}
+	s.out.space()
+	s.out.say(fmt.Sprintf("All as promised, in %s.", time.Since(begin).Round(time.Second)))
+	return nil
+}
+
+// show prints the first state that holds from now on.
+func (s *story) show(ctx context.Context, what string, holds func(state) bool) error {
+	now, err := s.mirror.next(ctx, what, holds)
+	if err != nil {
+		return err
+	}
+	s.out.table("kubectl get deployments", now.rows())
+	return nil
+}
+
+// divided says that shards of exactly these sizes are ready, and the parent with
+// them.
+func divided(want map[string]int) func(state) bool {
+	return func(now state) bool {
+		if !slices.Equal(now.shards(), slices.Sorted(maps.Keys(want))) || !complete(now[workload]) {
+			return false
+		}
+		for cluster, n := range want {
+			shard := now.shard(cluster)
+			if _, of := ready(shard); of != n || !complete(shard) {
+				return false
+			}
+		}
+		is, _ := ready(now[workload])
+		return is == replicas
+	}
+}
+
+// become waits until the workload is divided so, counts meanwhile, and shows it.
+func (s *story) become(ctx context.Context, want map[string]int, do func() error) (lowest int, err error) {
+	lowest, err = s.counter.while(ctx, func() error {
+		if err := do(); err != nil {
+			return err
+		}
+		_, err := s.mirror.next(ctx, fmt.Sprintf("shards of %v", want), divided(want))
+		return err
+	})
+	if err != nil {
+		return lowest, err
+	}
+	return lowest, s.show(ctx, "the same", divided(want))
+}
+
+// withinBudget says that moving has taken nothing away.
+func (s *story) withinBudget(lowest int) error {
+	if lowest < budget {
+		return fmt.Errorf("only %d replicas were ready at a time, of at least %d", lowest, budget)
+	}
+	s.out.note("never below %d: that is what the Deployment's maxUnavailable of %d allows, over all clusters.", budget, replicas-budget)
+	return nil
+}
