@@ -113,13 +113,13 @@ func (s *story) divide(ctx context.Context) error {
 		return err
 	}
 	s.script.play()
-	return s.show(ctx, "all replicas", divided(map[string]int{"cluster-1": 6, "cluster-2": 9}))
+	return s.show(ctx, "all replicas", divided(map[string]int{"cluster-1": 6, "cluster-2": 9}, 0))
 }
 
 // fail cuts the second cluster off.
 func (s *story) fail(ctx context.Context) error {
 	s.out.note("Nobody reaches cluster-2 any more. For %s its replicas count as they last were; then they go elsewhere.", grace)
-	lowest, err := s.become(ctx, map[string]int{"cluster-1": replicas}, func() error {
+	lowest, err := s.become(ctx, map[string]int{"cluster-1": replicas}, 1, func() error {
 		s.clusters[1].link.cut(true)
 		return nil
 	})
@@ -132,7 +132,7 @@ func (s *story) fail(ctx context.Context) error {
 
 func (s *story) comeBack(ctx context.Context) error {
 	s.out.note("cluster-2 answers again. What is left there goes; %s later replicas move back, a few at a time.", rejoin)
-	lowest, err := s.become(ctx, map[string]int{"cluster-1": 6, "cluster-2": 9}, func() error {
+	lowest, err := s.become(ctx, map[string]int{"cluster-1": 6, "cluster-2": 9}, 0, func() error {
 		s.clusters[1].link.cut(false)
 		return nil
 	})
@@ -143,7 +143,7 @@ func (s *story) comeBack(ctx context.Context) error {
 }
 
 func (s *story) join(ctx context.Context) error {
-	lowest, err := s.become(ctx, map[string]int{"cluster-1": 3, "cluster-2": 5, "cluster-3": 7}, func() error {
+	lowest, err := s.become(ctx, map[string]int{"cluster-1": 3, "cluster-2": 5, "cluster-3": 7}, 0, func() error {
 		return s.attach(ctx, s.clusters[2], "4")
 	})
 	if err != nil {
@@ -154,7 +154,7 @@ func (s *story) join(ctx context.Context) error {
 
 func (s *story) drain(ctx context.Context) error {
 	patch := `{"spec":{"evictAfter":"2020-01-01T00:00:00Z"}}`
-	lowest, err := s.become(ctx, map[string]int{"cluster-2": 6, "cluster-3": 9}, func() error {
+	lowest, err := s.become(ctx, map[string]int{"cluster-2": 6, "cluster-3": 9}, 0, func() error {
 		s.out.command("kubectl patch synctarget cluster-1 --type=merge -p '"+patch+"'", "synctarget.workload.kcp.io/cluster-1 patched")
 		_, err := s.targets().Patch(ctx, "cluster-1", types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "kubectl"})
 		return err

@@ -7,24 +7,32 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"time"
 )
 
-// narrator prints the story.
+// narrator prints the story. say and what uses it are safe for concurrent use.
 type narrator struct {
 	w        io.Writer
 	chapters int
-	gap      bool // the last line is empty
+
+	mu  sync.Mutex
+	gap bool // the last line is empty
 }
 
 func (n *narrator) say(text string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	n.gap = text == ""
 	_, _ = fmt.Fprintln(n.w, text)
 }
 
 // space prints an empty line, if there is none yet.
 func (n *narrator) space() {
-	if !n.gap {
+	n.mu.Lock()
+	gap := n.gap
+	n.mu.Unlock()
+	if !gap {
 		n.say("")
 	}
 }

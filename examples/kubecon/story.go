@@ -94,10 +94,10 @@ func (s *story) show(ctx context.Context, what string, holds func(state) bool) e
 }
 
 // divided says that shards of exactly these sizes are ready, and the parent with
-// them.
-func divided(want map[string]int) func(state) bool {
+// them. So many others are being deleted.
+func divided(want map[string]int, leaving int) func(state) bool {
 	return func(now state) bool {
-		if !slices.Equal(now.shards(), slices.Sorted(maps.Keys(want))) || !complete(now[workload]) {
+		if len(now) != 1+len(want)+leaving || !slices.Equal(now.shards(), slices.Sorted(maps.Keys(want))) || !complete(now[workload]) {
 			return false
 		}
 		for cluster, n := range want {
@@ -111,19 +111,21 @@ func divided(want map[string]int) func(state) bool {
 	}
 }
 
-// become waits until the workload is divided so, counts meanwhile, and shows it.
-func (s *story) become(ctx context.Context, want map[string]int, do func() error) (lowest int, err error) {
+// become does something, and shows how the workload comes to be divided so. It
+// says how few replicas were ready at the least meanwhile.
+func (s *story) become(ctx context.Context, want map[string]int, leaving int, do func() error) (lowest int, err error) {
+	if err := do(); err != nil {
+		return 0, err
+	}
+	there := divided(want, leaving)
 	lowest, err = s.counter.while(ctx, func() error {
-		if err := do(); err != nil {
-			return err
-		}
-		_, err := s.mirror.next(ctx, fmt.Sprintf("shards of %v", want), divided(want))
+		_, err := s.mirror.next(ctx, fmt.Sprintf("shards of %v", want), there)
 		return err
 	})
 	if err != nil {
 		return lowest, err
 	}
-	return lowest, s.show(ctx, "the same", divided(want))
+	return lowest, s.show(ctx, "the same", there)
 }
 
 // withinBudget says that moving has taken nothing away.
