@@ -12,10 +12,10 @@ RUNS ?= 1000000
 CASES ?= 100000
 TOOL := go tool -modfile=tools/go.mod
 
-.PHONY: help build test e2e judge explore security mutants simulate torn divide bench buildcost fuzz lint generate drift compat demo
+.PHONY: help build test e2e judge explore security mutants simulate torn divide bench buildcost fuzz lint generate drift compat demo demo-kubecon
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## compile every package of every module
 	go build ./...
@@ -76,3 +76,6 @@ compat: ## compile and vet against other Kubernetes releases
 
 demo: ## the quickstart on three real control planes
 	cd internal/e2e && go run ./cmd/planes -n 3 -dir "$$(mktemp -d)" -- go -C ../.. run ./examples/quickstart {kubeconfigs}
+
+demo-kubecon: ## a Deployment over three real clusters with kube-controller-manager and KWOK, by an upstream that learns what a Deployment is
+	cd internal/e2e && go run ./cmd/planes -n 3 -pods -upstream -dir "$$(mktemp -d)" -- go -C ../.. run ./examples/kubecon {kubeconfigs}

@@ -88,7 +88,15 @@ func (c *cache) compile(ctx context.Context, p program, path string) error {
 		return err
 	}
 	var output bytes.Buffer
-	cmd := c.goCommand(ctx, "build", "-trimpath", "-ldflags", flags, "-o", path, p.pkg)
+	args := []string{"build", "-trimpath", "-ldflags", flags, "-o", path}
+	if p.edit != nil {
+		modfile, err := c.edited(ctx, p.edit, filepath.Dir(path))
+		if err != nil {
+			return err
+		}
+		args = append(args, "-modfile", modfile)
+	}
+	cmd := c.goCommand(ctx, append(args, p.pkg)...)
 	cmd.Stdout, cmd.Stderr = &output, &output
 
 	c.say("%s: building into %s; once per version, usually %s on two idle cores", p.name, c.dir, p.usual)

@@ -20,7 +20,9 @@ import (
 
 const hello = "package main\n\nfunc main() { println(\"hello\") }\n"
 
-func fake() []program { return []program{{"hello", ".", "example.com/hello", time.Second}} }
+func fake() []program {
+	return []program{{name: "hello", pkg: ".", version: "example.com/hello", usual: time.Second}}
+}
 
 // newBuilder returns a builder of a module with the given main.go, and what it logs.
 func newBuilder(t *testing.T, source string) (*builder, *bytes.Buffer) {

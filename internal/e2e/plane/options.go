@@ -32,6 +32,10 @@ type Options struct {
 	// "--runtime-config=apps/v1=false". The last of two equal flags counts.
 	APIServerFlags []string
 
+	// AnyGroup makes the API server take CustomResourceDefinitions in groups
+	// without a dot, such as apps: it is built without that one check.
+	AnyGroup bool
+
 	// Dir holds the data and the logs, and belongs to the caller. Empty means
 	// a temporary directory, which Stop removes unless Keep was called.
 	Dir string
@@ -55,6 +59,12 @@ func (o Options) withDefaults() (Options, error) {
 		o.Nodes = max(o.Nodes, 1)
 	}
 	return o, nil
+}
+
+// Upstream is the plane of the multi-cluster proposal to which clusters are
+// attached: no controllers, no built-in workloads, and any type can be defined.
+func Upstream() Options {
+	return Options{Name: "upstream", AnyGroup: true, APIServerFlags: []string{"--runtime-config=apps/v1=false"}}
 }
 
 // Names returns n names of planes: eu-west, us-east, ap-south, then peer-4 and

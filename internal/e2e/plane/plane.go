@@ -114,7 +114,11 @@ func (p *Plane) Keep() { p.keep.Store(true) }
 
 // find gets the programs that the options ask for.
 func (p *Plane) find(ctx context.Context) error {
-	names := []string{build.Etcd, build.APIServer}
+	apiServer := build.APIServer
+	if p.options.AnyGroup {
+		apiServer = build.AnyGroupAPIServer
+	}
+	names := []string{build.Etcd, apiServer}
 	if p.options.Controllers {
 		names = append(names, build.ControllerManager, build.Scheduler)
 	}
@@ -127,8 +131,12 @@ func (p *Plane) find(ctx context.Context) error {
 		p.stages = stages
 	}
 	programs, err := build.Programs(ctx, names...)
+	if err != nil {
+		return err
+	}
+	programs[build.APIServer] = programs[apiServer]
 	p.programs = programs
-	return err
+	return nil
 }
 
 // prepare makes all that lasts from Start to Stop: the directory, the port, the

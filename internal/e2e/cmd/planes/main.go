@@ -5,10 +5,12 @@
 // for each, and stops them when a command that it runs ends or when it is
 // interrupted.
 //
-//	planes [-n N] [-dir DIR] [-controllers] [-pods] [-- COMMAND ARGS...]
+//	planes [-n N] [-dir DIR] [-controllers] [-pods] [-upstream] [-- COMMAND ARGS...]
 //
-// The planes are eu-west, us-east, ap-south, peer-4 and so on; their kubeconfigs
-// are DIR/NAME.kubeconfig. In ARGS, the argument {kubeconfigs} stands for
+// The planes are eu-west, us-east, ap-south, peer-4 and so on, or with -upstream
+// cluster-1, cluster-2 and so on beside one called upstream, which has neither
+// controllers nor built-in workloads and takes any type; their kubeconfigs are
+// DIR/NAME.kubeconfig. In ARGS, the argument {kubeconfigs} stands for
 // "-kubeconfig NAME=PATH" once per plane. COMMAND also finds them, as
 // NAME=PATH,NAME=PATH, in the environment variable ATOLL_KUBECONFIGS. The exit
 // code is that of COMMAND (go run itself makes 1 of any other than 0).
@@ -43,6 +45,7 @@ type settings struct {
 	n                 int
 	dir               string
 	controllers, pods bool
+	upstream          bool
 	command           []string
 }
 
@@ -70,6 +73,7 @@ func parse(args []string, stderr io.Writer) (*settings, error) {
 	flags.StringVar(&s.dir, "dir", "", "directory for the kubeconfigs; empty means a temporary one")
 	flags.BoolVar(&s.controllers, "controllers", false, "also run kube-controller-manager and kube-scheduler")
 	flags.BoolVar(&s.pods, "pods", false, "also run KWOK with one node per plane, so that pods run; implies -controllers")
+	flags.BoolVar(&s.upstream, "upstream", false, "also start an upstream for clusters, without controllers and built-in workloads; the others are called cluster-1 and so on")
 	if err := flags.Parse(args); err != nil {
 		return nil, err
 	}
@@ -82,6 +86,20 @@ func parse(args []string, stderr io.Writer) (*settings, error) {
 	return s, nil
 }
 
+// planes are the options of all planes.
+func (s *settings) planes() (all []plane.Options) {
+	if s.upstream {
+		all = append(all, plane.Upstream())
+	}
+	for i, name := range plane.Names(s.n) {
+		if s.upstream {
+			name = fmt.Sprintf("cluster-%d", i+1)
+		}
+		all = append(all, plane.Options{Name: name, Controllers: s.controllers, Pods: s.pods})
+	}
+	return all
+}
+
 // run starts the planes, runs the command or waits for ctx to end, and stops
 // the planes in any case.
 func (s *settings) run(ctx context.Context, stderr io.Writer) (code int, err error) {
@@ -91,11 +109,8 @@ func (s *settings) run(ctx context.Context, stderr io.Writer) (code int, err err
 		}
 		defer func() { err = errors.Join(err, os.RemoveAll(s.dir)) }()
 	}
-	var options []plane.Options
-	for _, name := range plane.Names(s.n) {
-		options = append(options, plane.Options{Name: name, Controllers: s.controllers, Pods: s.pods})
-	}
-	_, _ = fmt.Fprintf(stderr, "planes: starting %d control plane(s)\n", s.n)
+	options := s.planes()
+	_, _ = fmt.Fprintf(stderr, "planes: starting %d control plane(s)\n", len(options))
 	begin := time.Now()
 	planes, err := plane.StartAll(ctx, options...)
 	if err != nil {
