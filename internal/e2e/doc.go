@@ -36,6 +36,8 @@
 //   - planetest.New(t, plane.Options{...}), NewAll: planes of this test only, to
 //     be killed, paused, or started with flags such as
 //     --runtime-config=apps/v1=false.
+//   - plane.Upstream(): the options of a plane for the multi-cluster proposal: no
+//     controllers, no built-in workloads, and any type can be defined.
 //   - planetest.Peer(t, plane, regions...), PeerAs: a plane as a region.Peer.
 //   - planetest.Dynamic(t, config): a client, for plane.Config() or for
 //     plane.ConfigOf(kubeconfig).

@@ -96,6 +96,9 @@ func (p *Plane) apiServerArguments() []string {
 
 func controllerManagerArguments() []string {
 	return append(controllerArguments(),
+		// KWOK's nodes do not say that they live. Without this they would be taken
+		// for dead after a minute, for a moment, and their pods for unready for ever.
+		"--node-monitor-grace-period=24h",
 		"--root-ca-file=ca.crt",
 		"--service-account-private-key-file=serviceaccounts.key")
 }

@@ -48,6 +48,21 @@ func TestUsage(t *testing.T) {
 	}
 }
 
+func TestPlanes(t *testing.T) {
+	names := func(args ...string) (names []string) {
+		var stderr bytes.Buffer
+		s, err := parse(args, &stderr)
+		require.NoError(t, err)
+		for _, o := range s.planes() {
+			require.Equal(t, o.Name != "upstream" && s.pods, o.Pods)
+			names = append(names, o.Name)
+		}
+		return names
+	}
+	require.Equal(t, []string{"eu-west", "us-east"}, names("-n", "2"))
+	require.Equal(t, []string{"upstream", "cluster-1", "cluster-2"}, names("-n", "2", "-pods", "-upstream"))
+}
+
 func TestCommandExitCodes(t *testing.T) {
 	for name, test := range map[string]struct {
 		script string
