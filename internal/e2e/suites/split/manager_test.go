@@ -1,0 +1,181 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package split_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/splitter"
+	"github.com/atoll-dev/atoll/syncer"
+	"github.com/atoll-dev/atoll/syncer/crds"
+	syncerv1alpha1 "github.com/atoll-dev/atoll/syncer/v1alpha1"
+)
+
+// managed is the environment variable that makes the test program the manager: the directory of the kubeconfigs.
+const managed = "ATOLL_SPLIT_MANAGER"
+
+// Nobody waits as long as life should.
+const (
+	heartbeat = time.Second
+	grace     = 5 * time.Second
+	rejoin    = 2 * time.Second
+)
+
+// manage runs splitter, syncers and types until the process is told to end.
+func manage(dir string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	log := funcr.New(func(prefix, args string) {
+		_, _ = fmt.Fprintln(os.Stderr, time.Now().Format("15:04:05.000"), os.Getpid(), prefix, args)
+	}, funcr.Options{})
+	if err := runManager(logr.NewContext(ctx, log), dir); err != nil {
+		_, _ = fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+func runManager(ctx context.Context, dir string) error {
+	up, err := connect(dir, "upstream")
+	if err != nil {
+		return err
+	}
+	defer up.Close()
+	var learnFrom []crds.Target
+	for _, name := range clusterNames {
+		conn, err := connect(dir, name)
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		learnFrom = append(learnFrom, crds.Target{Name: name, API: conn})
+	}
+	types, err := crds.New(crds.Options{
+		Upstream: up, Interval: 2 * time.Second, Timeout: 5 * time.Second,
+		Targets: func() []crds.Target { return learnFrom },
+		Policy: crds.Policy{
+			{Group: "apps", Resource: "deployments", Direction: crds.Pull},
+			{Group: "apps", Resource: "statefulsets", Direction: crds.Pull},
+			{Group: "apps", Resource: "daemonsets", Direction: crds.Pull},
+		},
+	})
+	if err != nil {
+		return err
+	}
+	targets, err := syncer.NewTargets(up, syncer.TargetsOptions{
+		Heartbeat: heartbeat,
+		Configure: func(target *syncerv1alpha1.SyncTarget, opts *syncer.Options) {
+			opts.Observer = observe(target.Name)
+			opts.Discovery = 2 * time.Second
+			opts.DeleteCap = syncer.DeleteCap{Objects: -1}
+		},
+	})
+	if err != nil {
+		return err
+	}
+	split, err := splitter.New(up, splitter.SyncTargets(up), splitter.Options{
+		Kinds: []splitter.Kind{splitter.Deployments(), splitter.StatefulSets(), splitter.DaemonSets(), splitter.Jobs(), splitter.CronJobs()},
+		Grace: grace, Rejoin: rejoin,
+		Observer: &splitter.Observer{Divided: func(ctx context.Context, e splitter.DividedEvent) {
+			logr.FromContextOrDiscard(ctx).Info("divided", "kind", e.Kind, "parent", e.Parent.Name, "plan", fmt.Sprint(e.Plan.Shards), "written", e.Written, "removed", e.Removed, "err", fmt.Sprint(e.Err))
+		}},
+	})
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return types.Start(ctx) })
+	group.Go(func() error { return targets.Start(ctx) })
+	group.Go(func() error { return split.Start(ctx) })
+	return group.Wait()
+}
+
+// observe logs what a syncer does.
+func observe(target string) *syncer.Observer {
+	log := func(ctx context.Context, event string, e any) {
+		logr.FromContextOrDiscard(ctx).Info("synced", "to", target, "event", event, "what", fmt.Sprintf("%+v", e))
+	}
+	return &syncer.Observer{
+		Wrote:     func(ctx context.Context, e syncer.WriteEvent) { log(ctx, "wrote", e) },
+		Problem:   func(ctx context.Context, e syncer.ProblemEvent) { log(ctx, "problem", e) },
+		Overruled: func(ctx context.Context, e syncer.OverruledEvent) { log(ctx, "overruled", e) },
+	}
+}
+
+func connect(dir, name string) (*region.Conn, error) {
+	data, err := os.ReadFile(filepath.Join(dir, name+".kubeconfig"))
+	if err != nil {
+		return nil, err
+	}
+	credentials, err := region.ParseKubeconfig(data, region.Trust{})
+	if err != nil {
+		return nil, err
+	}
+	return region.NewConn(region.Peer{Name: region.PeerName(name), Credentials: credentials}, region.ConnOptions{})
+}
+
+// manager is the process.
+type manager struct {
+	dir string
+	log *os.File
+	cmd *exec.Cmd
+}
+
+func (m *manager) start(t *testing.T) {
+	t.Helper()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	m.cmd = exec.CommandContext(context.WithoutCancel(t.Context()), self)
+	m.cmd.Env = append(os.Environ(), managed+"="+m.dir)
+	m.cmd.Stdout, m.cmd.Stderr = m.log, m.log
+	require.NoError(t, m.cmd.Start())
+}
+
+// kill ends the process without a warning.
+func (m *manager) kill(t *testing.T) {
+	t.Helper()
+	require.NoError(t, m.cmd.Process.Kill())
+	require.Error(t, m.cmd.Wait(), "it had ended by itself: %s", m.log.Name())
+}
+
+// stop lets the process end by itself.
+func (m *manager) stop(t *testing.T) {
+	t.Helper()
+	require.NoError(t, m.cmd.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, m.cmd.Wait())
+}
+
+// newManager starts the process; it ends with the test.
+func newManager(t *testing.T, dir string) *manager {
+	t.Helper()
+	log, err := os.CreateTemp("", "atoll-split-manager-*.log")
+	require.NoError(t, err)
+	m := &manager{dir: dir, log: log}
+	m.start(t)
+	t.Cleanup(sync.OnceFunc(func() {
+		m.stop(t)
+		require.NoError(t, log.Close())
+		if t.Failed() {
+			t.Logf("log of the manager: %s", log.Name())
+			return
+		}
+		require.NoError(t, os.Remove(log.Name()))
+	}))
+	return m
+}

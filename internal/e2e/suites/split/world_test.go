@@ -1,0 +1,331 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package split_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/yaml"
+
+	"github.com/atoll-dev/atoll/config"
+	"github.com/atoll-dev/atoll/internal/e2e/plane"
+	"github.com/atoll-dev/atoll/internal/e2e/planetest"
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/splitter"
+	syncerv1alpha1 "github.com/atoll-dev/atoll/syncer/v1alpha1"
+)
+
+const long = 3 * time.Minute
+
+var (
+	clusterNames = []string{"cluster-1", "cluster-2", "cluster-3"}
+
+	deployments  = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+	statefulSets = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}
+	daemonSets   = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "daemonsets"}
+	jobs         = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
+	cronJobs     = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "cronjobs"}
+	kinds        = []schema.GroupVersionResource{deployments, statefulSets, daemonSets, jobs, cronJobs}
+
+	syncTargets = syncerv1alpha1.GroupVersion.WithResource("synctargets")
+)
+
+// world is an upstream, three clusters that run workloads, and the process between them.
+type world struct {
+	t         *testing.T
+	planes    map[string]*plane.Plane
+	clients   map[string]dynamic.Interface
+	namespace string
+	manager   *manager
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	options := []plane.Options{plane.Upstream()}
+	for _, name := range clusterNames {
+		options = append(options, plane.Options{Name: name, Pods: true})
+	}
+	w := &world{t: t, planes: map[string]*plane.Plane{}, clients: map[string]dynamic.Interface{}}
+	dir := t.TempDir()
+	for _, p := range planetest.NewAll(t, options...) {
+		w.planes[p.Name()] = p
+		w.clients[p.Name()] = planetest.Dynamic(t, p.Config())
+		require.NoError(t, os.WriteFile(filepath.Join(dir, p.Name()+".kubeconfig"), p.Kubeconfig(), 0o600))
+	}
+	up := w.planes["upstream"]
+	api, err := region.APIFor(up.Config())
+	require.NoError(t, err)
+	_, err = config.InstallCRDs(t.Context(), api, config.InstallOptions{Groups: []string{syncerv1alpha1.GroupVersion.Group}})
+	require.NoError(t, err)
+	w.namespace = planetest.Namespace(t, up)
+	w.manager = newManager(t, dir)
+	w.register("cluster-1", 2)
+	w.register("cluster-2", 3)
+	for _, gvr := range kinds {
+		planetest.Eventually(t, long, gvr.Resource+" are learned", func(ctx context.Context) error {
+			_, err := w.of("upstream", gvr).List(ctx, metav1.ListOptions{})
+			return err
+		})
+	}
+	return w
+}
+
+// in is the world for a subtest.
+func (w *world) in(t *testing.T) *world {
+	inner := *w
+	inner.t = t
+	return &inner
+}
+
+func (w *world) register(name string, weight int) {
+	w.t.Helper()
+	_, err := w.clients["upstream"].Resource(syncTargets).Create(w.t.Context(), &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "workload.kcp.io/v1alpha1", "kind": "SyncTarget",
+		"metadata": map[string]any{"name": name, "labels": map[string]any{"splitter.atoll.dev/weight": fmt.Sprint(weight)}},
+		"spec":     map[string]any{"kubeconfig": string(w.planes[name].Kubeconfig())},
+	}}, metav1.CreateOptions{})
+	require.NoError(w.t, err)
+}
+
+func (w *world) patchTarget(name, patch string) {
+	w.t.Helper()
+	_, err := w.clients["upstream"].Resource(syncTargets).Patch(w.t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	require.NoError(w.t, err)
+}
+
+func (w *world) of(side string, gvr schema.GroupVersionResource) dynamic.ResourceInterface {
+	return w.clients[side].Resource(gvr).Namespace(w.namespace)
+}
+
+// create makes a parent.
+func (w *world) create(gvr schema.GroupVersionResource, manifest string) {
+	w.t.Helper()
+	obj := &unstructured.Unstructured{}
+	require.NoError(w.t, yaml.Unmarshal([]byte(manifest), &obj.Object))
+	_, err := w.of("upstream", gvr).Create(w.t.Context(), obj, metav1.CreateOptions{FieldManager: "user", FieldValidation: "Strict"})
+	require.NoError(w.t, err)
+}
+
+func (w *world) patch(gvr schema.GroupVersionResource, name, patch string, subresources ...string) {
+	w.t.Helper()
+	_, err := w.of("upstream", gvr).Patch(w.t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "user"}, subresources...)
+	require.NoError(w.t, err)
+}
+
+func (w *world) delete(side string, gvr schema.GroupVersionResource, name string) {
+	w.t.Helper()
+	require.NoError(w.t, w.of(side, gvr).Delete(w.t.Context(), name, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}))
+}
+
+func number(obj *unstructured.Unstructured, path ...string) int {
+	n, _, _ := unstructured.NestedInt64(obj.Object, path...)
+	return int(n)
+}
+
+// conditionOf is STATUS REASON of a condition.
+func conditionOf(obj *unstructured.Unstructured, kind string) string {
+	list, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
+	for _, v := range list {
+		if c, ok := v.(map[string]any); ok && c["type"] == kind {
+			return fmt.Sprint(c["status"], " ", c["reason"])
+		}
+	}
+	return ""
+}
+
+// eventually awaits that a parent upstream is as it should be.
+func (w *world) eventually(gvr schema.GroupVersionResource, name, what string, holds func(ctx context.Context, parent *unstructured.Unstructured) error) {
+	w.t.Helper()
+	var last error
+	planetest.Eventually(w.t, long, name+" "+what, func(ctx context.Context) error {
+		parent, err := w.of("upstream", gvr).Get(ctx, name, metav1.GetOptions{})
+		if err == nil {
+			err = holds(ctx, parent)
+		}
+		if ctx.Err() == nil {
+			last = err
+		}
+		return last
+	})
+}
+
+// divided awaits that a Deployment or StatefulSet has exactly these shards, upstream and in the clusters, that all their
+// replicas are available, and that the parent says so.
+func (w *world) divided(gvr schema.GroupVersionResource, name string, want map[string]int) {
+	w.t.Helper()
+	total := 0
+	for _, n := range want {
+		total += n
+	}
+	w.eventually(gvr, name, fmt.Sprintf("is divided as %v", want), func(ctx context.Context, parent *unstructured.Unstructured) error {
+		for _, field := range []string{"replicas", "readyReplicas", "availableReplicas", "updatedReplicas"} {
+			if n := number(parent, "status", field); n != total {
+				return fmt.Errorf("%s are %d of %d: %v", field, n, total, parent.Object["status"])
+			}
+		}
+		if seen := number(parent, "status", "observedGeneration"); int64(seen) != parent.GetGeneration() {
+			return fmt.Errorf("generation %d of %d is observed", seen, parent.GetGeneration())
+		}
+		return w.shardsAre(ctx, gvr, name, want)
+	})
+}
+
+func (w *world) shardsAre(ctx context.Context, gvr schema.GroupVersionResource, name string, want map[string]int) error {
+	have := map[string]int{}
+	list, err := w.of("upstream", gvr).List(ctx, metav1.ListOptions{LabelSelector: "splitter.atoll.dev/parent"})
+	if err != nil {
+		return err
+	}
+	for _, obj := range list.Items {
+		if obj.GetAnnotations()["splitter.atoll.dev/parent-name"] == name {
+			have[obj.GetLabels()["workloads.kcp.io/cluster"]] = number(&obj, "spec", "replicas")
+		}
+	}
+	if !maps.Equal(have, want) {
+		return fmt.Errorf("shards are %v", have)
+	}
+	for cluster, n := range want {
+		obj, err := w.of(cluster, gvr).Get(ctx, splitter.ShardName(name, cluster), metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if is, of := number(obj, "status", "availableReplicas"), number(obj, "spec", "replicas"); is != n || of != n {
+			return fmt.Errorf("%d of %d are available in %s, want %d", is, of, cluster, n)
+		}
+	}
+	return nil
+}
+
+// gone awaits that nothing is left of a parent, upstream and in the clusters.
+func (w *world) gone(gvr schema.GroupVersionResource, name string, clusters ...string) {
+	w.t.Helper()
+	planetest.Eventually(w.t, long, name+" is gone", func(ctx context.Context) error {
+		for _, side := range append([]string{"upstream"}, clusters...) {
+			list, err := w.of(side, gvr).List(ctx, metav1.ListOptions{})
+			if err != nil {
+				return err
+			}
+			for _, obj := range list.Items {
+				if obj.GetName() == name || strings.HasPrefix(obj.GetName(), name+"--") {
+					return fmt.Errorf("%s is in %s, with finalizers %v", obj.GetName(), side, obj.GetFinalizers())
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// least does something and says how few replicas of a Deployment were available meanwhile, over clusters.
+func (w *world) least(name string, clusters []string, do func()) (fewest, samples int) {
+	w.t.Helper()
+	ctx, cancel := context.WithCancel(w.t.Context())
+	counted := make(chan [2]int)
+	go func() {
+		fewest, samples := 1<<30, 0
+		for ctx.Err() == nil {
+			if n, err := w.available(ctx, name, clusters); err == nil {
+				fewest, samples = min(fewest, n), samples+1
+			}
+		}
+		counted <- [2]int{fewest, samples}
+	}()
+	do()
+	cancel()
+	result := <-counted
+	require.Positive(w.t, result[1], "no sample")
+	w.t.Logf("%s: never fewer than %d of %d samples", name, result[0], result[1])
+	return result[0], result[1]
+}
+
+// available is how many replicas are available over clusters. Each is asked twice, and the greater number counts: what
+// left one cluster after it was available in another is counted at least once.
+func (w *world) available(ctx context.Context, name string, clusters []string) (total int, err error) {
+	most := map[string]int{}
+	for range 2 {
+		for _, c := range clusters {
+			obj, err := w.of(c, deployments).Get(ctx, splitter.ShardName(name, c), metav1.GetOptions{})
+			if apierrors.IsNotFound(err) {
+				continue
+			}
+			if err != nil {
+				return 0, err
+			}
+			most[c] = max(most[c], number(obj, "status", "availableReplicas"))
+		}
+	}
+	for _, n := range most {
+		total += n
+	}
+	return total, nil
+}
+
+// rests requires that nothing is written for a while, upstream or in the clusters.
+func (w *world) rests(clusters ...string) {
+	w.t.Helper()
+	versions := func(ctx context.Context) (map[string]string, error) {
+		all := map[string]string{}
+		for _, side := range append([]string{"upstream"}, clusters...) {
+			for _, gvr := range kinds {
+				list, err := w.of(side, gvr).List(ctx, metav1.ListOptions{})
+				if err != nil {
+					return nil, err
+				}
+				for _, obj := range list.Items {
+					all[side+" "+gvr.Resource+" "+obj.GetName()] = obj.GetResourceVersion()
+				}
+			}
+		}
+		return all, nil
+	}
+	planetest.Eventually(w.t, long, "nothing is written", func(ctx context.Context) error {
+		before, err := versions(ctx)
+		if err != nil {
+			return err
+		}
+		select {
+		case <-time.After(still(w.t)): // that nothing happens can only be seen in time that passes
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		after, err := versions(ctx)
+		if err != nil || maps.Equal(before, after) {
+			return err
+		}
+		var changed []string
+		for key, version := range after {
+			if before[key] != version {
+				changed = append(changed, key)
+			}
+		}
+		slices.Sort(changed)
+		return fmt.Errorf("%v have changed", changed)
+	})
+}
+
+// still is how long nothing is to be written at rest: ATOLL_REST, or 10 seconds.
+func still(t *testing.T) time.Duration {
+	t.Helper()
+	text := os.Getenv("ATOLL_REST")
+	if text == "" {
+		return 10 * time.Second
+	}
+	d, err := time.ParseDuration(text)
+	require.NoError(t, err, "ATOLL_REST")
+	return d
+}
