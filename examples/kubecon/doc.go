@@ -11,8 +11,8 @@
 //
 // The API servers are in the memory of the program, and so are the controllers of
 // the clusters, by whose script first one of six and seven of nine replicas are
-// ready. Real ones are given by their kubeconfigs: one called upstream, in which
-// no workload controllers may run, and three clusters in which they do:
+// ready. Real ones are given by their kubeconfigs: upstream, in which no workload
+// controllers may run, and cluster-1 to cluster-3, in which they do:
 //
 //	go run ./examples/kubecon -kubeconfig upstream=up.yaml -kubeconfig cluster-1=1.yaml ...
 //

@@ -18,6 +18,9 @@ import (
 // upstream is the name of the API server to which the clusters are attached.
 const upstream = "upstream"
 
+// names are those of all API servers of the story.
+func names() []string { return []string{upstream, "cluster-1", "cluster-2", "cluster-3"} }
+
 // kubeconfig is how an API server is reached.
 type kubeconfig struct {
 	name string
@@ -35,10 +38,10 @@ func (k *kubeconfigs) String() string { return "" }
 func (k *kubeconfigs) Set(value string) error {
 	name, path, found := strings.Cut(value, "=")
 	if !found || name == "" || path == "" {
-		return errors.New("want NAME=PATH, the name of a cluster, or upstream, and the path of its kubeconfig")
+		return errors.New("want NAME=PATH, upstream or the name of a cluster and the path of its kubeconfig")
 	}
-	if err := region.PeerName(name).Validate(); err != nil {
-		return err
+	if !slices.Contains(names(), name) {
+		return fmt.Errorf("the name %q: want one of %s", name, strings.Join(names(), ", "))
 	}
 	if slices.ContainsFunc(*k, func(other kubeconfig) bool { return other.name == name }) {
 		return fmt.Errorf("%s is given twice: each needs a name of its own", name)
@@ -60,7 +63,7 @@ func parse(args []string, stderr io.Writer) (kubeconfigs, error) {
 	var given kubeconfigs
 	flags := flag.NewFlagSet("kubecon", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	flags.Var(&given, "kubeconfig", "`NAME=PATH` of a real API server; give one called upstream and three clusters. None: all in memory")
+	flags.Var(&given, "kubeconfig", "`NAME=PATH` of a real API server; give upstream, cluster-1, cluster-2 and cluster-3. None: all in memory")
 	if err := flags.Parse(args); err != nil {
 		return nil, err
 	}
@@ -68,14 +71,13 @@ func parse(args []string, stderr io.Writer) (kubeconfigs, error) {
 	switch {
 	case flags.NArg() > 0:
 		err = fmt.Errorf("unexpected argument %q: only flags are taken", flags.Arg(0))
-	case len(given) > 0 && !slices.ContainsFunc(given, func(k kubeconfig) bool { return k.name == upstream }):
-		err = errors.New("flag -kubeconfig: none is called upstream")
-	case len(given) > 0 && len(given) != 4:
-		err = fmt.Errorf("flag -kubeconfig: %d are given: the story needs upstream and three clusters", len(given))
+	case len(given) > 0 && len(given) < len(names()):
+		err = fmt.Errorf("flag -kubeconfig: %d are given: want one each of %s", len(given), strings.Join(names(), ", "))
 	}
 	if err != nil {
 		_, _ = fmt.Fprintln(stderr, err)
 		flags.Usage()
 	}
+	slices.SortFunc(given, func(a, b kubeconfig) int { return strings.Compare(a.name, b.name) })
 	return given, err
 }

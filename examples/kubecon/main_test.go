@@ -118,10 +118,10 @@ func TestUsage(t *testing.T) {
 		"help":         {[]string{"-h"}, 0, "NAME=PATH"},
 		"an argument":  {[]string{"x"}, 2, `unexpected argument "x"`},
 		"no name":      {[]string{"-kubeconfig", path}, 2, "want NAME=PATH"},
-		"no upstream":  {[]string{"-kubeconfig", "a=" + path}, 2, "none is called upstream"},
+		"other name":   {[]string{"-kubeconfig", "a=" + path}, 2, "want one of upstream, cluster-1"},
 		"too few":      {[]string{"-kubeconfig", "upstream=" + path}, 2, "1 are given"},
-		"twice":        {[]string{"-kubeconfig", "a=" + path, "-kubeconfig", "a=" + path}, 2, "a is given twice"},
-		"no such file": {[]string{"-kubeconfig", "a=/no/such/file"}, 2, "no such file"},
+		"twice":        {[]string{"-kubeconfig", "cluster-1=" + path, "-kubeconfig", "cluster-1=" + path}, 2, "cluster-1 is given twice"},
+		"no such file": {[]string{"-kubeconfig", "cluster-1=/no/such/file"}, 2, "no such file"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var stdout, stderr bytes.Buffer

@@ -28,7 +28,7 @@ type memory struct {
 func listen(ctx context.Context) (*memory, error) {
 	ctx = context.WithoutCancel(ctx)
 	m := &memory{}
-	for _, name := range []string{upstream, "cluster-1", "cluster-2", "cluster-3"} {
+	for _, name := range names() {
 		server := regiontest.NewServer(regiontest.Options{Name: name})
 		m.servers = append(m.servers, server)
 		data, err := server.Listen(ctx)

@@ -4,7 +4,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/atoll-dev/atoll/region"
@@ -47,9 +46,6 @@ func open(given kubeconfigs) (_ *stage, err error) {
 		if c.link, c.data, err = newLink(k.data); err != nil {
 			return nil, fmt.Errorf("link to %s: %w", k.name, err)
 		}
-	}
-	if s.upstream == nil {
-		return nil, errors.New("there is no upstream")
 	}
 	return s, nil
 }
