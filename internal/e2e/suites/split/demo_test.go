@@ -12,8 +12,7 @@ import (
 
 // demo runs the example on the same planes, in which nothing is left: its story ends as it is told.
 func (w *world) demo() {
-	w.manager.kill(w.t)
-	defer w.manager.start(w.t)
+	w.manager.stop(w.t)
 	program := filepath.Join(w.t.TempDir(), "kubecon")
 	build := exec.CommandContext(w.t.Context(), "go", "build", "-o", program, "./examples/kubecon")
 	build.Dir = filepath.Join("..", "..", "..", "..")

@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -154,28 +153,28 @@ func (m *manager) kill(t *testing.T) {
 	require.Error(t, m.cmd.Wait(), "it had ended by itself: %s", m.log.Name())
 }
 
-// stop lets the process end by itself.
+// stop lets the process end by itself, if it runs.
 func (m *manager) stop(t *testing.T) {
 	t.Helper()
-	require.NoError(t, m.cmd.Process.Signal(syscall.SIGTERM))
-	require.NoError(t, m.cmd.Wait())
+	if m.cmd == nil {
+		return
+	}
+	cmd := m.cmd
+	m.cmd = nil
+	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, cmd.Wait())
 }
 
-// newManager starts the process; it ends with the test.
-func newManager(t *testing.T, dir string) *manager {
+// newManager starts the process, which logs among the logs of a plane. It ends with the test.
+func newManager(t *testing.T, dir, logs string) *manager {
 	t.Helper()
-	log, err := os.CreateTemp("", "atoll-split-manager-*.log")
+	log, err := os.Create(filepath.Join(logs, "manager.log"))
 	require.NoError(t, err)
 	m := &manager{dir: dir, log: log}
 	m.start(t)
-	t.Cleanup(sync.OnceFunc(func() {
+	t.Cleanup(func() {
 		m.stop(t)
 		require.NoError(t, log.Close())
-		if t.Failed() {
-			t.Logf("log of the manager: %s", log.Name())
-			return
-		}
-		require.NoError(t, os.Remove(log.Name()))
-	}))
+	})
 	return m
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"testing"
 	"time"
 
@@ -258,8 +259,24 @@ func (w *world) kills() {
 	w.rests(clusterNames...)
 }
 
-// end deletes all that there is, and nothing is left.
+// end looks back, deletes all that there is, and nothing is left.
 func (w *world) end() {
+	// The Job had ended before clusters were lost, joined and drained, and was not begun again anywhere.
+	batch, err := w.of("upstream", jobs).Get(w.t.Context(), "batch", metav1.GetOptions{})
+	require.NoError(w.t, err)
+	require.Equal(w.t, 20, number(batch, "status", "succeeded"))
+	list, err := w.of("upstream", jobs).List(w.t.Context(), metav1.ListOptions{LabelSelector: "splitter.atoll.dev/parent"})
+	require.NoError(w.t, err)
+	var at []string
+	for _, shard := range list.Items {
+		at = append(at, shard.GetLabels()["workloads.kcp.io/cluster"])
+	}
+	require.ElementsMatch(w.t, clusterNames[:2], at)
+	// Nothing that was written was refused.
+	log, err := os.ReadFile(w.manager.log.Name())
+	require.NoError(w.t, err)
+	require.NotContains(w.t, string(log), "is invalid")
+
 	w.delete("upstream", deployments, "web")
 	w.delete("upstream", statefulSets, "db")
 	w.delete("upstream", daemonSets, "agent")

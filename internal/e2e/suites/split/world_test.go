@@ -74,7 +74,7 @@ func newWorld(t *testing.T) *world {
 	_, err = config.InstallCRDs(t.Context(), api, config.InstallOptions{Groups: []string{syncerv1alpha1.GroupVersion.Group}})
 	require.NoError(t, err)
 	w.namespace = planetest.Namespace(t, up)
-	w.manager = newManager(t, dir)
+	w.manager = newManager(t, dir, up.Logs())
 	w.register("cluster-1", 2)
 	w.register("cluster-2", 3)
 	for _, gvr := range kinds {
