@@ -242,6 +242,7 @@ func (w *world) least(name string, clusters []string, do func()) (fewest, sample
 			if n, err := w.available(ctx, name, clusters); err == nil {
 				fewest, samples = min(fewest, n), samples+1
 			}
+			time.Sleep(20 * time.Millisecond) // leaves the processors to the clusters
 		}
 		counted <- [2]int{fewest, samples}
 	}()
