@@ -6,6 +6,7 @@ package split_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -40,6 +41,10 @@ const (
 func manage(dir string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		stop() // the test is gone, in whatever way
+	}()
 	log := funcr.New(func(prefix, args string) {
 		_, _ = fmt.Fprintln(os.Stderr, time.Now().Format("15:04:05.000"), os.Getpid(), prefix, args)
 	}, funcr.Options{})
@@ -143,6 +148,8 @@ func (m *manager) start(t *testing.T) {
 	m.cmd = exec.CommandContext(context.WithoutCancel(t.Context()), self)
 	m.cmd.Env = append(os.Environ(), managed+"="+m.dir)
 	m.cmd.Stdout, m.cmd.Stderr = m.log, m.log
+	_, err = m.cmd.StdinPipe() // open until the process, or this one, ends
+	require.NoError(t, err)
 	require.NoError(t, m.cmd.Start())
 }
 
