@@ -87,6 +87,10 @@ func (s *story) showTargets(ctx context.Context, n int) error {
 
 // divide is the part of the story that everybody knows.
 func (s *story) divide(ctx context.Context) error {
+	// From here on no state is missed.
+	if _, err := s.mirror.next(ctx, "the mirror", func(state) bool { return true }); err != nil {
+		return err
+	}
 	if _, err := s.mirror.deployments.Create(ctx, newDeployment(), metav1.CreateOptions{FieldManager: "kubectl"}); err != nil {
 		return err
 	}

@@ -57,12 +57,12 @@ func (m *mirror) follow(ctx context.Context) {
 			now[obj.GetName()] = obj
 		}
 	}
-	m.add(now)
 	events, err := m.deployments.Watch(ctx, metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
 	if err != nil {
 		return
 	}
 	defer events.Stop()
+	m.add(now)
 	for event := range events.ResultChan() {
 		obj, ok := event.Object.(*unstructured.Unstructured)
 		switch {
