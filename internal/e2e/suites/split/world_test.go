@@ -133,6 +133,21 @@ func (w *world) delete(side string, gvr schema.GroupVersionResource, name string
 	require.NoError(w.t, w.of(side, gvr).Delete(w.t.Context(), name, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}))
 }
 
+// replaced deletes an object and awaits the next of its name.
+func (w *world) replaced(side string, gvr schema.GroupVersionResource, name string) {
+	w.t.Helper()
+	before, err := w.of(side, gvr).Get(w.t.Context(), name, metav1.GetOptions{})
+	require.NoError(w.t, err)
+	w.delete(side, gvr, name)
+	planetest.Eventually(w.t, long, name+" is made anew", func(ctx context.Context) error {
+		now, err := w.of(side, gvr).Get(ctx, name, metav1.GetOptions{})
+		if err == nil && now.GetUID() == before.GetUID() {
+			err = fmt.Errorf("it is being deleted, with finalizers %v", now.GetFinalizers())
+		}
+		return err
+	})
+}
+
 func number(obj *unstructured.Unstructured, path ...string) int {
 	n, _, _ := unstructured.NestedInt64(obj.Object, path...)
 	return int(n)
@@ -319,12 +334,12 @@ func (w *world) rests(clusters ...string) {
 	})
 }
 
-// still is how long nothing is to be written at rest: ATOLL_REST, or 10 seconds.
+// still is how long nothing is to be written at rest: ATOLL_REST, or 5 seconds, in which all that repeats does so twice.
 func still(t *testing.T) time.Duration {
 	t.Helper()
 	text := os.Getenv("ATOLL_REST")
 	if text == "" {
-		return 10 * time.Second
+		return 5 * time.Second
 	}
 	d, err := time.ParseDuration(text)
 	require.NoError(t, err, "ATOLL_REST")
