@@ -26,7 +26,7 @@ var update = flag.Bool("update", false, "write testdata/story.txt anew")
 // mask replaces what differs from run to run: when how many replicas are ready.
 func mask(story string) string {
 	story = regexp.MustCompile(`(?m)(^ *[0-9.]+s +[0-9]+ .*\n)+`).ReplaceAllString(story, "(ready replicas over time)\n")
-	return regexp.MustCompile(`in [0-9]+s\.`).ReplaceAllString(story, "in TIME.")
+	return regexp.MustCompile(`in [0-9hms]+\.`).ReplaceAllString(story, "in TIME.")
 }
 
 func TestStory(t *testing.T) {
