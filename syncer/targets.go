@@ -26,8 +26,8 @@ import (
 	"github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
-// Targets runs a Syncer for each SyncTarget of an upstream, in this process. SyncTargets without a kubeconfig are left to
-// syncers that run elsewhere.
+// Targets runs a Syncer for each SyncTarget of an upstream: in this process, or where it installs it, see Mode. SyncTargets
+// without a kubeconfig are left to syncers that run elsewhere.
 type Targets struct {
 	up      region.API
 	opts    TargetsOptions
@@ -35,21 +35,53 @@ type Targets struct {
 	targets *loop.Objects
 	started atomic.Bool
 
-	mu      sync.Mutex
-	running map[string]*engaged
+	mu          sync.Mutex
+	running     map[string]*engaged
+	pulses      map[string]pulse
+	types       map[string]said
+	upstreamUID types.UID
 }
+
+// Mode says where the Syncer of a SyncTarget runs.
+type Mode string
+
+const (
+	// Push: in the process of Targets, which reaches the cluster from outside.
+	Push Mode = "Push"
+	// Pull: inside the cluster. Targets installs it there by Options.Install, keeps it as it should be, says in the
+	// condition Installed how it is, and removes it when the SyncTarget goes: a SyncTarget is kept until its cluster has
+	// answered and nothing is left there, or somebody sets v1alpha1.AbandonAnnotation.
+	Pull Mode = "Pull"
+	// None: elsewhere, by somebody else. Targets says in the conditions if its heartbeat stands still.
+	None Mode = "None"
+)
 
 // TargetsOptions adjust Targets. The zero value works.
 type TargetsOptions struct {
+	// Mode says where the Syncer of a SyncTarget runs; nil: Push. It must be safe for concurrent use and always give the same
+	// answer for a SyncTarget that is being deleted.
+	Mode func(target *v1alpha1.SyncTarget) Mode
+	// Install says what is installed in Pull mode; its Target, Upstream and Heartbeat are set afterwards. It is called again
+	// and again, so credentials may be short-lived. It may block, must be safe for concurrent use, and is required if Mode
+	// ever is Pull.
+	Install func(ctx context.Context, target *v1alpha1.SyncTarget) (Install, error)
 	// Configure changes the Options with which the Syncer of a SyncTarget is made; Target and Heartbeat are set. It must be
 	// safe for concurrent use. May be nil.
 	Configure func(target *v1alpha1.SyncTarget, opts *Options)
 	// Trust says what kubeconfigs may have beyond what is safe.
 	Trust region.Trust
-	// Heartbeat is how often the status of each SyncTarget is written; zero: 20 s.
+	// Heartbeat is how often the status of each SyncTarget is written; zero: 20 s. A syncer elsewhere is called silent when
+	// its heartbeat has stood still for four times as long.
 	Heartbeat time.Duration
-	// Recheck is how often Secrets are read again; zero: 30 s.
+	// Recheck is how often Secrets are read, and what was installed is looked at, again; zero: 30 s.
 	Recheck time.Duration
+}
+
+func (o TargetsOptions) mode(target *v1alpha1.SyncTarget) Mode {
+	if o.Mode == nil {
+		return Push
+	}
+	return o.Mode(target)
 }
 
 // targetFinalizer keeps a SyncTarget until its upstream objects are let go.
@@ -60,14 +92,16 @@ const kubeconfigKey = "kubeconfig"
 
 var secrets = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 
-// engaged is a Syncer that runs.
+// engaged is a cluster for which something runs: a Syncer, or the watch of one that was installed.
 type engaged struct {
-	uid    types.UID
-	source string // the digest of the kubeconfig
-	conn   *region.Conn
-	syncer *Syncer
-	cancel context.CancelFunc
-	done   chan struct{}
+	uid         types.UID
+	mode        Mode
+	source      string // the digest of the kubeconfig
+	conn        *region.Conn
+	syncer      *Syncer       // with Push
+	deployments *loop.Objects // with Pull
+	cancel      context.CancelFunc
+	done        chan struct{}
 }
 
 // NewTargets checks opts. It does no I/O and starts nothing; see Start.
@@ -75,13 +109,19 @@ func NewTargets(up region.API, opts TargetsOptions) (*Targets, error) {
 	if up == nil {
 		return nil, errors.New("syncer: NewTargets needs an upstream API")
 	}
+	if opts.Mode != nil && opts.Install == nil {
+		opts.Install = func(context.Context, *v1alpha1.SyncTarget) (Install, error) {
+			return Install{}, errors.New("nobody has said what to install: TargetsOptions.Install is nil")
+		}
+	}
 	if opts.Heartbeat <= 0 {
 		opts.Heartbeat = 20 * time.Second
 	}
 	if opts.Recheck <= 0 {
 		opts.Recheck = 30 * time.Second
 	}
-	t := &Targets{up: up, opts: opts, queue: loop.NewQueue(loop.QueueOptions{}), running: map[string]*engaged{}}
+	t := &Targets{up: up, opts: opts, queue: loop.NewQueue(loop.QueueOptions{}), 
+		running: map[string]*engaged{}, pulses: map[string]pulse{}, types: map[string]said{}}
 	t.targets = loop.NewObjects(up.Dynamic(), syncTargets, loop.ObjectsOptions{
 		Strip: loop.KeepManager(), Changed: func(key types.NamespacedName) { t.queue.Add(key.Name) }, Flows: t.all,
 	})
@@ -147,6 +187,17 @@ func (t *Targets) stop(name string) {
 	}
 }
 
+// Connected returns how the clusters that are reached at present are reached, by SyncTarget. It does not block.
+func (t *Targets) Connected() map[string]region.API {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all := map[string]region.API{}
+	for name, e := range t.running {
+		all[name] = e.conn
+	}
+	return all
+}
+
 // pass brings what runs in line with one SyncTarget. ctx is that of Start: Syncers outlive the pass.
 func (t *Targets) pass(ctx context.Context, name string) (time.Duration, error) {
 	if t.targets.Err() != nil {
@@ -155,36 +206,78 @@ func (t *Targets) pass(ctx context.Context, name string) (time.Duration, error) 
 	obj, ok := t.targets.Get(types.NamespacedName{Name: name})
 	if !ok {
 		t.stop(name)
+		t.forget(name)
 		return 0, nil
 	}
 	target := &v1alpha1.SyncTarget{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, target); err != nil {
 		return 0, wrap("SyncTarget "+name, err)
 	}
-	if e := t.get(name); e != nil && e.uid != target.UID {
+	mode := t.opts.mode(target)
+	if e := t.get(name); e != nil && (e.uid != target.UID || e.mode != mode) {
 		t.stop(name)
 	}
 	if target.DeletionTimestamp != nil {
-		return 0, t.release(ctx, target)
+		return t.release(ctx, target)
 	}
+	all, again, err := t.serve(ctx, target, mode)
+	if err != nil {
+		return 0, err
+	}
+	t.mu.Lock()
+	defined, ok := t.types[name]
+	t.mu.Unlock()
+	if ok {
+		all = append(all, defined)
+	}
+	return again, t.say(ctx, target, all...)
+}
+
+// forget is for a SyncTarget that is gone.
+func (t *Targets) forget(name string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.pulses, name)
+	delete(t.types, name)
+}
+
+// serve does what a SyncTarget needs, and returns what there is to say of it and when to look again.
+func (t *Targets) serve(ctx context.Context, target *v1alpha1.SyncTarget, mode Mode) ([]said, time.Duration, error) {
 	kubeconfig, err := t.kubeconfig(ctx, target)
 	switch {
+	case mode == None || err == nil && kubeconfig == nil:
+		t.stop(target.Name)
+		all, again := t.elsewhere(target, mode)
+		return all, again, nil
 	case apierrors.IsNotFound(err) || errors.Is(err, errNoKubeconfig):
-		return t.opts.Recheck, t.refuse(ctx, target, err)
+		return t.refuse(ctx, target, err), t.opts.Recheck, nil
 	case err != nil:
-		return 0, err
-	case kubeconfig == nil:
-		t.stop(name)
-		return 0, nil
+		return nil, 0, err
 	}
-	credentials, err := region.ParseKubeconfig(kubeconfig, t.opts.Trust)
-	if err != nil {
-		return t.opts.Recheck, t.refuse(ctx, target, err)
+	if _, err := region.ParseKubeconfig(kubeconfig, t.opts.Trust); err != nil {
+		return t.refuse(ctx, target, err), t.opts.Recheck, nil
 	}
 	if err := t.hold(ctx, target); err != nil {
-		return 0, err
+		return nil, 0, err
 	}
-	return t.opts.Recheck, t.engage(ctx, target, credentials, digest(kubeconfig))
+	e, err := t.engage(ctx, target, mode, kubeconfig)
+	switch {
+	case errors.Is(err, errUnusable):
+		return t.refuse(ctx, target, err), t.opts.Recheck, nil
+	case err != nil:
+		return nil, 0, err
+	case mode == Push:
+		return nil, t.opts.Recheck, nil
+	}
+	state, err := t.install(ctx, target, e)
+	if err != nil {
+		return nil, 0, err
+	}
+	all, again := t.elsewhere(target, mode)
+	if again == 0 || again > t.opts.Recheck {
+		again = t.opts.Recheck
+	}
+	return append(all, state), again, nil
 }
 
 var errNoKubeconfig = errors.New("the Secret has no key " + kubeconfigKey)
@@ -212,29 +305,21 @@ func (t *Targets) kubeconfig(ctx context.Context, target *v1alpha1.SyncTarget) (
 	return data, nil
 }
 
-// refuse says why there is no Syncer. One that runs goes on with what it has.
-func (t *Targets) refuse(ctx context.Context, target *v1alpha1.SyncTarget, why error) error {
+// refuse is what there is to say if a kubeconfig is not accepted. What runs goes on with what it has.
+func (t *Targets) refuse(ctx context.Context, target *v1alpha1.SyncTarget, why error) []said {
 	logr.FromContextOrDiscard(ctx).Info("A kubeconfig is not accepted", "target", target.Name, "reason", why.Error())
 	if t.get(target.Name) != nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	ready := slices.IndexFunc(target.Status.Conditions, func(c metav1.Condition) bool {
-		return c.Type == string(v1alpha1.SyncTargetConditionReady) && c.Reason == string(v1alpha1.SyncTargetReasonKubeconfigInvalid) && c.Message == why.Error()
-	})
-	if ready >= 0 && target.Status.ObservedGeneration == target.Generation {
-		return nil
+	return []said{
+		{v1alpha1.SyncTargetConditionReady, metav1.ConditionFalse, v1alpha1.SyncTargetReasonKubeconfigInvalid, why.Error()},
+		{v1alpha1.SyncTargetConditionReachable, metav1.ConditionUnknown, v1alpha1.SyncTargetReasonPending, ""},
 	}
-	return writeTarget(ctx, t.up.Dynamic().Resource(syncTargets), target, func(_ *v1alpha1.SyncTargetStatus, set setCondition) {
-		set(v1alpha1.SyncTargetConditionReady, metav1.ConditionFalse, v1alpha1.SyncTargetReasonKubeconfigInvalid, why.Error())
-		set(v1alpha1.SyncTargetConditionReachable, metav1.ConditionUnknown, v1alpha1.SyncTargetReasonPending, "")
-	})
 }
 
 // hold adds the finalizer.
 func (t *Targets) hold(ctx context.Context, target *v1alpha1.SyncTarget) error {
-	if slices.Contains(target.Finalizers, targetFinalizer) {
+	if isHeld(target) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
@@ -248,19 +333,30 @@ func (t *Targets) hold(ctx context.Context, target *v1alpha1.SyncTarget) error {
 }
 
 // release ends the Syncer of a SyncTarget that is being deleted, lets its objects go, and then the SyncTarget.
-func (t *Targets) release(ctx context.Context, target *v1alpha1.SyncTarget) error {
-	t.stop(target.Name)
-	if !slices.Contains(target.Finalizers, targetFinalizer) {
-		return nil
+func (t *Targets) release(ctx context.Context, target *v1alpha1.SyncTarget) (time.Duration, error) {
+	if !isHeld(target) {
+		t.stop(target.Name)
+		return 0, nil
 	}
+	if t.opts.mode(target) != Push {
+		if done, again, err := t.leave(ctx, target); err != nil || !done {
+			return again, err
+		}
+	}
+	t.stop(target.Name)
 	opts := t.options(target)
 	s, err := New(t.up, t.up, opts) // Detach needs the upstream only
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if err := s.Detach(ctx); err != nil {
-		return err
+		return 0, err
 	}
+	return 0, t.drop(ctx, target)
+}
+
+// drop removes the finalizer.
+func (t *Targets) drop(ctx context.Context, target *v1alpha1.SyncTarget) error {
 	data, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": target.UID, "resourceVersion": target.ResourceVersion,
 		"finalizers": slices.DeleteFunc(slices.Clone(target.Finalizers), func(f string) bool { return f == targetFinalizer }),
@@ -285,42 +381,82 @@ func (t *Targets) options(target *v1alpha1.SyncTarget) Options {
 	return opts
 }
 
-// engage starts a Syncer, or gives new credentials to the one that runs.
-func (t *Targets) engage(ctx context.Context, target *v1alpha1.SyncTarget, credentials region.Credentials, source string) error {
+var errUnusable = errors.New("the SyncTarget cannot be served")
+
+// engage starts a Syncer or the watch of one, or gives new credentials to what runs.
+func (t *Targets) engage(ctx context.Context, target *v1alpha1.SyncTarget, mode Mode, kubeconfig []byte) (*engaged, error) {
+	credentials, err := region.ParseKubeconfig(kubeconfig, t.opts.Trust)
+	if err != nil {
+		return nil, err
+	}
+	source := digest(kubeconfig)
 	if e := t.get(target.Name); e != nil {
 		select {
 		case <-e.done:
 			t.stop(target.Name) // it could not start, or was stopped with ctx
 		default:
 			if e.source == source {
-				return nil
+				return e, nil
 			}
 			if err := e.conn.Rotate(ctx, credentials); err != nil {
-				return err
+				return nil, err
 			}
 			e.source = source // only this pass reads and writes it
-			return nil
+			return e, nil
 		}
 	}
 	conn, err := region.NewConn(region.Peer{Name: region.PeerName(target.Name), Credentials: credentials}, region.ConnOptions{})
 	if err != nil {
-		return t.refuse(ctx, target, err)
+		return nil, fmt.Errorf("%w: %w", errUnusable, err)
 	}
-	s, err := New(t.up, conn, t.options(target))
+	e := &engaged{uid: target.UID, mode: mode, source: source, conn: conn, done: make(chan struct{})}
+	run, err := t.work(ctx, target, e)
 	if err != nil {
 		conn.Close()
-		return t.refuse(ctx, target, err)
+		return nil, err
 	}
 	runCtx, cancel := context.WithCancel(ctx)
-	e := &engaged{uid: target.UID, source: source, conn: conn, syncer: s, cancel: cancel, done: make(chan struct{})}
+	e.cancel = cancel
 	t.mu.Lock()
 	t.running[target.Name] = e
 	t.mu.Unlock()
 	go func() {
 		defer close(e.done)
-		if err := s.Start(runCtx); err != nil {
+		if err := run(runCtx); err != nil {
 			logr.FromContextOrDiscard(ctx).Error(err, "The Syncer does not run", "target", target.Name)
 		}
 	}()
-	return nil
+	return e, nil
+}
+
+// work makes what runs for a SyncTarget.
+func (t *Targets) work(ctx context.Context, target *v1alpha1.SyncTarget, e *engaged) (func(context.Context) error, error) {
+	if e.mode == Pull {
+		in, err := t.ownInstall(ctx, target)
+		if err != nil {
+			return nil, err
+		}
+		e.deployments = loop.NewObjects(e.conn.Dynamic(), deploymentResource, loop.ObjectsOptions{
+			Namespace: in.name(), Strip: loop.KeepManager(), Changed: func(types.NamespacedName) { t.queue.Add(target.Name) },
+		})
+		return e.deployments.Start, nil
+	}
+	opts := t.options(target)
+	beat := opts.Heartbeat
+	opts.Heartbeat = 0
+	s, err := New(t.up, e.conn, opts)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errUnusable, err)
+	}
+	e.syncer = s
+	return func(ctx context.Context) error {
+		ctx, cancel := context.WithCancel(ctx)
+		var all sync.WaitGroup
+		defer all.Wait()
+		defer cancel()
+		if beat > 0 {
+			all.Go(func() { s.beatAlong(ctx, beat) })
+		}
+		return s.Start(ctx)
+	}, nil
 }

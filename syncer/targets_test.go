@@ -32,22 +32,26 @@ type fleet struct {
 	stop    func()
 }
 
-func newFleet(t *testing.T) *fleet {
+func newFleet(t *testing.T, change ...func(*syncer.TargetsOptions)) *fleet {
 	t.Helper()
 	f := &fleet{pair: &pair{t: t, up: newSide(t, "up", withTargets(t)), down: newSide(t, "down", regiontest.Options{})}}
-	f.start(t)
+	f.start(t, change...)
 	return f
 }
 
-func (f *fleet) start(t *testing.T) {
+func (f *fleet) start(t *testing.T, change ...func(*syncer.TargetsOptions)) {
 	t.Helper()
-	targets, err := syncer.NewTargets(f.up.api, syncer.TargetsOptions{
+	opts := syncer.TargetsOptions{
 		Heartbeat: 100 * time.Millisecond, Recheck: 100 * time.Millisecond, Trust: region.Trust{Insecure: true},
 		Configure: func(_ *v1alpha1.SyncTarget, opts *syncer.Options) {
 			opts.Discovery = 100 * time.Millisecond
 			opts.Types = func(gr schema.GroupResource) bool { return gr == configMaps.GroupResource() }
 		},
-	})
+	}
+	for _, c := range change {
+		c(&opts)
+	}
+	targets, err := syncer.NewTargets(f.up.api, opts)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)

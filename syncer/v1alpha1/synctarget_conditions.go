@@ -65,3 +65,44 @@ const (
 	// SyncTargetReasonWithinCap: no deletion waits.
 	SyncTargetReasonWithinCap SyncTargetConditionReason = "WithinCap"
 )
+
+// Of what is said only where it applies.
+const (
+	// SyncTargetConditionInstalled says whether the syncer runs inside the
+	// cluster, where it is installed there for the SyncTarget.
+	//
+	// True: it does (Installed).
+	// False: it does not yet (Progressing), something else has its place
+	// (Foreign), the cluster does not take it (Refused), or it does not answer
+	// (Unreachable). Of a SyncTarget that is being deleted: it is still there
+	// (Uninstalling).
+	SyncTargetConditionInstalled SyncTargetConditionType = "Installed"
+
+	// SyncTargetConditionTypesDefined says whether the types that are kept in
+	// step are defined so that both sides accept the same objects.
+	//
+	// True: all are (Compatible).
+	// False: some are not (Incompatible; the message names them). The others
+	// are synced all the same.
+	// Unknown: not every side has answered (Pending).
+	SyncTargetConditionTypesDefined SyncTargetConditionType = "TypesDefined"
+
+	// SyncTargetReasonInstalled: the syncer runs inside the cluster.
+	SyncTargetReasonInstalled SyncTargetConditionReason = "Installed"
+	// SyncTargetReasonProgressing: it was installed and does not run yet.
+	SyncTargetReasonProgressing SyncTargetConditionReason = "Progressing"
+	// SyncTargetReasonForeign: something that is not ours has its place.
+	SyncTargetReasonForeign SyncTargetConditionReason = "Foreign"
+	// SyncTargetReasonRefused: the cluster does not take its manifests.
+	SyncTargetReasonRefused SyncTargetConditionReason = "Refused"
+	// SyncTargetReasonUninstalling: it is being removed.
+	SyncTargetReasonUninstalling SyncTargetConditionReason = "Uninstalling"
+	// SyncTargetReasonSilent: a syncer that runs elsewhere has not said for a
+	// while that it is alive.
+	SyncTargetReasonSilent SyncTargetConditionReason = "Silent"
+)
+
+// AbandonAnnotation, with the value "true", releases a SyncTarget that is being
+// deleted although the syncer could not be removed from its cluster. A person
+// sets it who knows that the cluster will not answer again.
+const AbandonAnnotation = "syncer.atoll.dev/abandon"

@@ -1,0 +1,189 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package syncer
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/internal/loop"
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/syncer/v1alpha1"
+)
+
+// Agent runs the Syncer of one SyncTarget wherever it was installed: while there is a SyncTarget of that name that is not
+// being deleted, and no longer, so that what was let go stays free. It is what runs inside a cluster in pull mode.
+type Agent struct {
+	up, down region.API
+	opts     Options
+	targets  *loop.Objects
+	wake     chan struct{}
+	started  atomic.Bool
+
+	mu      sync.Mutex
+	running *Syncer
+}
+
+// NewAgent checks opts, whose Heartbeat is 20 s if it is zero. It does no I/O and starts nothing; see Start.
+func NewAgent(up, down region.API, opts Options) (*Agent, error) {
+	if opts.Heartbeat <= 0 {
+		opts.Heartbeat = 20 * time.Second
+	}
+	if _, err := New(up, down, opts); err != nil {
+		return nil, err
+	}
+	a := &Agent{up: up, down: down, opts: opts, wake: make(chan struct{}, 1)}
+	a.targets = loop.NewObjects(up.Dynamic(), syncTargets, loop.ObjectsOptions{
+		Fields: "metadata.name=" + opts.Target, Strip: loop.KeepManager(),
+		Changed: func(types.NamespacedName) { a.look() }, Flows: a.look,
+	})
+	return a, nil
+}
+
+func (a *Agent) look() {
+	select {
+	case a.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Syncer returns the Syncer that runs; nil if there is none at present.
+func (a *Agent) Syncer() *Syncer {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.running
+}
+
+// Start runs until ctx ends, waits for the Syncer, then returns nil. It is no error if a server is away or there is no
+// SyncTarget: that is tried and looked at again. It fails if both APIs reach the same cluster. When it ends, everything
+// stays as it is. Call it once.
+func (a *Agent) Start(ctx context.Context) error {
+	if a.started.Swap(true) {
+		return errors.New("syncer: Start of an Agent was called twice")
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer cancel()
+	all.Go(func() { _ = a.targets.Start(ctx) })
+	var work shift
+	defer func() { work.end() }()
+	for {
+		var again <-chan time.Time
+		if a.targets.Err() == nil {
+			wait := a.pass(ctx, &work)
+			if wait > 0 {
+				again = time.After(wait)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-work.failed:
+			return err
+		case <-a.wake:
+		case <-again:
+		}
+	}
+}
+
+// shift is the time for which a Syncer runs.
+type shift struct {
+	uid    types.UID
+	cancel context.CancelFunc
+	all    sync.WaitGroup
+	failed chan error
+}
+
+func (w *shift) end() {
+	if w.cancel != nil {
+		w.cancel()
+		w.all.Wait()
+	}
+	w.cancel, w.uid = nil, ""
+}
+
+// pass begins or ends the Syncer's work, and returns when to look again if that is not enough.
+func (a *Agent) pass(ctx context.Context, work *shift) time.Duration {
+	target := &v1alpha1.SyncTarget{}
+	obj, ok := a.targets.Get(types.NamespacedName{Name: a.opts.Target})
+	if ok {
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, target); err != nil {
+			logr.FromContextOrDiscard(ctx).Error(err, "The SyncTarget cannot be read", "target", a.opts.Target)
+			return 0
+		}
+	}
+	if work.cancel != nil && (work.uid != target.UID || target.DeletionTimestamp != nil) {
+		work.end()
+		a.set(nil)
+	}
+	switch {
+	case !ok:
+		return 0
+	case target.DeletionTimestamp != nil:
+		if err := a.ended(ctx, target); err != nil && !apierrors.IsNotFound(err) && ctx.Err() == nil {
+			logr.FromContextOrDiscard(ctx).Info("That the Syncer has ended is not said yet", "target", target.Name, "reason", err.Error())
+			return soon
+		}
+		return 0
+	case work.cancel == nil:
+		a.begin(ctx, target.UID, work)
+	}
+	return 0
+}
+
+func (a *Agent) set(s *Syncer) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.running = s
+}
+
+func (a *Agent) begin(ctx context.Context, uid types.UID, work *shift) {
+	opts := a.opts
+	opts.Heartbeat = 0
+	s, err := New(a.up, a.down, opts)
+	failed := make(chan error, 1)
+	work.uid, work.failed = uid, failed
+	if err != nil {
+		failed <- err // it was checked, so this cannot be
+		return
+	}
+	ctx, work.cancel = context.WithCancel(ctx)
+	work.all.Go(func() {
+		if err := s.Start(ctx); err != nil {
+			failed <- err
+		}
+	})
+	work.all.Go(func() { s.beatAlong(ctx, a.opts.Heartbeat) })
+	a.set(s)
+}
+
+// ended says in the status that nobody syncs any more.
+func (a *Agent) ended(ctx context.Context, target *v1alpha1.SyncTarget) error {
+	if hasEnded(target) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	return writeTarget(ctx, a.up.Dynamic().Resource(syncTargets), target, func(_ *v1alpha1.SyncTargetStatus, set setCondition) {
+		set(v1alpha1.SyncTargetConditionReady, metav1.ConditionFalse, v1alpha1.SyncTargetReasonStopped, "the SyncTarget is being deleted")
+	})
+}
+
+// hasEnded says whether the syncer of a SyncTarget that is being deleted has said that it has ended.
+func hasEnded(target *v1alpha1.SyncTarget) bool {
+	return slices.ContainsFunc(target.Status.Conditions, func(c metav1.Condition) bool {
+		return c.Type == string(v1alpha1.SyncTargetConditionReady) && c.Reason == string(v1alpha1.SyncTargetReasonStopped) && c.ObservedGeneration == target.Generation
+	})
+}

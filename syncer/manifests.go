@@ -1,0 +1,187 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package syncer
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Install says how the syncer of one SyncTarget is installed inside its cluster.
+type Install struct {
+	// Target is the name of the SyncTarget. Required; Targets set it.
+	Target string
+	// Upstream identifies the upstream among all that sync to the same cluster: see Options.Upstream. Required; Targets set
+	// it to the UID of the upstream's namespace kube-system.
+	Upstream string
+	// Kubeconfig is how the syncer reaches the upstream from inside the cluster, in YAML, with all certificates and
+	// credentials in it. It should grant UpstreamRights and no more. Required.
+	Kubeconfig []byte
+	// Image is the container image of a program that takes the arguments of examples/syncer. Required.
+	Image string
+	// Types are those that are synced: the syncer is granted them and no others. Nil: WorkloadTypes.
+	Types []schema.GroupResource
+	// Heartbeat is how often the syncer says that it is alive. Zero: 20 s. Targets set it to theirs.
+	Heartbeat time.Duration
+}
+
+// InstallationLabel stands on all that is installed, with a value of its own for each upstream and SyncTarget.
+const InstallationLabel = "syncer.atoll.dev/installation"
+
+// UpstreamKubeconfig is where the installed program finds Install.Kubeconfig. It changes there when it changes here.
+const UpstreamKubeconfig = upstreamDir + "/" + kubeconfigKey
+
+const (
+	upstreamDir    = "/var/run/atoll/upstream"
+	upstreamSecret = "upstream"
+	program        = "syncer"
+)
+
+// name is that of the installation's namespace, ClusterRole and ClusterRoleBinding: no other installation has it.
+func (in Install) name() string {
+	readable := strings.Trim(strings.NewReplacer(".", "-", "_", "-").Replace(strings.ToLower(in.Target)), "-")
+	readable = strings.TrimRight(readable[:min(len(readable), 30)], "-")
+	return "atoll-syncer-" + readable + "-" + in.owner()[:10]
+}
+
+func (in Install) owner() string { return digest([]byte(in.Upstream + "/" + in.Target)) }
+
+func (in Install) check() error {
+	var wrong []error
+	if problems := validation.IsValidLabelValue(in.Target); in.Target == "" || len(problems) > 0 {
+		wrong = append(wrong, fmt.Errorf("Target %q: want the name of a SyncTarget that is a valid label value", in.Target))
+	}
+	if in.Upstream == "" {
+		wrong = append(wrong, errors.New("Upstream is empty: want the UID of the upstream's namespace kube-system"))
+	}
+	if len(in.Kubeconfig) == 0 {
+		wrong = append(wrong, errors.New("Kubeconfig is empty: want how the syncer reaches the upstream"))
+	}
+	if in.Image == "" {
+		wrong = append(wrong, errors.New("Image is empty: want that of a program that takes the arguments of examples/syncer"))
+	}
+	for i, gr := range in.Types {
+		if gr.Resource == "" || strings.Contains(gr.Resource+gr.Group, "*") {
+			wrong = append(wrong, fmt.Errorf("Types[%d] is %q: name each type", i, gr.String()))
+		}
+	}
+	return errors.Join(wrong...)
+}
+
+// Manifests returns what installs the syncer of a SyncTarget in its cluster, in the order in which it is applied: a
+// Namespace of its own, a ServiceAccount, a ClusterRole with DownstreamRights and its binding, the Secret with the
+// upstream's kubeconfig, and the Deployment. They can be applied by hand as well. It is pure: the same Install gives the
+// same manifests.
+func Manifests(in Install) ([]*unstructured.Unstructured, error) {
+	if err := in.check(); err != nil {
+		return nil, fmt.Errorf("syncer: install: %w", err)
+	}
+	if in.Types == nil {
+		in.Types = WorkloadTypes()
+	}
+	if in.Heartbeat <= 0 {
+		in.Heartbeat = 20 * time.Second
+	}
+	in.Types = slices.Clone(in.Types)
+	sortTypes(in.Types)
+	in.Types = slices.Compact(in.Types)
+
+	name := in.name()
+	labels := map[string]string{InstallationLabel: in.owner(), "app.kubernetes.io/name": "atoll-syncer"}
+	global := metav1.ObjectMeta{Name: name, Labels: labels}
+	local := func(n string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: name, Name: n, Labels: labels} }
+	namespace := &corev1.Namespace{ObjectMeta: *global.DeepCopy()}
+	namespace.Labels["pod-security.kubernetes.io/enforce"] = "restricted"
+	var all []*unstructured.Unstructured
+	for _, typed := range []struct {
+		gvk schema.GroupVersionKind
+		obj any
+	}{
+		{corev1.SchemeGroupVersion.WithKind("Namespace"), namespace},
+		{corev1.SchemeGroupVersion.WithKind("ServiceAccount"), &corev1.ServiceAccount{ObjectMeta: local(program)}},
+		{rbacv1.SchemeGroupVersion.WithKind("ClusterRole"), &rbacv1.ClusterRole{ObjectMeta: global, Rules: DownstreamRights(in.Types...)}},
+		{rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"), &rbacv1.ClusterRoleBinding{
+			ObjectMeta: global, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: name, Name: program}},
+		}},
+		{corev1.SchemeGroupVersion.WithKind("Secret"), &corev1.Secret{ObjectMeta: local(upstreamSecret), Data: map[string][]byte{kubeconfigKey: in.Kubeconfig}}},
+		{appsv1.SchemeGroupVersion.WithKind("Deployment"), in.deployment(local(program))},
+	} {
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed.obj)
+		if err != nil {
+			return nil, fmt.Errorf("syncer: install: %s: %w", typed.gvk.Kind, err)
+		}
+		obj := &unstructured.Unstructured{Object: content}
+		obj.SetGroupVersionKind(typed.gvk)
+		for _, nobody := range [][]string{
+			{"status"}, {"metadata", "creationTimestamp"}, {"spec", "template", "metadata", "creationTimestamp"},
+		} {
+			unstructured.RemoveNestedField(obj.Object, nobody...)
+		}
+		if spec, ok := obj.Object["spec"].(map[string]any); ok && len(spec) == 0 {
+			delete(obj.Object, "spec")
+		}
+		all = append(all, obj)
+	}
+	return all, nil
+}
+
+func (in Install) deployment(meta metav1.ObjectMeta) *appsv1.Deployment {
+	names := make([]string, 0, len(in.Types))
+	for _, gr := range in.Types {
+		names = append(names, gr.String())
+	}
+	selected := map[string]string{InstallationLabel: in.owner()}
+	return &appsv1.Deployment{
+		ObjectMeta: meta,
+		Spec: appsv1.DeploymentSpec{
+			Replicas: new(int32(1)),
+			// Two syncers of one target would both write.
+			Strategy: appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType},
+			Selector: &metav1.LabelSelector{MatchLabels: selected},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: meta.Labels},
+				Spec: corev1.PodSpec{
+					ServiceAccountName: program,
+					SecurityContext: &corev1.PodSecurityContext{
+						RunAsNonRoot: new(true), RunAsUser: new(int64(65532)), FSGroup: new(int64(65532)),
+						SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+					},
+					Containers: []corev1.Container{{
+						Name: program, Image: in.Image,
+						Args: []string{
+							"-target=" + in.Target, "-identity=" + in.Upstream, "-upstream=" + UpstreamKubeconfig,
+							"-types=" + strings.Join(names, ","), "-heartbeat=" + in.Heartbeat.String(),
+						},
+						Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+							corev1.ResourceCPU: resource.MustParse("50m"), corev1.ResourceMemory: resource.MustParse("128Mi"),
+						}},
+						SecurityContext: &corev1.SecurityContext{
+							AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),
+							Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+						},
+						// Of the directory, so that it changes when the Secret does.
+						VolumeMounts: []corev1.VolumeMount{{Name: upstreamSecret, MountPath: upstreamDir, ReadOnly: true}},
+					}},
+					Volumes: []corev1.Volume{{Name: upstreamSecret, VolumeSource: corev1.VolumeSource{
+						Secret: &corev1.SecretVolumeSource{SecretName: upstreamSecret, DefaultMode: new(int32(0o440))},
+					}}},
+				},
+			},
+		},
+	}
+}

@@ -1,0 +1,114 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package syncer_test
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/yaml"
+
+	"github.com/atoll-dev/atoll/syncer"
+)
+
+var update = flag.Bool("update", false, "write testdata/manifests.yaml anew")
+
+func rendered(t *testing.T, in syncer.Install) string {
+	t.Helper()
+	all, err := syncer.Manifests(in)
+	require.NoError(t, err)
+	var text bytes.Buffer
+	for i, obj := range all {
+		if i > 0 {
+			text.WriteString("---\n")
+		}
+		data, err := yaml.Marshal(obj.Object)
+		require.NoError(t, err)
+		text.Write(data)
+	}
+	return text.String()
+}
+
+func TestManifests(t *testing.T) {
+	got := rendered(t, syncer.Install{
+		Target: "my-cluster", Upstream: "1d0e2c5a-0000-4000-8000-000000000000", Kubeconfig: []byte("apiVersion: v1\nkind: Config\n"),
+		Image: "registry.example.com/atoll-syncer:v1", Heartbeat: 10 * time.Second,
+		Types: []schema.GroupResource{deployments.GroupResource(), configMaps.GroupResource(), configMaps.GroupResource()},
+	})
+	const path = "testdata/manifests.yaml"
+	if *update {
+		require.NoError(t, os.WriteFile(path, []byte(got), 0o600))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Empty(t, cmp.Diff(string(want), got), "go test ./syncer -run TestManifests -update writes it anew")
+	require.NotContains(t, got, "*")
+}
+
+// Each upstream and each SyncTarget has an installation of its own, whose names any server takes.
+func TestManifestsAreApart(t *testing.T) {
+	names := map[string]bool{}
+	for _, target := range []string{"a", "A.b_c", strings.Repeat("x", 29) + "-y", strings.Repeat("x", 63), strings.Repeat("x", 62) + "y"} {
+		for _, upstream := range []string{"1", "2"} {
+			all, err := syncer.Manifests(syncer.Install{Target: target, Upstream: upstream, Kubeconfig: []byte("k"), Image: "i"})
+			require.NoError(t, err)
+			name := all[0].GetName()
+			require.Empty(t, validation.IsDNS1123Label(name), name)
+			require.False(t, names[name], name)
+			names[name] = true
+			label := all[0].GetLabels()[syncer.InstallationLabel]
+			require.NotEmpty(t, label)
+			for _, obj := range all {
+				require.Equal(t, label, obj.GetLabels()[syncer.InstallationLabel], obj.GetKind())
+				if obj.GetNamespace() == "" {
+					require.Equal(t, name, obj.GetName())
+				} else {
+					require.Equal(t, name, obj.GetNamespace())
+				}
+			}
+		}
+	}
+}
+
+// By default the syncer is installed for what workloads are made of.
+func TestManifestsByDefault(t *testing.T) {
+	in := syncer.Install{Target: target, Upstream: "u", Kubeconfig: []byte("k"), Image: "i"}
+	all, err := syncer.Manifests(in)
+	require.NoError(t, err)
+	deployment := all[len(all)-1]
+	require.Equal(t, "Deployment", deployment.GetKind())
+	containers, _, err := unstructured.NestedSlice(deployment.Object, "spec", "template", "spec", "containers")
+	require.NoError(t, err)
+	args := asJSON(t, containers[0].(map[string]any)["args"])
+	require.Contains(t, args, "-heartbeat=20s")
+	for _, gr := range syncer.WorkloadTypes() {
+		require.Contains(t, args, gr.String())
+	}
+	require.Equal(t, rendered(t, in), rendered(t, in))
+}
+
+func TestManifestsRefuse(t *testing.T) {
+	good := syncer.Install{Target: target, Upstream: "u", Kubeconfig: []byte("k"), Image: "i"}
+	for field, spoil := range map[string]func(*syncer.Install){
+		"Target":     func(in *syncer.Install) { in.Target = "-" },
+		"Upstream":   func(in *syncer.Install) { in.Upstream = "" },
+		"Kubeconfig": func(in *syncer.Install) { in.Kubeconfig = nil },
+		"Image":      func(in *syncer.Install) { in.Image = "" },
+		"Types[0]":   func(in *syncer.Install) { in.Types = []schema.GroupResource{{Group: "*", Resource: "*"}} },
+	} {
+		in := good
+		spoil(&in)
+		_, err := syncer.Manifests(in)
+		require.ErrorContains(t, err, field)
+	}
+}

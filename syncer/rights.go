@@ -1,0 +1,113 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package syncer
+
+import (
+	"cmp"
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/atoll-dev/atoll/syncer/v1alpha1"
+)
+
+// WorkloadTypes are the built-in types that a workload is usually made of, sorted: those for which the syncer is installed
+// unless Install.Types names others.
+func WorkloadTypes() []schema.GroupResource {
+	var all []schema.GroupResource
+	for group, resources := range map[string][]string{
+		"":                  {"configmaps", "persistentvolumeclaims", "secrets", "serviceaccounts", "services"},
+		"apps":              {"daemonsets", "deployments", "statefulsets"},
+		"autoscaling":       {"horizontalpodautoscalers"},
+		"batch":             {"cronjobs", "jobs"},
+		"networking.k8s.io": {"ingresses", "networkpolicies"},
+		"policy":            {"poddisruptionbudgets"},
+	} {
+		for _, resource := range resources {
+			all = append(all, schema.GroupResource{Group: group, Resource: resource})
+		}
+	}
+	sortTypes(all)
+	return all
+}
+
+func sortTypes(all []schema.GroupResource) {
+	slices.SortFunc(all, func(a, b schema.GroupResource) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource))
+	})
+}
+
+// withoutStatus are the built-in types of WorkloadTypes that have no status.
+var withoutStatus = map[schema.GroupResource]bool{
+	{Resource: "configmaps"}: true, {Resource: "secrets"}: true, {Resource: "serviceaccounts"}: true,
+	{Group: "networking.k8s.io", Resource: "networkpolicies"}: true,
+}
+
+// UpstreamRights returns the least rules that suffice upstream for a Syncer of those types. With the name of a SyncTarget
+// they suffice for an Agent of it, and for Options.Heartbeat.
+func UpstreamRights(target string, types ...schema.GroupResource) []rbacv1.PolicyRule {
+	rules := []rbacv1.PolicyRule{kubeSystem()}
+	if target != "" {
+		own, status := allow(v1alpha1.Resource("synctargets"), "get", "list", "watch"), allow(v1alpha1.Resource("synctargets/status"), "patch")
+		own.ResourceNames, status.ResourceNames = []string{target}, []string{target}
+		rules = append(rules, own, status)
+	}
+	for _, gr := range types {
+		rules = append(rules, allow(gr, "get", "list", "patch", "watch"))
+		if !withoutStatus[gr] {
+			rules = append(rules, allow(schema.GroupResource{Group: gr.Group, Resource: gr.Resource + "/status"}, "patch"))
+		}
+	}
+	return rules
+}
+
+// DownstreamRights returns the least rules that suffice downstream for a Syncer of those types.
+func DownstreamRights(types ...schema.GroupResource) []rbacv1.PolicyRule {
+	rules := []rbacv1.PolicyRule{kubeSystem(), allow(schema.GroupResource{Resource: "namespaces"}, "create")}
+	for _, gr := range types {
+		rules = append(rules, allow(gr, "create", "delete", "get", "list", "patch", "watch"))
+	}
+	return rules
+}
+
+// InstallRights returns the least rules that suffice downstream for Targets to install and remove a Syncer of those types:
+// they hold what is granted to it, because an API server lets nobody grant what he does not hold.
+func InstallRights(types ...schema.GroupResource) []rbacv1.PolicyRule {
+	rules := []rbacv1.PolicyRule{
+		allow(schema.GroupResource{Resource: "namespaces"}, "create", "delete", "get", "patch"),
+		allow(schema.GroupResource{Group: rbacv1.GroupName, Resource: "clusterroles"}, "create", "delete", "get", "patch"),
+		allow(schema.GroupResource{Group: rbacv1.GroupName, Resource: "clusterrolebindings"}, "create", "delete", "get", "patch"),
+	}
+	held := []rbacv1.PolicyRule{
+		allow(schema.GroupResource{Resource: "secrets"}, "create", "delete", "patch"),
+		allow(schema.GroupResource{Resource: "serviceaccounts"}, "create", "delete", "patch"),
+		allow(schema.GroupResource{Group: "apps", Resource: "deployments"}, "create", "delete", "list", "patch", "watch"),
+	}
+	for _, gr := range types {
+		held = append(held, allow(gr, "create", "delete", "get", "list", "patch", "watch"))
+	}
+	for _, rule := range held {
+		at := slices.IndexFunc(rules, func(r rbacv1.PolicyRule) bool {
+			return slices.Equal(r.APIGroups, rule.APIGroups) && slices.Equal(r.Resources, rule.Resources)
+		})
+		if at < 0 {
+			rules = append(rules, rule)
+			continue
+		}
+		rules[at].Verbs = slices.Compact(slices.Sorted(slices.Values(slices.Concat(rules[at].Verbs, rule.Verbs))))
+	}
+	return rules
+}
+
+// kubeSystem is what tells one cluster from another.
+func kubeSystem() rbacv1.PolicyRule {
+	rule := allow(schema.GroupResource{Resource: "namespaces"}, "get")
+	rule.ResourceNames = []string{"kube-system"}
+	return rule
+}
+
+func allow(gr schema.GroupResource, verbs ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{gr.Group}, Resources: []string{gr.Resource}, Verbs: verbs}
+}
