@@ -1,0 +1,127 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command syncer syncs what an upstream API server has for one SyncTarget to one cluster, and the status back. It is what
+// syncer.Manifests installs inside a cluster, and runs as well anywhere else:
+//
+//	go run ./examples/syncer -target my-cluster -upstream upstream.kubeconfig -downstream cluster.kubeconfig
+//
+// Without -downstream it is the cluster in whose Pod this runs. Both files may change while it runs.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/go-logr/logr"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/syncer"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	if err := run(ctx, os.Args[1:]); err != nil && !errors.Is(err, flag.ErrHelp) {
+		_, _ = fmt.Fprintln(os.Stderr, "syncer:", err)
+		os.Exit(1)
+	}
+}
+
+// options are the command line.
+type options struct {
+	syncer.Options
+	Up, Down string        // paths of kubeconfigs
+	Reread   time.Duration // how often these are read again
+	Level    int
+}
+
+func parse(args []string) (options, error) {
+	o := options{Reread: 10 * time.Second}
+	var types string
+	flags := flag.NewFlagSet("syncer", flag.ContinueOnError)
+	flags.StringVar(&o.Target, "target", "", "name of the SyncTarget; required")
+	flags.StringVar(&o.Upstream, "identity", "", "of the upstream; without it, the UID of its namespace kube-system")
+	flags.StringVar(&o.Up, "upstream", "", "path of the upstream's kubeconfig; required")
+	flags.StringVar(&o.Down, "downstream", "", "path of the cluster's kubeconfig; without it, the cluster in whose Pod this runs")
+	flags.StringVar(&types, "types", "", "what is synced, such as configmaps,deployments.apps; without it, every type that both sides serve but RBAC and the like")
+	flags.DurationVar(&o.Heartbeat, "heartbeat", 20*time.Second, "how often the SyncTarget's status is written")
+	flags.DurationVar(&o.Discovery, "discovery", 30*time.Second, "how often the types of both sides are compared")
+	flags.IntVar(&o.Level, "v", 0, "how much is logged: 0 to 4")
+	if err := flags.Parse(args); err != nil {
+		return options{}, err
+	}
+	switch {
+	case flags.NArg() > 0:
+		return options{}, fmt.Errorf("argument %q is not understood", flags.Arg(0))
+	case o.Target == "" || o.Up == "":
+		return options{}, errors.New("-target and -upstream are required")
+	}
+	if types != "" {
+		var named []schema.GroupResource
+		for _, name := range strings.Split(types, ",") {
+			named = append(named, schema.ParseGroupResource(strings.TrimSpace(name)))
+		}
+		o.Types = func(gr schema.GroupResource) bool { return slices.Contains(named, gr) }
+	}
+	return o, nil
+}
+
+func run(ctx context.Context, args []string) error {
+	o, err := parse(args)
+	if err != nil {
+		return err
+	}
+	ctx = logr.NewContext(ctx, logr.FromSlogHandler(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: slog.Level(-o.Level)})))
+	up, err := open("upstream", o.Up)
+	if err != nil {
+		return err
+	}
+	defer up.Close()
+	var down region.API
+	followed := []*side{up}
+	if o.Down == "" {
+		down, err = inside()
+	} else {
+		var s *side
+		if s, err = open("downstream", o.Down); err == nil {
+			defer s.Close()
+			followed, down = append(followed, s), s
+		}
+	}
+	if err != nil {
+		return err
+	}
+	agent, err := syncer.NewAgent(up, down, o.Options)
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	for _, s := range followed {
+		group.Go(func() error { return s.follow(ctx, o.Reread) })
+	}
+	group.Go(func() error { return agent.Start(ctx) })
+	return group.Wait()
+}
+
+// inside is the cluster in whose Pod this runs.
+func inside() (region.API, error) {
+	config, err := rest.InClusterConfig()
+	if err != nil {
+		return nil, fmt.Errorf("-downstream is not given: %w", err)
+	}
+	config.QPS = -1
+	return region.APIFor(config)
+}

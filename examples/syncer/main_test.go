@@ -1,0 +1,139 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/atoll-dev/atoll/config"
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/region/regiontest"
+	"github.com/atoll-dev/atoll/syncer"
+)
+
+// What is installed has arguments that the program takes, with the same meaning.
+func TestManifestsRunThis(t *testing.T) {
+	all, err := syncer.Manifests(syncer.Install{
+		Target: "my-cluster", Upstream: "u", Kubeconfig: []byte("k"), Image: "i", Heartbeat: time.Minute,
+		Types: []schema.GroupResource{{Resource: "configmaps"}, {Group: "apps", Resource: "deployments"}},
+	})
+	require.NoError(t, err)
+	deployment := &appsv1.Deployment{}
+	require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(all[len(all)-1].Object, deployment))
+	o, err := parse(deployment.Spec.Template.Spec.Containers[0].Args)
+	require.NoError(t, err)
+	require.Equal(t, "my-cluster", o.Target)
+	require.Equal(t, "u", o.Upstream)
+	require.Equal(t, syncer.UpstreamKubeconfig, o.Up)
+	require.Equal(t, time.Minute, o.Heartbeat)
+	require.True(t, o.Types(schema.GroupResource{Resource: "configmaps"}))
+	require.True(t, o.Types(schema.GroupResource{Group: "apps", Resource: "deployments"}))
+	require.False(t, o.Types(schema.GroupResource{Resource: "secrets"}))
+	require.Equal(t, filepath.Dir(syncer.UpstreamKubeconfig), deployment.Spec.Template.Spec.Containers[0].VolumeMounts[0].MountPath)
+}
+
+func TestParse(t *testing.T) {
+	for _, args := range [][]string{{}, {"-target=a"}, {"-upstream=a"}, {"-target=a", "-upstream=b", "c"}, {"-nothing"}} {
+		_, err := parse(args)
+		require.Error(t, err, "%v", args)
+	}
+	require.ErrorContains(t, run(t.Context(), []string{"-target=a", "-upstream=" + filepath.Join(t.TempDir(), "none")}), "upstream")
+}
+
+// It syncs from one kubeconfig to the other, also with those that come later.
+func TestRun(t *testing.T) {
+	crd, err := config.CRD("synctargets.workload.kcp.io")
+	require.NoError(t, err)
+	up := regiontest.NewServer(regiontest.Options{Name: "up", CRDs: []*apiextensionsv1.CustomResourceDefinition{crd}})
+	defer up.Close()
+	down := regiontest.NewServer(regiontest.Options{Name: "down"})
+	defer down.Close()
+	dir := t.TempDir()
+	write := func(name string, s *regiontest.Server) string {
+		t.Helper()
+		kubeconfig, err := s.Listen(t.Context())
+		require.NoError(t, err)
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, kubeconfig, 0o600))
+		return path
+	}
+	upPath, downPath := write("up", up), write("down", down)
+	api := func(s *regiontest.Server) region.API {
+		t.Helper()
+		api, err := region.APIFor(s.Config())
+		require.NoError(t, err)
+		return api
+	}
+	create := func(gvr schema.GroupVersionResource, namespace string, obj map[string]any) {
+		t.Helper()
+		_, err := api(up).Dynamic().Resource(gvr).Namespace(namespace).Create(t.Context(), &unstructured.Unstructured{Object: obj}, metav1.CreateOptions{})
+		require.NoError(t, err)
+	}
+	create(schema.GroupVersionResource{Group: "workload.kcp.io", Version: "v1alpha1", Resource: "synctargets"}, "", map[string]any{
+		"apiVersion": "workload.kcp.io/v1alpha1", "kind": "SyncTarget", "metadata": map[string]any{"name": "my-cluster"},
+	})
+	configMaps := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	create(configMaps, "default", map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap",
+		"metadata": map[string]any{"name": "a", "labels": map[string]any{"workloads.kcp.io/cluster": "my-cluster"}},
+	})
+
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		done <- run(ctx, []string{"-target=my-cluster", "-upstream=" + upPath, "-downstream=" + downPath, "-types=configmaps"})
+	}()
+	require.Eventually(t, func() bool {
+		_, err := api(down).Dynamic().Resource(configMaps).Namespace("default").Get(ctx, "a", metav1.GetOptions{})
+		return err == nil
+	}, time.Minute, 20*time.Millisecond)
+	cancel()
+	require.NoError(t, <-done)
+}
+
+// What comes into the file is used, and what cannot be used changes nothing.
+func TestFollow(t *testing.T) {
+	server := regiontest.NewServer(regiontest.Options{Name: "up"})
+	defer server.Close()
+	kubeconfig, err := server.Listen(t.Context())
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "k")
+	require.NoError(t, os.WriteFile(path, kubeconfig, 0o600))
+	s, err := open("upstream", path)
+	require.NoError(t, err)
+	defer s.Close()
+	said := make(chan string, 100)
+	ctx, cancel := context.WithCancel(logr.NewContext(t.Context(), funcr.New(func(_, args string) { said <- args }, funcr.Options{})))
+	done := make(chan error, 1)
+	require.NoError(t, os.WriteFile(path, []byte("nonsense"), 0o600))
+	go func() { done <- s.follow(ctx, 5*time.Millisecond) }()
+	require.Contains(t, <-said, "not taken up")
+	next := append([]byte("# another\n"), kubeconfig...)
+	require.NoError(t, os.WriteFile(path, next, 0o600))
+	for text := ""; !strings.Contains(text, "New credentials are used"); {
+		select {
+		case text = <-said:
+		case <-time.After(time.Minute):
+			require.Fail(t, "the new file is not taken up")
+		}
+	}
+	cancel()
+	require.NoError(t, <-done)
+	require.Equal(t, next, s.read)
+}

@@ -1,0 +1,68 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/atoll-dev/atoll/region"
+)
+
+// side is an API server that is reached by a kubeconfig in a file.
+type side struct {
+	*region.Conn
+	path string
+	read []byte // what was last in the file
+}
+
+func open(name region.PeerName, path string) (*side, error) {
+	data, credentials, err := read(path)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	conn, err := region.NewConn(region.Peer{Name: name, Credentials: credentials}, region.ConnOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return &side{Conn: conn, path: path, read: data}, nil
+}
+
+func read(path string) ([]byte, region.Credentials, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, region.Credentials{}, err
+	}
+	credentials, err := region.ParseKubeconfig(data, region.Trust{})
+	return data, credentials, err
+}
+
+// follow takes up what the file holds from then on, until ctx ends. What cannot be used changes nothing.
+func (s *side) follow(ctx context.Context, every time.Duration) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(every):
+		}
+		data, credentials, err := read(s.path)
+		if err == nil && bytes.Equal(data, s.read) {
+			continue
+		}
+		if err == nil {
+			err = s.Rotate(ctx, credentials)
+		}
+		if err != nil {
+			logr.FromContextOrDiscard(ctx).Info("The kubeconfig is not taken up", "path", s.path, "reason", err.Error())
+			continue
+		}
+		s.read = data
+		logr.FromContextOrDiscard(ctx).Info("New credentials are used", "path", s.path)
+	}
+}
