@@ -72,6 +72,25 @@ func DownstreamRights(types ...schema.GroupResource) []rbacv1.PolicyRule {
 	return rules
 }
 
+// TargetsRights returns the least rules that suffice upstream for Targets in a Mode, whose clusters sync those types. What
+// Secrets hold kubeconfigs is theirs to read beside that, by get, in the namespaces of those Secrets.
+func TargetsRights(mode Mode, types ...schema.GroupResource) []rbacv1.PolicyRule {
+	own := v1alpha1.Resource("synctargets")
+	status := allow(v1alpha1.Resource("synctargets/status"), "patch")
+	switch mode {
+	case None:
+		return []rbacv1.PolicyRule{allow(own, "list", "watch"), status}
+	case Pull:
+		rules := []rbacv1.PolicyRule{kubeSystem(), allow(own, "list", "patch", "watch"), status}
+		for _, gr := range types {
+			rules = append(rules, allow(gr, "list", "patch")) // to let objects go
+		}
+		return rules
+	}
+	rules := UpstreamRights("", types...)
+	return append(rules, allow(own, "get", "list", "patch", "watch"), status)
+}
+
 // InstallRights returns the least rules that suffice downstream for Targets to install and remove a Syncer of those types:
 // they hold what is granted to it, because an API server lets nobody grant what he does not hold.
 func InstallRights(types ...schema.GroupResource) []rbacv1.PolicyRule {

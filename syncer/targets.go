@@ -120,7 +120,7 @@ func NewTargets(up region.API, opts TargetsOptions) (*Targets, error) {
 	if opts.Recheck <= 0 {
 		opts.Recheck = 30 * time.Second
 	}
-	t := &Targets{up: up, opts: opts, queue: loop.NewQueue(loop.QueueOptions{}), 
+	t := &Targets{up: up, opts: opts, queue: loop.NewQueue(loop.QueueOptions{}),
 		running: map[string]*engaged{}, pulses: map[string]pulse{}, types: map[string]said{}}
 	t.targets = loop.NewObjects(up.Dynamic(), syncTargets, loop.ObjectsOptions{
 		Strip: loop.KeepManager(), Changed: func(key types.NamespacedName) { t.queue.Add(key.Name) }, Flows: t.all,
@@ -243,9 +243,13 @@ func (t *Targets) forget(name string) {
 
 // serve does what a SyncTarget needs, and returns what there is to say of it and when to look again.
 func (t *Targets) serve(ctx context.Context, target *v1alpha1.SyncTarget, mode Mode) ([]said, time.Duration, error) {
-	kubeconfig, err := t.kubeconfig(ctx, target)
+	var kubeconfig []byte
+	var err error
+	if mode != None {
+		kubeconfig, err = t.kubeconfig(ctx, target)
+	}
 	switch {
-	case mode == None || err == nil && kubeconfig == nil:
+	case err == nil && kubeconfig == nil:
 		t.stop(target.Name)
 		all, again := t.elsewhere(target, mode)
 		return all, again, nil

@@ -44,7 +44,7 @@ var mayImport = map[string][]string{
 	"router/proxy":             {"internal", "region", "router"},
 	"splitter/placement":       {"internal", "region", "splitter"},
 	"splitter/v1alpha1":        nil,
-	"syncer/crds":              {"internal", "region", "syncer/schema"},
+	"syncer/crds":              {"internal", "region", "syncer", "syncer/schema"},
 	"syncer/schema":            {"internal"},
 	"syncer/v1alpha1":          nil,
 	"fanout/internal":          {"fanout/internal"},
@@ -52,6 +52,7 @@ var mayImport = map[string][]string{
 	"account/v1alpha1":         {"fanout/v1alpha1"},
 	"internal/ambiguitytest":   {"internal", "account", "fanout", "region", "wal", "wal/waltest"},
 	"internal/rights":          {"account", "fanout", "region", "router", "splitter", "syncer"},
+	"internal/rightstest":      {"region/regiontest"},
 }
 
 // Imports checks who imports whom.

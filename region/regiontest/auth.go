@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -75,7 +76,14 @@ func (s *Server) authorize(c *call) error {
 			return forbidden(ask, err)
 		}
 	}
-	if err := s.opts.Authorize(c.Request); err != nil {
+	ask := c.Request
+	if ask.Name == "" {
+		// Who lists or watches one by its name needs the right to that one, as on a real server.
+		if selected, err := fields.ParseSelector(c.query.Get("fieldSelector")); err == nil {
+			ask.Name, _ = selected.RequiresExactMatch("metadata.name")
+		}
+	}
+	if err := s.opts.Authorize(ask); err != nil {
 		return forbidden(c.Request, err)
 	}
 	return nil

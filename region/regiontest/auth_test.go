@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -72,4 +73,22 @@ func TestAClientCertificateComesBeforeAToken(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "system:admin", s.Requests()[0].User.Name)
 	require.Equal(t, "alice", s.Requests()[1].User.Name)
+}
+
+// Who lists one object by its name asks for that one.
+func TestASelectedNameIsAuthorized(t *testing.T) {
+	var names []string
+	s := regiontest.NewServer(regiontest.Options{Authorize: func(r regiontest.Request) error {
+		if r.Resource == "configmaps" {
+			names = append(names, r.Verb+" "+r.Name)
+		}
+		return nil
+	}})
+	t.Cleanup(s.Close)
+	client := dynamic.NewForConfigOrDie(s.Config()).Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"})
+	_, err := client.List(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=a"})
+	require.NoError(t, err)
+	_, err = client.List(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name!=a"})
+	require.NoError(t, err)
+	require.Equal(t, []string{"list a", "list "}, names)
 }

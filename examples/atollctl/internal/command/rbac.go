@@ -20,6 +20,7 @@ import (
 func (s *session) rbac() *cobra.Command {
 	var install, central bool
 	var loops []string
+	var sync syncing
 	var name, namespace string
 	var as impersonation
 	c := &cobra.Command{
@@ -42,6 +43,12 @@ Peer "local") grants both. The loops are ` + strings.Join(rights.LoopNames(), ",
 
 Where workloads are divided over clusters there is ` + strings.Join(rights.UpstreamLoopNames(), ", ") + ` too, which is not among all.
 
+With --sync, print what a program needs that keeps clusters in step with an upstream:
+the roles of the upstream, or with --downstream those of each cluster. The parts are
+` + strings.Join(rights.SyncParts(), ", ") + `. --types names what is synced, divided or defined:
+
+  ` + s.program + ` rbac --sync targets --downstream --pull --types deployments.apps,configmaps
+
 With --as, print instead what a program needs that routes requests of those users
 to the peer; a service account is bound in its own namespace, by the Role that
 is printed too. With --as-on, the users may be impersonated for that alone, which
@@ -52,6 +59,12 @@ needs peers with constrained impersonation (Kubernetes 1.36):
 		RunE: s.run(func(context.Context, []string) error {
 			role := rights.Coordinate()
 			switch {
+			case len(sync.parts) == 0 && sync.given():
+				return badInput("name the parts: --sync "+strings.Join(rights.SyncParts(), ","), "--downstream, --pull, --target, --types and --secrets-namespace need --sync")
+			case len(sync.parts) > 0 && (as.given() || install || central || len(loops) > 0):
+				return badInput("print them one after the other", "--sync, --loops, --install, --central and --as are roles of their own")
+			case len(sync.parts) > 0:
+				return s.printSync(name, sync)
 			case as.given() && (install || central), install && central:
 				return badInput("print them one after the other", "--install, --central and --as are roles of their own")
 			case len(loops) > 0 && (as.given() || install):
@@ -72,6 +85,12 @@ needs peers with constrained impersonation (Kubernetes 1.36):
 	c.Flags().BoolVar(&central, "central", false, "print what --log, or --loops, needs in the central plane")
 	c.Flags().StringSliceVar(&loops, "loops", nil, "print what a program needs that runs these `loops`")
 	c.Flags().StringVar(&namespace, "loops-namespace", "kubecarrier-system", "`namespace` of Leases and kubeconfigs in the central plane")
+	c.Flags().StringSliceVar(&sync.parts, "sync", nil, "print what these `parts` of syncing need")
+	c.Flags().BoolVar(&sync.downstream, "downstream", false, "with --sync, what they need in each cluster")
+	c.Flags().BoolVar(&sync.pull, "pull", false, "with --sync targets, when syncers are installed inside clusters")
+	c.Flags().StringVar(&sync.target, "target", "", "with --sync syncer, the `SyncTarget` in whose status it says how it is")
+	c.Flags().StringSliceVar(&sync.types, "types", nil, "with --sync, the `types`, as resource.group (default what workloads are made of)")
+	c.Flags().StringVar(&sync.namespace, "secrets-namespace", "", "with --sync targets, the `namespace` of Secrets with kubeconfigs")
 	c.Flags().StringVar(&name, "name", "", "`name` of the ClusterRole (default atoll, atoll-install, atoll-central or atoll-impersonate)")
 	c.Flags().StringArrayVar(&as.users, "as", nil, "a `user` who may be impersonated; repeat it for each")
 	c.Flags().BoolVar(&as.any, "as-any-user", false, "any user but nodes and service accounts; needs --as-on")
@@ -129,6 +148,10 @@ func (s *session) printLoops(name string, loops []string, at rights.Place) error
 		}
 		cluster, roles = append(cluster, c...), append(roles, r...)
 	}
+	return s.printAll(name, cluster, roles)
+}
+
+func (s *session) printAll(name string, cluster []*rbacv1.ClusterRole, roles []*rbacv1.Role) error {
 	if name != "" && len(cluster)+len(roles) > 1 {
 		return badInput("leave --name out", "--name is for one role, and these are %d", len(cluster)+len(roles))
 	}

@@ -1,0 +1,121 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rights
+
+import (
+	"maps"
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/atoll-dev/atoll/splitter"
+	"github.com/atoll-dev/atoll/syncer"
+	syncerv1alpha1 "github.com/atoll-dev/atoll/syncer/v1alpha1"
+)
+
+// Syncing is how clusters are kept in step with an upstream, as far as it needs rights.
+type Syncing struct {
+	// Downstream says that it is one of the clusters, or else the upstream.
+	Downstream bool
+	// Types are those that are synced, whose definitions are kept in step, or that are divided. Nil: what workloads are made
+	// of; no definitions; all kinds that a splitter knows.
+	Types []schema.GroupResource
+	// Mode says where syncers run; empty: syncer.Push.
+	Mode syncer.Mode
+	// Target is the one SyncTarget of a syncer that says in its status how it is; empty: it does not.
+	Target string
+	// Namespace is that of the Secrets that hold kubeconfigs; empty: there are none.
+	Namespace string
+}
+
+// syncing says what each part needs.
+var syncing = map[string]func(Syncing) ([]*rbacv1.ClusterRole, []*rbacv1.Role){
+	"syncer": func(s Syncing) ([]*rbacv1.ClusterRole, []*rbacv1.Role) {
+		if s.Downstream {
+			return []*rbacv1.ClusterRole{role("atoll-syncer-downstream", syncer.DownstreamRights(s.synced()...)...)}, nil
+		}
+		return []*rbacv1.ClusterRole{role("atoll-syncer", syncer.UpstreamRights(s.Target, s.synced()...)...)}, nil
+	},
+	"targets": targets,
+	"types": func(s Syncing) ([]*rbacv1.ClusterRole, []*rbacv1.Role) {
+		return []*rbacv1.ClusterRole{Types(s.Types...)}, nil
+	},
+	"splitter": func(s Syncing) ([]*rbacv1.ClusterRole, []*rbacv1.Role) {
+		if s.Downstream {
+			return nil, nil
+		}
+		return []*rbacv1.ClusterRole{Split(s.Types...)}, nil
+	},
+}
+
+// SyncParts are the parts that Sync knows, by name.
+func SyncParts() []string { return slices.Sorted(maps.Keys(syncing)) }
+
+// Sync returns the least roles that suffice on one side for a part: "syncer" is a syncer.Syncer or Agent, "targets" are
+// syncer.Targets with all that runs in their process, "types" is a crds.Controller and "splitter" a splitter.Splitter. ok is
+// false if there is no part of that name.
+func Sync(part string, s Syncing) (cluster []*rbacv1.ClusterRole, namespaced []*rbacv1.Role, ok bool) {
+	of, ok := syncing[part]
+	if !ok {
+		return nil, nil, false
+	}
+	cluster, namespaced = of(s)
+	return cluster, namespaced, true
+}
+
+func (s Syncing) synced() []schema.GroupResource {
+	if s.Types == nil {
+		return syncer.WorkloadTypes()
+	}
+	return s.Types
+}
+
+func targets(s Syncing) ([]*rbacv1.ClusterRole, []*rbacv1.Role) {
+	if s.Downstream {
+		switch s.Mode {
+		case syncer.None:
+			return nil, nil
+		case syncer.Pull:
+			return []*rbacv1.ClusterRole{role("atoll-targets-install", syncer.InstallRights(s.synced()...)...)}, nil
+		}
+		return []*rbacv1.ClusterRole{role("atoll-syncer-downstream", syncer.DownstreamRights(s.synced()...)...)}, nil
+	}
+	cluster := []*rbacv1.ClusterRole{role("atoll-targets", syncer.TargetsRights(s.Mode, s.synced()...)...)}
+	if s.Namespace == "" || s.Mode == syncer.None {
+		return cluster, nil
+	}
+	read := role("atoll-targets-kubeconfigs", rule(schema.GroupResource{Resource: "secrets"}, "get"))
+	return cluster, []*rbacv1.Role{bound(read, s.Namespace)}
+}
+
+// Types returns the least ClusterRole that suffices, on each side, for a crds.Controller whose policy sends definitions there
+// and removes them; custom are the types of which it may have to know whether there are objects.
+func Types(custom ...schema.GroupResource) *rbacv1.ClusterRole {
+	rules := []rbacv1.PolicyRule{
+		rule(schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}, "create", "delete", "get", "list", "update"),
+	}
+	for _, gr := range custom {
+		rules = append(rules, rule(gr, "list"))
+	}
+	return role("atoll-types", rules...)
+}
+
+// Split returns the least ClusterRole that suffices for a splitter.Splitter of those types over SyncTargets; nil: of all
+// kinds that the package has.
+func Split(types ...schema.GroupResource) *rbacv1.ClusterRole {
+	if types == nil {
+		for _, kind := range []splitter.Kind{splitter.CronJobs(), splitter.DaemonSets(), splitter.Deployments(), splitter.Jobs(), splitter.StatefulSets()} {
+			types = append(types, kind.Resource().GroupResource())
+		}
+	}
+	rules := []rbacv1.PolicyRule{rule(syncerv1alpha1.Resource("synctargets"), "list", "watch")}
+	for _, gr := range types {
+		rules = append(rules,
+			rule(gr, "create", "delete", "get", "list", "patch", "watch"),
+			rule(schema.GroupResource{Group: gr.Group, Resource: gr.Resource + "/status"}, "patch"),
+		)
+	}
+	return role("atoll-splitter", rules...)
+}

@@ -1,0 +1,72 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package splitter_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/atoll-dev/atoll/config"
+	"github.com/atoll-dev/atoll/internal/rights"
+	"github.com/atoll-dev/atoll/internal/rightstest"
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/region/regiontest"
+	"github.com/atoll-dev/atoll/splitter"
+)
+
+// A Splitter over SyncTargets works with the role that is printed, and each right in it is used.
+func TestRightsSufficeAndAreUsed(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		crd, err := config.CRD("synctargets.workload.kcp.io")
+		require.NoError(t, err)
+		grants := rightstest.New(rights.Split(deployments.GroupResource()).Rules...)
+		w := &world{t: t, Server: regiontest.NewServer(regiontest.Options{
+			History: 100000, CRDs: []*apiextensionsv1.CustomResourceDefinition{crd}, Tokens: rightstest.Tokens(), Authorize: grants.Authorize,
+		})}
+		t.Cleanup(w.Close)
+		as := func(token string) region.API {
+			config := w.Config()
+			config.BearerToken = token
+			api, err := region.APIFor(config)
+			require.NoError(t, err)
+			return api
+		}
+		w.api = as(rightstest.Admin)
+		targets := w.api.Dynamic().Resource(schema.GroupVersionResource{Group: "workload.kcp.io", Version: "v1alpha1", Resource: "synctargets"})
+		for _, name := range []string{"a", "b"} {
+			obj, err := targets.Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
+				"apiVersion": "workload.kcp.io/v1alpha1", "kind": "SyncTarget", "metadata": map[string]any{"name": name},
+			}}, metav1.CreateOptions{})
+			require.NoError(t, err)
+			obj.Object["status"] = map[string]any{"conditions": []any{map[string]any{
+				"type": "Ready", "status": "True", "reason": "Syncing", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z",
+			}}}
+			_, err = targets.UpdateStatus(t.Context(), obj, metav1.UpdateOptions{})
+			require.NoError(t, err)
+		}
+		api := as(rightstest.Program)
+		s, err := splitter.New(api, splitter.SyncTargets(api), splitter.Options{})
+		require.NoError(t, err)
+		w.start(s)
+		w.create(deployments, deployment("one", 4))
+		w.create(deployments, deployment("two", 4))
+		w.rest()
+		require.Equal(t, 6, len(w.list(deployments)))
+		client := w.api.Dynamic().Resource(deployments).Namespace("default")
+		require.NoError(t, client.Delete(t.Context(), "one", metav1.DeleteOptions{}))
+		// Of a parent that is gone although it had our finalizer, shards are left; whether it is gone is asked for.
+		_, err = client.Patch(t.Context(), "two", "application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+		require.NoError(t, err)
+		require.NoError(t, client.Delete(t.Context(), "two", metav1.DeleteOptions{}))
+		w.rest()
+		require.Empty(t, w.list(deployments))
+		require.Empty(t, grants.Denied(w.Requests()))
+		require.Empty(t, grants.Unused())
+	})
+}

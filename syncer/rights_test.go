@@ -1,0 +1,193 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package syncer_test
+
+import (
+	"context"
+	"regexp"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/atoll-dev/atoll/internal/rights"
+	"github.com/atoll-dev/atoll/internal/rightstest"
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/region/regiontest"
+	"github.com/atoll-dev/atoll/syncer"
+	"github.com/atoll-dev/atoll/syncer/v1alpha1"
+)
+
+// few are the types of which the tests of rights make use: one with a status and one without.
+var few = []schema.GroupResource{configMaps.GroupResource(), deployments.GroupResource()}
+
+// guarded is a side that grants a program no more than it is given, and the program's API of it.
+func guarded(t *testing.T, name string, opts regiontest.Options, rules []rbacv1.PolicyRule) (*side, region.API, *rightstest.Grants) {
+	t.Helper()
+	grants := rightstest.New(rules...)
+	opts.Name, opts.History, opts.Tokens, opts.Authorize = name, 100000, rightstest.Tokens(), grants.Authorize
+	s := &side{Server: regiontest.NewServer(opts), t: t}
+	t.Cleanup(s.Close)
+	as := func(token string) region.API {
+		config := s.Config()
+		config.BearerToken = token
+		api, err := region.APIFor(config)
+		require.NoError(t, err)
+		return api
+	}
+	s.api = as(rightstest.Admin)
+	s.client = s.api.Dynamic()
+	return s, as(rightstest.Program), grants
+}
+
+// rulesOf are those of the roles that are printed.
+func rulesOf(t *testing.T, part string, s rights.Syncing) []rbacv1.PolicyRule {
+	t.Helper()
+	cluster, namespaced, ok := rights.Sync(part, s)
+	require.True(t, ok)
+	var all []rbacv1.PolicyRule
+	for _, r := range cluster {
+		all = append(all, r.Rules...)
+	}
+	for _, r := range namespaced {
+		all = append(all, r.Rules...)
+	}
+	return all
+}
+
+// requireExact fails if a right is missing or has not been used.
+func requireExact(t *testing.T, s *side, g *rightstest.Grants) {
+	t.Helper()
+	require.Empty(t, g.Denied(s.Requests()))
+	require.Empty(t, g.Unused())
+}
+
+const someDeployment = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {selector: {matchLabels: {a: a}}, template: {metadata: {labels: {a: a}}, spec: {containers: [{name: c, image: i}]}}}}"
+
+// An Agent works with the roles that are printed, and each right in them is used.
+func TestRightsOfASyncer(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		up, upAPI, upGrants := guarded(t, "up", withTargets(t), rulesOf(t, "syncer", rights.Syncing{Target: target, Types: few}))
+		down, downAPI, downGrants := guarded(t, "down", regiontest.Options{}, rulesOf(t, "syncer", rights.Syncing{Downstream: true, Types: few}))
+		p := &pair{t: t, up: up, down: down}
+		_, err := up.client.Resource(syncTargets).Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "workload.kcp.io/v1alpha1", "kind": "SyncTarget", "metadata": map[string]any{"name": target},
+		}}, metav1.CreateOptions{})
+		require.NoError(t, err)
+		agent, err := syncer.NewAgent(upAPI, downAPI, syncer.Options{Target: target, Types: typesAre(few)})
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() { _ = agent.Start(ctx) })
+		defer wg.Wait()
+		defer cancel()
+		p.rest()
+		_, err = up.client.Resource(namespaces).Create(t.Context(), parse(t, "{apiVersion: v1, kind: Namespace, metadata: {name: other}}"), metav1.CreateOptions{})
+		require.NoError(t, err)
+		up.create(configMaps, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: other}}")
+		up.create(configMaps, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}")
+		up.create(deployments, someDeployment)
+		p.rest()
+		down.patch(deployments, "a", `{"status":{"observedGeneration":1,"replicas":1}}`, "status")
+		p.rest()
+		require.EqualValues(t, 1, field(up.get(deployments, "a"), "status", "replicas"))
+		require.NotNil(t, down.get(configMaps, "a", "other"))
+		// What leaves is asked for anew.
+		up.patch(deployments, "a", `{"metadata":{"labels":null}}`)
+		up.patch(configMaps, "a", `{"metadata":{"labels":null}}`)
+		p.rest()
+		require.Nil(t, down.get(deployments, "a"))
+		require.Nil(t, down.get(configMaps, "a"))
+		// A copy that was made before its label was taken away is asked for when its origin goes.
+		for _, gvr := range []schema.GroupVersionResource{configMaps, deployments} {
+			up.patch(gvr, "a", `{"metadata":{"labels":{"workloads.kcp.io/cluster":"`+target+`"}}}`)
+			p.rest()
+			down.patch(gvr, "a", `{"metadata":{"labels":null}}`)
+			up.delete(gvr, "a")
+			p.rest()
+			require.Nil(t, up.get(gvr, "a"))
+		}
+		time.Sleep(time.Minute)
+		requireExact(t, up, upGrants)
+		requireExact(t, down, downGrants)
+	})
+}
+
+func typesAre(types []schema.GroupResource) syncer.TypeFilter {
+	return func(gr schema.GroupResource) bool {
+		for _, t := range types {
+			if t == gr {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+// Targets work with the roles that are printed, and each right in them is used, in each mode. What a Syncer in their process
+// needs is shown above.
+func TestRightsOfTargets(t *testing.T) {
+	for _, mode := range []syncer.Mode{syncer.Push, syncer.Pull, syncer.None} {
+		t.Run(string(mode), func(t *testing.T) {
+			up, upAPI, upGrants := guarded(t, "up", withTargets(t), rulesOf(t, "targets", rights.Syncing{Mode: mode, Types: few, Namespace: "default"}))
+			down, _, downGrants := guarded(t, "down", regiontest.Options{}, rulesOf(t, "targets", rights.Syncing{Mode: mode, Types: few, Downstream: true}))
+			f := &fleet{pair: &pair{t: t, up: &side{Server: up.Server, t: t, client: up.client, api: upAPI}, down: down}}
+			f.start(t, func(o *syncer.TargetsOptions) {
+				pulling(o)
+				o.Mode = func(*v1alpha1.SyncTarget) syncer.Mode { return mode }
+				install := o.Install
+				o.Install = func(ctx context.Context, target *v1alpha1.SyncTarget) (syncer.Install, error) {
+					in, err := install(ctx, target)
+					in.Types = few
+					return in, err
+				}
+				o.Configure = func(_ *v1alpha1.SyncTarget, opts *syncer.Options) {
+					opts.Discovery, opts.Types = 100*time.Millisecond, typesAre(few)
+				}
+			})
+			f.secret(withToken(f.kubeconfig(), rightstest.Program))
+			f.register(target, map[string]any{"kubeconfigSecret": map[string]any{"name": "k", "namespace": "default"}})
+			f.up.create(configMaps, a)
+			f.up.create(deployments, someDeployment)
+			switch mode {
+			case syncer.Push:
+				f.eventually("the copies", func() bool { return f.down.get(configMaps, "a") != nil && f.down.get(deployments, "a") != nil })
+				f.says("Ready True Syncing")
+			case syncer.Pull:
+				f.says("Installed False Progressing")
+			case syncer.None:
+				f.says("Ready Unknown Pending")
+			}
+			for _, gvr := range []schema.GroupVersionResource{configMaps, deployments} {
+				f.up.patch(gvr, "a", `{"metadata":{"finalizers":["syncer.atoll.dev/`+target+`"]}}`) // as a Syncer elsewhere has left it
+			}
+			f.deleteTarget()
+			f.targetIsGone()
+			f.stop()
+			require.Empty(t, upGrants.Denied(up.Requests()))
+			require.Empty(t, downGrants.Denied(down.Requests()))
+			unused := upGrants.Unused()
+			if mode == syncer.Pull {
+				unused = append(unused, downGrants.Unused()...)
+			}
+			for _, name := range unused {
+				require.NotContains(t, name, "synctargets")
+				require.NotContains(t, name, "secrets.")
+				require.NotContains(t, name, "namespaces")
+				require.NotContains(t, name, "clusterrole")
+			}
+		})
+	}
+}
+
+// withToken is a kubeconfig with a token instead of the administrator's certificate.
+func withToken(kubeconfig, token string) string {
+	text := regexp.MustCompile("client-certificate-data: .*").ReplaceAllString(kubeconfig, "token: "+token)
+	return regexp.MustCompile(`\n *client-key-data: .*`).ReplaceAllString(text, "")
+}
