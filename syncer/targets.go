@@ -100,6 +100,9 @@ type engaged struct {
 	conn        *region.Conn
 	syncer      *Syncer       // with Push
 	deployments *loop.Objects // with Pull
+	disturbed   atomic.Bool   // of what was installed, the Deployment has changed
+	placed      time.Time     // when all was last applied; only the pass reads and writes it
+	generation  int64         // of the SyncTarget then
 	cancel      context.CancelFunc
 	done        chan struct{}
 }
@@ -441,7 +444,10 @@ func (t *Targets) work(ctx context.Context, target *v1alpha1.SyncTarget, e *enga
 			return nil, err
 		}
 		e.deployments = loop.NewObjects(e.conn.Dynamic(), deploymentResource, loop.ObjectsOptions{
-			Namespace: in.name(), Strip: loop.KeepManager(), Changed: func(types.NamespacedName) { t.queue.Add(target.Name) },
+			Namespace: in.name(), Strip: loop.KeepManager(), Changed: func(types.NamespacedName) {
+				e.disturbed.Store(true)
+				t.queue.Add(target.Name)
+			},
 		})
 		return e.deployments.Start, nil
 	}

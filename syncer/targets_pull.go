@@ -61,12 +61,17 @@ func (t *Targets) ownInstall(ctx context.Context, target *v1alpha1.SyncTarget) (
 	return Install{Target: target.Name, Upstream: identity}, err
 }
 
-// install applies what is to be installed, and says how it is.
+// install applies what is to be installed, and says how it is. A heartbeat is no reason to apply it again.
 func (t *Targets) install(ctx context.Context, target *v1alpha1.SyncTarget, e *engaged) (said, error) {
 	own, err := t.ownInstall(ctx, target)
 	if err != nil {
 		return said{}, err
 	}
+	disturbed := e.disturbed.Swap(false)
+	if !disturbed && e.generation == target.Generation && time.Since(e.placed) < t.opts.Recheck {
+		return e.available(own), nil
+	}
+	e.placed = time.Time{}
 	in, err := t.opts.Install(ctx, target)
 	if err != nil {
 		return notInstalled(v1alpha1.SyncTargetReasonRefused, err), nil
@@ -81,6 +86,7 @@ func (t *Targets) install(ctx context.Context, target *v1alpha1.SyncTarget, e *e
 			return notInstalled(reasonOf(err), err), nil
 		}
 	}
+	e.placed, e.generation = time.Now(), target.Generation
 	return e.available(own), nil
 }
 

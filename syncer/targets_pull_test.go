@@ -250,3 +250,18 @@ func TestNewAgent(t *testing.T) {
 	require.ErrorContains(t, a.Start(t.Context()), "same cluster")
 	require.ErrorContains(t, a.Start(t.Context()), "twice")
 }
+
+// Heartbeats are no reason to apply what is installed again.
+func TestPullRests(t *testing.T) {
+	f := newFleet(t, pulling, func(o *syncer.TargetsOptions) { o.Recheck = time.Hour })
+	f.register(target, map[string]any{"kubeconfig": f.kubeconfig()})
+	f.says("Installed False Progressing")
+	f.agent()
+	f.says("Ready True Syncing")
+	f.eventually("the watch of the Deployment has told all", func() bool {
+		f.down.Reset()
+		before := f.target().Status.LastSyncerHeartbeatTime
+		f.eventually("two heartbeats", func() bool { return f.target().Status.LastSyncerHeartbeatTime.Sub(before.Time) >= 2*time.Second })
+		return len(f.down.writes()) == 0
+	})
+}

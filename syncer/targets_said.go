@@ -50,8 +50,11 @@ type pulse struct {
 	seen  time.Time
 }
 
-// silence is how many heartbeats may be missed.
-const silence = 4
+// silence is for how many heartbeats one may stand still. Times in a status are whole seconds, so it is no less than some.
+const (
+	silence      = 4
+	leastSilence = 3 * time.Second
+)
 
 // listen says for how long the heartbeat of a SyncTarget has to stand still from now on to be called silent: zero if it has.
 func (t *Targets) listen(target *v1alpha1.SyncTarget) time.Duration {
@@ -66,7 +69,7 @@ func (t *Targets) listen(target *v1alpha1.SyncTarget) time.Duration {
 		p = pulse{value: value, seen: time.Now()}
 		t.pulses[target.Name] = p
 	}
-	return max(0, silence*t.opts.Heartbeat-time.Since(p.seen))
+	return max(0, max(silence*t.opts.Heartbeat, leastSilence)-time.Since(p.seen))
 }
 
 // elsewhere is what there is to say of a SyncTarget whose Syncer does not run here, and when to look again.
