@@ -63,20 +63,20 @@ func (in Install) owner() string { return digest([]byte(in.Upstream + "/" + in.T
 func (in Install) check() error {
 	var wrong []error
 	if problems := validation.IsValidLabelValue(in.Target); in.Target == "" || len(problems) > 0 {
-		wrong = append(wrong, fmt.Errorf("Target %q: want the name of a SyncTarget that is a valid label value", in.Target))
+		wrong = append(wrong, fmt.Errorf("install: Target %q: want the name of a SyncTarget that is a valid label value", in.Target))
 	}
 	if in.Upstream == "" {
-		wrong = append(wrong, errors.New("Upstream is empty: want the UID of the upstream's namespace kube-system"))
+		wrong = append(wrong, errors.New("install: Upstream is empty: want the UID of the upstream's namespace kube-system"))
 	}
 	if len(in.Kubeconfig) == 0 {
-		wrong = append(wrong, errors.New("Kubeconfig is empty: want how the syncer reaches the upstream"))
+		wrong = append(wrong, errors.New("install: Kubeconfig is empty: want how the syncer reaches the upstream"))
 	}
 	if in.Image == "" {
-		wrong = append(wrong, errors.New("Image is empty: want that of a program that takes the arguments of examples/syncer"))
+		wrong = append(wrong, errors.New("install: Image is empty: want that of a program that takes the arguments of examples/syncer"))
 	}
 	for i, gr := range in.Types {
 		if gr.Resource == "" || strings.Contains(gr.Resource+gr.Group, "*") {
-			wrong = append(wrong, fmt.Errorf("Types[%d] is %q: name each type", i, gr.String()))
+			wrong = append(wrong, fmt.Errorf("install: Types[%d] is %q: name each type", i, gr.String()))
 		}
 	}
 	return errors.Join(wrong...)
@@ -88,7 +88,7 @@ func (in Install) check() error {
 // same manifests.
 func Manifests(in Install) ([]*unstructured.Unstructured, error) {
 	if err := in.check(); err != nil {
-		return nil, fmt.Errorf("syncer: install: %w", err)
+		return nil, fmt.Errorf("syncer: %w", err)
 	}
 	if in.Types == nil {
 		in.Types = WorkloadTypes()

@@ -94,7 +94,8 @@ func TestManifestsByDefault(t *testing.T) {
 	for _, gr := range syncer.WorkloadTypes() {
 		require.Contains(t, args, gr.String())
 	}
-	require.Equal(t, rendered(t, in), rendered(t, in))
+	first := rendered(t, in)
+	require.Equal(t, first, rendered(t, in), "the same each time")
 }
 
 func TestManifestsRefuse(t *testing.T) {

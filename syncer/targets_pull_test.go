@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/atoll-dev/atoll/region/regiontest"
 	"github.com/atoll-dev/atoll/syncer"
@@ -264,4 +265,28 @@ func TestPullRests(t *testing.T) {
 		f.eventually("two heartbeats", func() bool { return f.target().Status.LastSyncerHeartbeatTime.Sub(before.Time) >= 2*time.Second })
 		return len(f.down.writes()) == 0
 	})
+}
+
+// Whoever may still sync has to end before objects are let go: else it would take hold of them again.
+func TestPullWaitsForTheAgent(t *testing.T) {
+	f := newFleet(t, pulling, func(o *syncer.TargetsOptions) { o.Heartbeat = time.Hour })
+	f.register(target, map[string]any{"kubeconfig": f.kubeconfig()})
+	f.says("Installed False Progressing")
+	_, err := f.up.client.Resource(syncTargets).Patch(t.Context(), target, types.MergePatchType,
+		[]byte(`{"status":{"lastSyncerHeartbeatTime":"2026-01-01T00:00:00Z"}}`), metav1.PatchOptions{}, "status")
+	require.NoError(t, err)
+	f.eventually("it is held", func() bool { return len(f.target().Finalizers) > 0 })
+	name := f.installation()
+	f.deleteTarget()
+	f.eventually("nothing is left in the cluster", func() bool { return !f.there(namespaces, "", name) })
+	for _, look := range []string{"one", "two"} {
+		f.down.Reset()
+		f.patchTarget(`{"metadata":{"annotations":{"look":"` + look + `"}}}`)
+		f.eventually("it is looked at again", func() bool {
+			return slices.ContainsFunc(f.down.Requests(), func(r regiontest.Request) bool { return r.Resource == "namespaces" && r.Name == name })
+		})
+	}
+	require.NotEmpty(t, f.target().Finalizers)
+	f.agent() // which sees that it has nothing to do, and says so
+	f.targetIsGone()
 }
