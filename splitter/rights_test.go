@@ -15,7 +15,6 @@ import (
 	"github.com/atoll-dev/atoll/config"
 	"github.com/atoll-dev/atoll/internal/rights"
 	"github.com/atoll-dev/atoll/internal/rightstest"
-	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/region/regiontest"
 	"github.com/atoll-dev/atoll/splitter"
 )
@@ -30,14 +29,7 @@ func TestRightsSufficeAndAreUsed(t *testing.T) {
 			History: 100000, CRDs: []*apiextensionsv1.CustomResourceDefinition{crd}, Tokens: rightstest.Tokens(), Authorize: grants.Authorize,
 		})}
 		t.Cleanup(w.Close)
-		as := func(token string) region.API {
-			config := w.Config()
-			config.BearerToken = token
-			api, err := region.APIFor(config)
-			require.NoError(t, err)
-			return api
-		}
-		w.api = as(rightstest.Admin)
+		w.api = rightstest.API(t, w.Server, rightstest.Admin)
 		targets := w.api.Dynamic().Resource(schema.GroupVersionResource{Group: "workload.kcp.io", Version: "v1alpha1", Resource: "synctargets"})
 		for _, name := range []string{"a", "b"} {
 			obj, err := targets.Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
@@ -50,7 +42,7 @@ func TestRightsSufficeAndAreUsed(t *testing.T) {
 			_, err = targets.UpdateStatus(t.Context(), obj, metav1.UpdateOptions{})
 			require.NoError(t, err)
 		}
-		api := as(rightstest.Program)
+		api := rightstest.API(t, w.Server, rightstest.Program)
 		s, err := splitter.New(api, splitter.SyncTargets(api), splitter.Options{})
 		require.NoError(t, err)
 		w.start(s)

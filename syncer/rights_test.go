@@ -34,16 +34,9 @@ func guarded(t *testing.T, name string, opts regiontest.Options, rules []rbacv1.
 	opts.Name, opts.History, opts.Tokens, opts.Authorize = name, 100000, rightstest.Tokens(), grants.Authorize
 	s := &side{Server: regiontest.NewServer(opts), t: t}
 	t.Cleanup(s.Close)
-	as := func(token string) region.API {
-		config := s.Config()
-		config.BearerToken = token
-		api, err := region.APIFor(config)
-		require.NoError(t, err)
-		return api
-	}
-	s.api = as(rightstest.Admin)
+	s.api = rightstest.API(t, s.Server, rightstest.Admin)
 	s.client = s.api.Dynamic()
-	return s, as(rightstest.Program), grants
+	return s, rightstest.API(t, s.Server, rightstest.Program), grants
 }
 
 // rulesOf are those of the roles that are printed.

@@ -52,7 +52,7 @@ var mayImport = map[string][]string{
 	"account/v1alpha1":         {"fanout/v1alpha1"},
 	"internal/ambiguitytest":   {"internal", "account", "fanout", "region", "wal", "wal/waltest"},
 	"internal/rights":          {"account", "fanout", "region", "router", "splitter", "syncer"},
-	"internal/rightstest":      {"region/regiontest"},
+	"internal/rightstest":      {"region", "region/regiontest"},
 }
 
 // Imports checks who imports whom.

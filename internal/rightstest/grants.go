@@ -8,9 +8,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"testing"
 
+	"github.com/stretchr/testify/require"
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
@@ -25,17 +28,43 @@ func Tokens() map[string]regiontest.User {
 	return map[string]regiontest.User{Admin: {Name: Admin, Groups: []string{"system:masters"}}, Program: {Name: Program}}
 }
 
+// API reaches a server that has Tokens with one of them.
+func API(t testing.TB, s *regiontest.Server, token string) region.API {
+	t.Helper()
+	config := s.Config()
+	config.BearerToken = token
+	api, err := region.APIFor(config)
+	require.NoError(t, err)
+	return api
+}
+
 // Grants are the rights of a program in one API server. They are safe for concurrent use.
 type Grants struct {
-	rules []rbacv1.PolicyRule
+	granted []granted
 
 	mu     sync.Mutex
 	used   map[string]bool
 	denied []string
 }
 
-// New returns what rules grant.
-func New(rules ...rbacv1.PolicyRule) *Grants { return &Grants{rules: rules, used: map[string]bool{}} }
+// granted is a rule that holds in one namespace, or in all if that is empty.
+type granted struct {
+	rbacv1.PolicyRule
+	namespace string
+}
+
+// New returns what rules grant everywhere.
+func New(rules ...rbacv1.PolicyRule) *Grants {
+	return (&Grants{used: map[string]bool{}}).In("", rules...)
+}
+
+// In adds what rules grant in one namespace. It is called before the server has requests.
+func (g *Grants) In(namespace string, rules ...rbacv1.PolicyRule) *Grants {
+	for _, rule := range rules {
+		g.granted = append(g.granted, granted{rule, namespace})
+	}
+	return g
+}
 
 // Authorize is an API server's authorizer.
 func (g *Grants) Authorize(r regiontest.Request) error {
@@ -45,6 +74,7 @@ func (g *Grants) Authorize(r regiontest.Request) error {
 	return g.use(r, r.Verb)
 }
 
+// use notes that a right is used, in every rule that grants it.
 func (g *Grants) use(r regiontest.Request, verb string) error {
 	resource := r.Resource
 	if r.Subresource != "" {
@@ -52,20 +82,26 @@ func (g *Grants) use(r regiontest.Request, verb string) error {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for i, rule := range g.rules {
+	allowed := false
+	for i, rule := range g.granted {
 		if slices.Contains(rule.APIGroups, r.Group) && slices.Contains(rule.Resources, resource) && slices.Contains(rule.Verbs, verb) &&
-			(len(rule.ResourceNames) == 0 || slices.Contains(rule.ResourceNames, r.Name)) {
-			g.used[name(i, rule, verb)] = true
-			return nil
+			(len(rule.ResourceNames) == 0 || slices.Contains(rule.ResourceNames, r.Name)) && (rule.namespace == "" || rule.namespace == r.Namespace) {
+			g.used[rule.name(i, verb)], allowed = true, true
 		}
 	}
+	if allowed {
+		return nil
+	}
 	denied := strings.TrimSpace(fmt.Sprintf("%s %s.%s %s", verb, resource, r.Group, r.Name))
+	if r.Namespace != "" {
+		denied += " in " + r.Namespace
+	}
 	g.denied = append(g.denied, denied)
 	return fmt.Errorf("no role allows %s", denied)
 }
 
-func name(i int, rule rbacv1.PolicyRule, verb string) string {
-	return strings.TrimSpace(fmt.Sprintf("rule %d: %s %s.%s %s", i, verb, rule.Resources[0], rule.APIGroups[0], strings.Join(rule.ResourceNames, ",")))
+func (g granted) name(i int, verb string) string {
+	return strings.TrimSpace(fmt.Sprintf("rule %d: %s %s.%s %s", i, verb, g.Resources[0], g.APIGroups[0], strings.Join(g.ResourceNames, ",")))
 }
 
 // Denied are the requests of the program that were refused. requests are all that the server had: who applies what is not
@@ -86,9 +122,9 @@ func (g *Grants) Unused() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	var unused []string
-	for i, rule := range g.rules {
+	for i, rule := range g.granted {
 		for _, verb := range rule.Verbs {
-			if n := name(i, rule, verb); !g.used[n] {
+			if n := rule.name(i, verb); !g.used[n] {
 				unused = append(unused, n)
 			}
 		}

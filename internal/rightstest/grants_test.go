@@ -30,3 +30,17 @@ func TestGrants(t *testing.T) {
 	require.Equal(t, []string{"get namespaces. other"}, g.Denied([]regiontest.Request{status}))
 	require.Equal(t, []string{"rule 0: get namespaces. kube-system"}, g.Unused())
 }
+
+func TestGrantsInANamespace(t *testing.T) {
+	t.Parallel()
+	secrets := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "list"}}
+	g := rightstest.New().In("own", secrets).In("others", secrets)
+	get := regiontest.Request{User: rightstest.Tokens()[rightstest.Program], Verb: "get", Resource: "secrets", Namespace: "own", Name: "s"}
+	require.NoError(t, g.Authorize(get))
+	require.Equal(t, []string{"rule 0: list secrets.", "rule 1: get secrets.", "rule 1: list secrets."}, g.Unused())
+	get.Namespace = "third"
+	require.ErrorContains(t, g.Authorize(get), "no role allows get secrets. s in third")
+	everywhere := regiontest.Request{User: get.User, Verb: "list", Resource: "secrets"}
+	require.Error(t, g.Authorize(everywhere))
+	require.Equal(t, []string{"get secrets. s in third", "list secrets."}, g.Denied(nil))
+}

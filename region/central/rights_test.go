@@ -5,17 +5,14 @@ package central
 
 import (
 	"context"
-	"fmt"
-	"slices"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/atoll-dev/atoll/internal/rights"
+	"github.com/atoll-dev/atoll/internal/rightstest"
 	"github.com/atoll-dev/atoll/region"
 	masterv1alpha1 "github.com/atoll-dev/atoll/region/master/v1alpha1"
 	"github.com/atoll-dev/atoll/region/regiontest"
@@ -24,71 +21,25 @@ import (
 
 var _ Shards = (*shard.Members)(nil)
 
-// grants is an API server's authorizer: it allows what rules say, and notes what was used.
-type grants struct {
-	rules []rbacv1.PolicyRule
-	only  map[string]string // by resource, the namespace in which alone it is granted
-
-	mu     sync.Mutex
-	used   map[string]bool
-	denied []string
-}
-
-func (g *grants) authorize(r regiontest.Request) error {
-	if r.Resource == "" || slices.Contains(r.User.Groups, "system:masters") {
-		return nil // what everyone may read; the test itself
-	}
-	resource := r.Resource
-	if r.Subresource != "" {
-		resource += "/" + r.Subresource
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for _, rule := range g.rules {
-		if rule.APIGroups[0] == r.Group && rule.Resources[0] == resource && slices.Contains(rule.Verbs, r.Verb) &&
-			(len(rule.ResourceNames) == 0 || slices.Contains(rule.ResourceNames, r.Name)) &&
-			(g.only[resource] == "" || g.only[resource] == r.Namespace) {
-			g.used[r.Verb+" "+resource] = true
-			return nil
-		}
-	}
-	g.denied = append(g.denied, r.Verb+" "+resource)
-	return fmt.Errorf("no role allows %s of %s", r.Verb, resource)
-}
-
-func (g *grants) all() map[string]bool {
-	all := map[string]bool{}
-	for _, rule := range g.rules {
-		for _, verb := range rule.Verbs {
-			all[verb+" "+rule.Resources[0]] = true
-		}
-	}
-	return all
-}
-
 // Everything works with the roles that are printed, and each right in them is used.
 func TestRightsSufficeAndAreUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tokens := map[string]regiontest.User{"admin": {Name: "admin", Groups: []string{"system:masters"}}, "atoll": {Name: "atoll"}}
-		inPlane := &grants{
-			rules: slices.Concat(rights.PeersCentral().Rules, rights.Kubeconfigs(Namespace).Rules, rights.Peers().Rules),
-			only:  map[string]string{"secrets": Namespace}, used: map[string]bool{},
-		}
-		inPeer := &grants{rules: rights.Peers().Rules, used: map[string]bool{}}
+		inPlane := rightstest.New(rights.PeersCentral().Rules...).In("", rights.Peers().Rules...).In(Namespace, rights.Kubeconfigs(Namespace).Rules...)
+		inPeer := rightstest.New(rights.Peers().Rules...)
 		w := newWorld(t)
-		w.token = "admin"
+		w.token = rightstest.Admin
 		w.plane = regiontest.NewServer(regiontest.Options{
-			Name: "plane", CRDs: crds(t, peerCRD, carrierCRD, claimCRD), Tokens: tokens, Authorize: inPlane.authorize,
+			Name: "plane", CRDs: crds(t, peerCRD, carrierCRD, claimCRD), Tokens: rightstest.Tokens(), Authorize: inPlane.Authorize,
 		})
 		t.Cleanup(w.plane.Close)
 		w.create(w.plane, namespaceResource, "", map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": Namespace}})
-		eu := w.add("eu", regiontest.Options{Name: "eu", CRDs: crds(t, carrierCRD, claimCRD), Tokens: tokens, Authorize: inPeer.authorize})
+		eu := w.add("eu", regiontest.Options{Name: "eu", CRDs: crds(t, carrierCRD, claimCRD), Tokens: rightstest.Tokens(), Authorize: inPeer.Authorize})
 		w.carrier(w.plane, "kubecarrier", true, nil)
-		w.secret("eu-kubeconfig", "eu atoll")
+		w.secret("eu-kubeconfig", "eu "+rightstest.Program)
 		w.peer("eu", "eu-kubeconfig")
 		w.claim(eu, "loodse", "eu-west-1", "Bound")
 
-		w.token = "atoll"
+		w.token = rightstest.Program
 		config := w.plane.Config()
 		config.BearerToken = w.token
 		local, err := region.FromConfig(config)
@@ -99,21 +50,19 @@ func TestRightsSufficeAndAreUsed(t *testing.T) {
 			program.run(ctx)
 			return nil
 		}, MasterOptions{})
-		w.token = "admin"
+		w.token = rightstest.Admin
 		pass(10 * time.Second)
-		w.secret("eu-kubeconfig", "eu admin")
+		w.secret("eu-kubeconfig", "eu "+rightstest.Admin)
 		pass(time.Second)
-		w.secret("eu-kubeconfig", "eu atoll")
+		w.secret("eu-kubeconfig", "eu "+rightstest.Program)
 		pass(time.Minute)
 		require.Equal(t, []string{"eu-west-1.loodse"}, w.regions("eu"))
 		require.Equal(t, "True Reachable", w.ready("eu"))
 		require.Equal(t, "True Reachable", w.ready(masterv1alpha1.LocalPeer))
 		require.Equal(t, "Ready True Complete", w.installation("kubecarrier"))
-		for _, g := range []*grants{inPlane, inPeer} {
-			g.mu.Lock()
-			require.Empty(t, g.denied)
-			require.Equal(t, g.all(), g.used)
-			g.mu.Unlock()
+		for s, g := range map[*regiontest.Server]*rightstest.Grants{w.plane: inPlane, eu: inPeer} {
+			require.Empty(t, g.Denied(s.Requests()))
+			require.Empty(t, g.Unused())
 		}
 	})
 }

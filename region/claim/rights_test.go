@@ -4,76 +4,27 @@
 package claim
 
 import (
-	"fmt"
-	"maps"
 	"slices"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/atoll-dev/atoll/config"
 	"github.com/atoll-dev/atoll/internal/rights"
+	"github.com/atoll-dev/atoll/internal/rightstest"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
-
-// ledger lets the user "arbiter" do what a role says, and notes what it used.
-type ledger struct {
-	mu      sync.Mutex
-	granted map[string]bool // used
-}
-
-func ledgerOf(role *rbacv1.ClusterRole) *ledger {
-	l := &ledger{granted: map[string]bool{}}
-	for _, rule := range role.Rules {
-		for _, verb := range rule.Verbs {
-			l.granted[fmt.Sprintf("%s %s.%s", verb, rule.Resources[0], rule.APIGroups[0])] = false
-		}
-	}
-	return l
-}
-
-func (l *ledger) authorize(r regiontest.Request) error {
-	if r.User.Name != "arbiter" {
-		return nil
-	}
-	resource := r.Resource
-	if r.Subresource != "" {
-		resource += "/" + r.Subresource
-	}
-	right := fmt.Sprintf("%s %s.%s", r.Verb, resource, r.Group)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if _, ok := l.granted[right]; !ok {
-		return fmt.Errorf("arbiters have no right to %s", right)
-	}
-	l.granted[right] = true
-	return nil
-}
-
-func (l *ledger) unused() []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.Sorted(func(yield func(string) bool) {
-		for right := range maps.Keys(l.granted) {
-			if !l.granted[right] && !yield(right) {
-				return
-			}
-		}
-	})
-}
 
 // TestTheRightsSufficeAndAreUsed: nothing is refused, and nothing is granted in vain.
 func TestTheRightsSufficeAndAreUsed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		peers, plane := ledgerOf(rights.Claims()), ledgerOf(rights.ClaimsCentral())
-		tokens := map[string]regiontest.User{"a": {Name: "arbiter"}, "admin": {Name: "admin"}}
+		plane := rightstest.New(rights.ClaimsCentral().Rules...)
+		peers := rightstest.New(rights.Claims().Rules...)
 		as := func(s *regiontest.Server, token string) region.Credentials {
 			config := s.Config()
 			config.BearerToken = token
@@ -81,8 +32,8 @@ func TestTheRightsSufficeAndAreUsed(t *testing.T) {
 			require.NoError(t, err)
 			return credentials
 		}
-		server := func(l *ledger) *regiontest.Server {
-			s := regiontest.NewServer(regiontest.Options{Tokens: tokens, Authorize: l.authorize})
+		server := func(g *rightstest.Grants) *regiontest.Server {
+			s := regiontest.NewServer(regiontest.Options{Tokens: rightstest.Tokens(), Authorize: g.Authorize})
 			t.Cleanup(s.Close)
 			return s
 		}
@@ -92,20 +43,22 @@ func TestTheRightsSufficeAndAreUsed(t *testing.T) {
 			return conn
 		}
 		w := &world{t: t, plane: server(plane)}
-		w.namespace(connect("plane", w.plane, "admin"), "kubecarrier-system")
+		w.namespace(connect("plane", w.plane, rightstest.Admin), "kubecarrier-system")
 		admin, arbiter := map[region.PeerName]*region.Conn{}, []*region.Conn{}
+		var servers []*regiontest.Server
 		for _, p := range []region.PeerName{"eu", "us"} {
 			s := server(peers)
+			servers = append(servers, s)
 			for _, name := range []string{"regionclaims.kubecarrier.io", "serviceclusters.kubecarrier.io"} {
 				crd, err := config.CRD(name)
 				require.NoError(t, err)
 				require.NoError(t, s.AddCRD(crd))
 			}
-			admin[p] = connect(p, s, "admin")
-			arbiter = append(arbiter, connect(p, s, "a"))
+			admin[p] = connect(p, s, rightstest.Admin)
+			arbiter = append(arbiter, connect(p, s, rightstest.Program))
 			w.namespace(admin[p], provider)
 		}
-		w.api = connect("plane", w.plane, "a")
+		w.api = connect("plane", w.plane, rightstest.Program)
 		w.startIn(w.api, region.Fixed(arbiter...), Options{})
 
 		of := func(p region.PeerName) func(kind string, create bool) {
@@ -132,7 +85,10 @@ func TestTheRightsSufficeAndAreUsed(t *testing.T) {
 		require.NoError(t, err)
 		require.EqualValues(t, "Bound", statusIn(got).Phase)
 		of("eu")("RegionClaim", false)
-		require.Empty(t, peers.unused())
-		require.Empty(t, plane.unused())
+		for _, s := range servers {
+			require.Empty(t, peers.Denied(s.Requests()))
+		}
+		require.Empty(t, plane.Denied(w.plane.Requests()))
+		require.Empty(t, slices.Concat(peers.Unused(), plane.Unused()))
 	})
 }

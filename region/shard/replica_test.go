@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/atoll-dev/atoll/internal/rightstest"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/region/regiontest"
 	"github.com/atoll-dev/atoll/region/shard"
@@ -118,6 +119,7 @@ type replica struct {
 func api(t *testing.T, s *regiontest.Server, l *line) region.API {
 	t.Helper()
 	config := s.Config()
+	config.BearerToken = rightstest.Program // which is nobody in particular where there are no tokens
 	if l != nil {
 		l.next = config.Transport
 		config.Transport = l

@@ -33,14 +33,7 @@ func TestRightsSufficeAndAreUsed(t *testing.T) {
 	for side, g := range grants {
 		s := regiontest.NewServer(regiontest.Options{History: 10000, Tokens: rightstest.Tokens(), Authorize: g.Authorize})
 		t.Cleanup(s.Close)
-		as := func(token string) region.API {
-			config := s.Config()
-			config.BearerToken = token
-			api, err := region.APIFor(config)
-			require.NoError(t, err)
-			return api
-		}
-		w.servers[side], w.apis[side], program[side] = s, as(rightstest.Admin), as(rightstest.Program)
+		w.servers[side], w.apis[side], program[side] = s, rightstest.API(t, s, rightstest.Admin), rightstest.API(t, s, rightstest.Program)
 	}
 	c, err := crds.New(crds.Options{
 		Upstream: program[crds.Upstream], Timeout: 10 * time.Second,
