@@ -150,9 +150,7 @@ func (a *Agent) set(s *Syncer) {
 }
 
 func (a *Agent) begin(ctx context.Context, uid types.UID, work *shift) {
-	opts := a.opts
-	opts.Heartbeat = 0
-	s, err := New(a.up, a.down, opts)
+	s, err := New(a.up, a.down, a.opts)
 	failed := make(chan error, 1)
 	work.uid, work.failed = uid, failed
 	if err != nil {
@@ -165,7 +163,6 @@ func (a *Agent) begin(ctx context.Context, uid types.UID, work *shift) {
 			failed <- err
 		}
 	})
-	work.all.Go(func() { s.beatAlong(ctx, a.opts.Heartbeat) })
 	a.set(s)
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -32,11 +33,15 @@ func (s *Syncer) beat(ctx context.Context) {
 		if err == nil && s.downUID() != "" && down != s.downUID() {
 			err = fmt.Errorf("another cluster answers: kube-system has UID %s there, and had %s", down, s.downUID())
 		}
+		pause := s.opts.Heartbeat + rand.N(s.opts.Heartbeat/5+1)
 		if err := s.report(ctx, err); err != nil && ctx.Err() == nil {
+			if apierrors.IsConflict(err) {
+				pause = min(pause, soon) // somebody else has written meanwhile
+			}
 			logr.FromContextOrDiscard(ctx).Info("The SyncTarget's status is not written", "reason", err.Error())
 		}
 		select {
-		case <-time.After(s.opts.Heartbeat + rand.N(s.opts.Heartbeat/5+1)):
+		case <-time.After(pause):
 		case <-ctx.Done():
 		}
 	}
@@ -49,7 +54,7 @@ func (s *Syncer) downUID() types.UID {
 }
 
 // report writes the status of the SyncTarget; unreachable says why the cluster does not answer. It is no error if there is
-// no SyncTarget.
+// no SyncTarget, or if it says that nobody syncs any more: then nothing is written.
 func (s *Syncer) report(ctx context.Context, unreachable error) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -65,9 +70,12 @@ func (s *Syncer) report(ctx context.Context, unreachable error) error {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, target); err != nil {
 		return err
 	}
-	return writeTarget(ctx, s.up.Dynamic().Resource(syncTargets), target, func(now *v1alpha1.SyncTargetStatus, set setCondition) {
+	if hasEnded(target) {
+		return nil
+	}
+	return writeTarget(ctx, client, target, func(now *v1alpha1.SyncTargetStatus, set setCondition) {
 		now.LastSyncerHeartbeatTime = new(metav1.Now())
-		s.describe(s.Status(), unreachable, now, set)
+		s.describe(s.Status(), unreachable, now, withDefinitions(now, set))
 	})
 }
 
@@ -136,6 +144,20 @@ func brief(all []string) string {
 
 // setCondition sets one condition of a SyncTarget.
 type setCondition func(v1alpha1.SyncTargetConditionType, metav1.ConditionStatus, v1alpha1.SyncTargetConditionReason, string)
+
+// withDefinitions makes TypesCompatible say what TypesDefined does.
+func withDefinitions(now *v1alpha1.SyncTargetStatus, set setCondition) setCondition {
+	return func(t v1alpha1.SyncTargetConditionType, status metav1.ConditionStatus, reason v1alpha1.SyncTargetConditionReason, message string) {
+		defined := meta.FindStatusCondition(now.Conditions, string(v1alpha1.SyncTargetConditionTypesDefined))
+		if t == v1alpha1.SyncTargetConditionTypesCompatible && defined != nil && defined.Status == metav1.ConditionFalse {
+			if message != "" {
+				message += "; "
+			}
+			status, reason, message = metav1.ConditionFalse, v1alpha1.SyncTargetReasonIncompatible, message+defined.Message
+		}
+		set(t, status, reason, message)
+	}
+}
 
 // targetManager owns the status of SyncTargets.
 const targetManager = manager + "-target"

@@ -37,7 +37,7 @@
 //     them.
 //   - A change that the downstream refuses is reported, and that is all, unless a Rule says Recreate of an immutable field.
 //   - Namespaces are not deleted, and their labels do not go down.
-//   - Definitions of types are not synced; objects of a type wait until both sides serve it.
+//   - Definitions of types are not synced here but by package crds; objects of a type wait until both sides serve it.
 //   - Objects that are born downstream stay there, unless [Options.Upsync] brings them up.
 //   - A copy that somebody deletes is made again, unless [DeleteUpstream] was chosen; and then too, if no syncer ran at the
 //     time.
@@ -54,14 +54,24 @@
 //
 // # Many clusters
 //
-// [Targets] runs a Syncer for each SyncTarget that has a kubeconfig, in one process, and keeps its conditions. A SyncTarget
-// that is deleted lets its objects upstream go; the copies stay where they are.
+// [Targets] serve each SyncTarget of an upstream, and keep its conditions. A [Mode] says where its Syncer runs: in their own
+// process, if it has a kubeconfig (Push); inside its cluster, where they install it, look after it and remove it (Pull); or
+// elsewhere, and then they say when its heartbeat stands still (None). What is installed is [Manifests], which can be applied
+// by hand as well; what it runs is an [Agent]: examples/syncer is a program of one.
+//
+// A SyncTarget that is deleted lets its objects upstream go, once nobody works for it any more; the copies stay where they
+// are.
+//
+// A crds.Fleet keeps the definitions of types in step between the upstream and all clusters that Targets reach, and tells
+// them how these stand.
 //
 // # Rights
 //
 // Upstream: get, list, watch and patch of what is synced, patch of its status, and get of namespace kube-system. Downstream:
 // get, list, watch, create, patch and delete of it, create of namespaces, and get of namespace kube-system. With Upsync also
 // create and delete of it upstream, and create of namespaces there; with DeleteUpstream delete of it. With a heartbeat
-// get of the SyncTarget and patch of its status upstream; Targets list, watch and patch them and get the Secrets that they
-// name.
+// get of the SyncTarget and patch of its status upstream, an Agent lists and watches it too; Targets get, list, watch and
+// patch all of them and get the Secrets that they name.
+//
+// [UpstreamRights], [DownstreamRights], [TargetsRights] and [InstallRights] are these as rules, for types that are named.
 package syncer

@@ -45,17 +45,29 @@ var withoutStatus = map[schema.GroupResource]bool{
 	{Group: "networking.k8s.io", Resource: "networkpolicies"}: true,
 }
 
-// UpstreamRights returns the least rules that suffice upstream for a Syncer of those types. With the name of a SyncTarget
-// they suffice for an Agent of it, and for Options.Heartbeat.
-func UpstreamRights(target string, types ...schema.GroupResource) []rbacv1.PolicyRule {
+// UpstreamRights returns the least rules that suffice upstream for a Syncer of those types with those Options. With a Target
+// they suffice for an Agent of it, and for a Heartbeat. Upsync and OnDownstreamDelete need more than others do.
+func UpstreamRights(opts Options, types ...schema.GroupResource) []rbacv1.PolicyRule {
 	rules := []rbacv1.PolicyRule{kubeSystem()}
-	if target != "" {
+	if opts.Target != "" {
 		own, status := allow(v1alpha1.Resource("synctargets"), "get", "list", "watch"), allow(v1alpha1.Resource("synctargets/status"), "patch")
-		own.ResourceNames, status.ResourceNames = []string{target}, []string{target}
+		own.ResourceNames, status.ResourceNames = []string{opts.Target}, []string{opts.Target}
 		rules = append(rules, own, status)
 	}
+	raises := func(gr schema.GroupResource) bool { return opts.Upsync != nil && opts.Upsync(gr) }
+	if slices.ContainsFunc(types, raises) {
+		rules = append(rules, allow(schema.GroupResource{Resource: "namespaces"}, "create"))
+	}
 	for _, gr := range types {
-		rules = append(rules, allow(gr, "get", "list", "patch", "watch"))
+		verbs := []string{"get", "list", "patch", "watch"}
+		if raises(gr) {
+			verbs = append(verbs, "create")
+		}
+		if raises(gr) || opts.OnDownstreamDelete == DeleteUpstream {
+			verbs = append(verbs, "delete")
+		}
+		slices.Sort(verbs)
+		rules = append(rules, allow(gr, verbs...))
 		if !withoutStatus[gr] {
 			rules = append(rules, allow(schema.GroupResource{Group: gr.Group, Resource: gr.Resource + "/status"}, "patch"))
 		}
@@ -63,7 +75,7 @@ func UpstreamRights(target string, types ...schema.GroupResource) []rbacv1.Polic
 	return rules
 }
 
-// DownstreamRights returns the least rules that suffice downstream for a Syncer of those types.
+// DownstreamRights returns the least rules that suffice downstream for a Syncer of those types, whatever its Options.
 func DownstreamRights(types ...schema.GroupResource) []rbacv1.PolicyRule {
 	rules := []rbacv1.PolicyRule{kubeSystem(), allow(schema.GroupResource{Resource: "namespaces"}, "create")}
 	for _, gr := range types {
@@ -72,9 +84,10 @@ func DownstreamRights(types ...schema.GroupResource) []rbacv1.PolicyRule {
 	return rules
 }
 
-// TargetsRights returns the least rules that suffice upstream for Targets in a Mode, whose clusters sync those types. What
-// Secrets hold kubeconfigs is theirs to read beside that, by get, in the namespaces of those Secrets.
-func TargetsRights(mode Mode, types ...schema.GroupResource) []rbacv1.PolicyRule {
+// TargetsRights returns the least rules that suffice upstream for Targets in a Mode, whose clusters sync those types; in
+// Push mode with those Options, of which Target is not looked at. What Secrets hold kubeconfigs is theirs to read beside
+// that, by get, in the namespaces of those Secrets.
+func TargetsRights(mode Mode, opts Options, types ...schema.GroupResource) []rbacv1.PolicyRule {
 	own := v1alpha1.Resource("synctargets")
 	status := allow(v1alpha1.Resource("synctargets/status"), "patch")
 	switch mode {
@@ -87,7 +100,8 @@ func TargetsRights(mode Mode, types ...schema.GroupResource) []rbacv1.PolicyRule
 		}
 		return rules
 	}
-	rules := UpstreamRights("", types...)
+	opts.Target = ""
+	rules := UpstreamRights(opts, types...)
 	return append(rules, allow(own, "get", "list", "patch", "watch"), status)
 }
 

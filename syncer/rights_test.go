@@ -6,15 +6,17 @@ package syncer_test
 import (
 	"context"
 	"regexp"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/atoll-dev/atoll/internal/rights"
 	"github.com/atoll-dev/atoll/internal/rightstest"
@@ -28,30 +30,29 @@ import (
 var few = []schema.GroupResource{configMaps.GroupResource(), deployments.GroupResource()}
 
 // guarded is a side that grants a program no more than it is given, and the program's API of it.
-func guarded(t *testing.T, name string, opts regiontest.Options, rules []rbacv1.PolicyRule) (*side, region.API, *rightstest.Grants) {
+func guarded(t *testing.T, name string, opts regiontest.Options, grants *rightstest.Grants) (*side, region.API) {
 	t.Helper()
-	grants := rightstest.New(rules...)
 	opts.Name, opts.History, opts.Tokens, opts.Authorize = name, 100000, rightstest.Tokens(), grants.Authorize
 	s := &side{Server: regiontest.NewServer(opts), t: t}
 	t.Cleanup(s.Close)
 	s.api = rightstest.API(t, s.Server, rightstest.Admin)
 	s.client = s.api.Dynamic()
-	return s, rightstest.API(t, s.Server, rightstest.Program), grants
+	return s, rightstest.API(t, s.Server, rightstest.Program)
 }
 
-// rulesOf are those of the roles that are printed.
-func rulesOf(t *testing.T, part string, s rights.Syncing) []rbacv1.PolicyRule {
+// granted is what the roles that are printed grant.
+func granted(t *testing.T, part string, s rights.Syncing) *rightstest.Grants {
 	t.Helper()
 	cluster, namespaced, ok := rights.Sync(part, s)
 	require.True(t, ok)
-	var all []rbacv1.PolicyRule
+	g := rightstest.New()
 	for _, r := range cluster {
-		all = append(all, r.Rules...)
+		g.In("", r.Rules...)
 	}
 	for _, r := range namespaced {
-		all = append(all, r.Rules...)
+		g.In(r.Namespace, r.Rules...)
 	}
-	return all
+	return g
 }
 
 // requireExact fails if a right is missing or has not been used.
@@ -66,8 +67,10 @@ const someDeployment = "{apiVersion: apps/v1, kind: Deployment, metadata: {name:
 // An Agent works with the roles that are printed, and each right in them is used.
 func TestRightsOfASyncer(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		up, upAPI, upGrants := guarded(t, "up", withTargets(t), rulesOf(t, "syncer", rights.Syncing{Target: target, Types: few}))
-		down, downAPI, downGrants := guarded(t, "down", regiontest.Options{}, rulesOf(t, "syncer", rights.Syncing{Downstream: true, Types: few}))
+		upGrants := granted(t, "syncer", rights.Syncing{Target: target, Types: few})
+		downGrants := granted(t, "syncer", rights.Syncing{Downstream: true, Types: few})
+		up, upAPI := guarded(t, "up", withTargets(t), upGrants)
+		down, downAPI := guarded(t, "down", regiontest.Options{}, downGrants)
 		p := &pair{t: t, up: up, down: down}
 		_, err := up.client.Resource(syncTargets).Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "workload.kcp.io/v1alpha1", "kind": "SyncTarget", "metadata": map[string]any{"name": target},
@@ -112,15 +115,55 @@ func TestRightsOfASyncer(t *testing.T) {
 	})
 }
 
-func typesAre(types []schema.GroupResource) syncer.TypeFilter {
-	return func(gr schema.GroupResource) bool {
-		for _, t := range types {
-			if t == gr {
-				return true
-			}
+// What brings objects up and deletes them there needs more, and each right in that is used too.
+func TestRightsOfTheWayUp(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := rights.Syncing{Types: few, Upsync: few[1:], DeleteUpstream: true}
+		upGrants := granted(t, "syncer", s)
+		s.Downstream = true
+		downGrants := granted(t, "syncer", s)
+		up, upAPI := guarded(t, "up", regiontest.Options{}, upGrants)
+		down, downAPI := guarded(t, "down", regiontest.Options{}, downGrants)
+		p := &pair{t: t, up: &side{Server: up.Server, t: t, client: up.client, api: upAPI}, down: &side{Server: down.Server, t: t, client: down.client, api: downAPI}}
+		p.start(syncer.Options{
+			Types: typesAre(few), Upsync: typesAre(few[1:]), OnDownstreamDelete: syncer.DeleteUpstream, Conditions: true,
+			Rules: []syncer.Rule{{Type: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Path: "spec.replicas", Owner: syncer.FirstWriter, Up: true}},
+		})
+		_, err := down.client.Resource(namespaces).Create(t.Context(), parse(t, "{apiVersion: v1, kind: Namespace, metadata: {name: other}}"), metav1.CreateOptions{})
+		require.NoError(t, err)
+		_, err = down.client.Resource(deployments).Namespace("other").Create(t.Context(), parse(t,
+			strings.Replace(someDeployment, "name: a}", "name: born, labels: {state.workload.kcp.io/my-cluster: Upsync}}", 1)), metav1.CreateOptions{})
+		require.NoError(t, err)
+		up.create(configMaps, a)
+		up.create(deployments, someDeployment)
+		p.rest()
+		require.NotNil(t, up.get(deployments, "born", "other"))
+		for _, name := range []string{"a", "born"} {
+			namespace := map[string]string{"a": "default", "born": "other"}[name]
+			_, err := down.client.Resource(deployments).Namespace(namespace).Patch(t.Context(), name, types.MergePatchType,
+				[]byte(`{"status":{"observedGeneration":1,"replicas":1}}`), metav1.PatchOptions{}, "status")
+			require.NoError(t, err)
 		}
-		return false
-	}
+		down.patch(deployments, "a", `{"spec":{"replicas":3}}`)
+		p.rest()
+		require.EqualValues(t, 1, field(up.get(deployments, "born", "other"), "status", "replicas"))
+		require.EqualValues(t, 3, field(up.get(deployments, "a"), "spec", "replicas"))
+		require.NoError(t, down.client.Resource(deployments).Namespace("other").Delete(t.Context(), "born", metav1.DeleteOptions{}))
+		down.delete(configMaps, "a")
+		p.rest()
+		require.Nil(t, up.get(deployments, "born", "other"))
+		require.Nil(t, up.get(configMaps, "a"))
+		require.Empty(t, p.problems())
+		require.Empty(t, upGrants.Denied(up.Requests()))
+		require.Empty(t, downGrants.Denied(down.Requests()))
+		for _, name := range upGrants.Unused() {
+			require.Contains(t, name, ": get ") // what leaves is asked for anew, which is shown above
+		}
+	})
+}
+
+func typesAre(all []schema.GroupResource) syncer.TypeFilter {
+	return func(gr schema.GroupResource) bool { return slices.Contains(all, gr) }
 }
 
 // Targets work with the roles that are printed, and each right in them is used, in each mode. What a Syncer in their process
@@ -128,8 +171,10 @@ func typesAre(types []schema.GroupResource) syncer.TypeFilter {
 func TestRightsOfTargets(t *testing.T) {
 	for _, mode := range []syncer.Mode{syncer.Push, syncer.Pull, syncer.None} {
 		t.Run(string(mode), func(t *testing.T) {
-			up, upAPI, upGrants := guarded(t, "up", withTargets(t), rulesOf(t, "targets", rights.Syncing{Mode: mode, Types: few, Namespace: "default"}))
-			down, _, downGrants := guarded(t, "down", regiontest.Options{}, rulesOf(t, "targets", rights.Syncing{Mode: mode, Types: few, Downstream: true}))
+			upGrants := granted(t, "targets", rights.Syncing{Mode: mode, Types: few, Namespace: "default"})
+			downGrants := granted(t, "targets", rights.Syncing{Mode: mode, Types: few, Downstream: true})
+			up, upAPI := guarded(t, "up", withTargets(t), upGrants)
+			down, _ := guarded(t, "down", regiontest.Options{}, downGrants)
 			f := &fleet{pair: &pair{t: t, up: &side{Server: up.Server, t: t, client: up.client, api: upAPI}, down: down}}
 			f.start(t, func(o *syncer.TargetsOptions) {
 				pulling(o)

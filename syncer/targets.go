@@ -451,22 +451,10 @@ func (t *Targets) work(ctx context.Context, target *v1alpha1.SyncTarget, e *enga
 		})
 		return e.deployments.Start, nil
 	}
-	opts := t.options(target)
-	beat := opts.Heartbeat
-	opts.Heartbeat = 0
-	s, err := New(t.up, e.conn, opts)
+	s, err := New(t.up, e.conn, t.options(target))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errUnusable, err)
 	}
 	e.syncer = s
-	return func(ctx context.Context) error {
-		ctx, cancel := context.WithCancel(ctx)
-		var all sync.WaitGroup
-		defer all.Wait()
-		defer cancel()
-		if beat > 0 {
-			all.Go(func() { s.beatAlong(ctx, beat) })
-		}
-		return s.Start(ctx)
-	}, nil
+	return s.Start, nil
 }

@@ -36,6 +36,9 @@ func pulling(o *syncer.TargetsOptions) {
 	}
 }
 
+// patient never takes a heartbeat that is late for silence.
+func patient(o *syncer.TargetsOptions) { o.Heartbeat = time.Hour }
+
 func elsewhere(o *syncer.TargetsOptions) {
 	o.Mode = func(*v1alpha1.SyncTarget) syncer.Mode { return syncer.None }
 }
@@ -94,7 +97,7 @@ func (f *fleet) targetIsGone() {
 
 // The life of a syncer that is installed: it comes, is kept, works, and nothing is left of it.
 func TestPull(t *testing.T) {
-	f := newFleet(t, pulling)
+	f := newFleet(t, pulling, patient)
 	f.register(target, map[string]any{"kubeconfig": f.kubeconfig()})
 	f.says("Installed False Progressing")
 	f.says("Ready Unknown Pending")
@@ -269,7 +272,7 @@ func TestPullRests(t *testing.T) {
 
 // Whoever may still sync has to end before objects are let go: else it would take hold of them again.
 func TestPullWaitsForTheAgent(t *testing.T) {
-	f := newFleet(t, pulling, func(o *syncer.TargetsOptions) { o.Heartbeat = time.Hour })
+	f := newFleet(t, pulling, patient)
 	f.register(target, map[string]any{"kubeconfig": f.kubeconfig()})
 	f.says("Installed False Progressing")
 	_, err := f.up.client.Resource(syncTargets).Patch(t.Context(), target, types.MergePatchType,

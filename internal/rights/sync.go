@@ -26,6 +26,10 @@ type Syncing struct {
 	Mode syncer.Mode
 	// Target is the one SyncTarget of a syncer that says in its status how it is; empty: it does not.
 	Target string
+	// Upsync are those of the Types of which objects that are born downstream are brought up.
+	Upsync []schema.GroupResource
+	// DeleteUpstream says that who deletes a copy deletes the object.
+	DeleteUpstream bool
 	// Namespace is that of the Secrets that hold kubeconfigs; empty: there are none.
 	Namespace string
 }
@@ -36,7 +40,7 @@ var syncing = map[string]func(Syncing) ([]*rbacv1.ClusterRole, []*rbacv1.Role){
 		if s.Downstream {
 			return []*rbacv1.ClusterRole{role("atoll-syncer-downstream", syncer.DownstreamRights(s.synced()...)...)}, nil
 		}
-		return []*rbacv1.ClusterRole{role("atoll-syncer", syncer.UpstreamRights(s.Target, s.synced()...)...)}, nil
+		return []*rbacv1.ClusterRole{role("atoll-syncer", syncer.UpstreamRights(s.options(), s.synced()...)...)}, nil
 	},
 	"targets": targets,
 	"types": func(s Syncing) ([]*rbacv1.ClusterRole, []*rbacv1.Role) {
@@ -72,6 +76,15 @@ func (s Syncing) synced() []schema.GroupResource {
 	return s.Types
 }
 
+// options are those that need rights.
+func (s Syncing) options() syncer.Options {
+	opts := syncer.Options{Target: s.Target, Upsync: func(gr schema.GroupResource) bool { return slices.Contains(s.Upsync, gr) }}
+	if s.DeleteUpstream {
+		opts.OnDownstreamDelete = syncer.DeleteUpstream
+	}
+	return opts
+}
+
 func targets(s Syncing) ([]*rbacv1.ClusterRole, []*rbacv1.Role) {
 	if s.Downstream {
 		switch s.Mode {
@@ -82,7 +95,7 @@ func targets(s Syncing) ([]*rbacv1.ClusterRole, []*rbacv1.Role) {
 		}
 		return []*rbacv1.ClusterRole{role("atoll-syncer-downstream", syncer.DownstreamRights(s.synced()...)...)}, nil
 	}
-	cluster := []*rbacv1.ClusterRole{role("atoll-targets", syncer.TargetsRights(s.Mode, s.synced()...)...)}
+	cluster := []*rbacv1.ClusterRole{role("atoll-targets", syncer.TargetsRights(s.Mode, s.options(), s.synced()...)...)}
 	if s.Namespace == "" || s.Mode == syncer.None {
 		return cluster, nil
 	}

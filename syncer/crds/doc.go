@@ -12,6 +12,10 @@
 //	})
 //	err = c.Start(ctx)
 //
+// A [Fleet] is a Controller whose targets are the clusters of a syncer.Targets, as they come and go: those that it reaches,
+// in Push mode and in Pull mode. How their types stand is then said by each SyncTarget, in the condition TypesDefined and in
+// TypesCompatible.
+//
 // # What is guaranteed
 //
 //   - A definition that this package did not make is never changed or removed. It is compared, and the differences are

@@ -16,26 +16,26 @@ import (
 
 // syncing are the flags of --sync.
 type syncing struct {
-	parts, types      []string
-	downstream, pull  bool
-	target, namespace string
+	parts, types, upsync             []string
+	downstream, pull, deleteUpstream bool
+	target, namespace                string
 }
 
 func (f syncing) given() bool {
-	return f.downstream || f.pull || f.target != "" || f.namespace != "" || len(f.types) > 0
+	return f.downstream || f.pull || f.deleteUpstream || f.target != "" || f.namespace != "" || len(f.types)+len(f.upsync) > 0
 }
 
 func (s *session) printSync(name string, f syncing) error {
-	of := rights.Syncing{Downstream: f.downstream, Target: f.target, Namespace: f.namespace, Mode: syncer.Push}
+	of := rights.Syncing{Downstream: f.downstream, DeleteUpstream: f.deleteUpstream, Target: f.target, Namespace: f.namespace, Mode: syncer.Push}
 	if f.pull {
 		of.Mode = syncer.Pull
 	}
-	for _, name := range f.types {
-		gr := schema.ParseGroupResource(name)
-		if gr.Resource == "" || strings.Contains(name, "*") {
-			return badInput("write --types deployments.apps,configmaps", "--types %q does not name a type", name)
-		}
-		of.Types = append(of.Types, gr)
+	var err error
+	if of.Types, err = parseTypes("--types", f.types); err != nil {
+		return err
+	}
+	if of.Upsync, err = parseTypes("--upsync", f.upsync); err != nil {
+		return err
 	}
 	var cluster []*rbacv1.ClusterRole
 	var roles []*rbacv1.Role
@@ -47,4 +47,16 @@ func (s *session) printSync(name string, f syncing) error {
 		cluster, roles = append(cluster, c...), append(roles, r...)
 	}
 	return s.printAll(name, cluster, roles)
+}
+
+func parseTypes(flag string, names []string) ([]schema.GroupResource, error) {
+	var types []schema.GroupResource
+	for _, name := range names {
+		gr := schema.ParseGroupResource(name)
+		if gr.Resource == "" || strings.Contains(name, "*") {
+			return nil, badInput("write "+flag+" deployments.apps,configmaps", "%s %q does not name a type", flag, name)
+		}
+		types = append(types, gr)
+	}
+	return types, nil
 }
