@@ -49,7 +49,7 @@ func TestRightsSufficeAndAreUsed(t *testing.T) {
 		w.create(deployments, deployment("one", 4))
 		w.create(deployments, deployment("two", 4))
 		w.rest()
-		require.Equal(t, 6, len(w.list(deployments)))
+		require.Len(t, w.list(deployments), 6)
 		client := w.api.Dynamic().Resource(deployments).Namespace("default")
 		require.NoError(t, client.Delete(t.Context(), "one", metav1.DeleteOptions{}))
 		// Of a parent that is gone although it had our finalizer, shards are left; whether it is gone is asked for.

@@ -20,6 +20,8 @@ import (
 type kind struct {
 	gvr      schema.GroupVersionResource
 	manifest string
+	report   string // what controllers that are not there would write into the copy's status
+	whole    bool   // status is no subresource
 	down, up map[string]string
 	patch    string
 	changed  map[string]string // downstream
@@ -66,22 +68,26 @@ var kinds = []kind{
 	},
 	{
 		gvr: gvr("batch", "v1", "cronjobs"), manifest: `{apiVersion: batch/v1, kind: CronJob, metadata: {name: a}, spec: {schedule: "* * * * *", jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}}}}`,
-		down: map[string]string{"spec.schedule": "* * * * *"}, patch: `{"spec":{"suspend":true}}`, changed: map[string]string{"spec.suspend": "true"},
+		report: `{"status":{"lastScheduleTime":"2026-01-01T00:00:00Z"}}`, // so that it is late, and runs at once
+		down:   map[string]string{"spec.schedule": "* * * * *"}, up: map[string]string{"status.lastSuccessfulTime": "*"},
+		patch: `{"spec":{"suspend":true}}`, changed: map[string]string{"spec.suspend": "true"}, settled: map[string]string{"status.active": ""},
 	},
 	{
-		gvr: services, manifest: "{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {type: NodePort, selector: {app: a}, ports: [{port: 80}]}}",
-		down: map[string]string{"spec.type": "NodePort"}, patch: `{"spec":{"selector":{"app":"b"}}}`, changed: map[string]string{"spec.selector.app": "b"},
+		gvr: services, manifest: "{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {type: LoadBalancer, selector: {app: a}, ports: [{port: 80}]}}",
+		report: `{"status":{"loadBalancer":{"ingress":[{"ip":"192.0.2.1","ipMode":"VIP"}]}}}`,
+		down:   map[string]string{"spec.type": "LoadBalancer"}, up: map[string]string{"status.loadBalancer.ingress": "[map[ip:192.0.2.1 ipMode:VIP]]"}, patch: `{"spec":{"selector":{"app":"b"}}}`, changed: map[string]string{"spec.selector.app": "b"},
 	},
 	{
 		gvr: gvr("networking.k8s.io", "v1", "ingresses"), manifest: "{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: a}, spec: {defaultBackend: {service: {name: a, port: {number: 80}}}}}",
-		down: map[string]string{"spec.defaultBackend.service.name": "a"}, patch: `{"spec":{"ingressClassName":"x"}}`, changed: map[string]string{"spec.ingressClassName": "x"},
+		report: `{"status":{"loadBalancer":{"ingress":[{"hostname":"a.example.org"}]}}}`,
+		down:   map[string]string{"spec.defaultBackend.service.name": "a"}, up: map[string]string{"status.loadBalancer.ingress": "[map[hostname:a.example.org]]"}, patch: `{"spec":{"ingressClassName":"x"}}`, changed: map[string]string{"spec.ingressClassName": "x"},
 	},
 	{gvr: configMaps, manifest: "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {k: v}}", down: map[string]string{"data.k": "v"}, patch: `{"data":{"k":null,"l":"w"}}`, changed: map[string]string{"data.k": "", "data.l": "w"}},
 	{gvr: gvr("", "v1", "secrets"), manifest: "{apiVersion: v1, kind: Secret, metadata: {name: a}, stringData: {k: v}}", down: map[string]string{"data.k": "dg=="}, patch: `{"data":{"k":"dw=="}}`, changed: map[string]string{"data.k": "dw=="}},
 	{gvr: gvr("", "v1", "serviceaccounts"), manifest: "{apiVersion: v1, kind: ServiceAccount, metadata: {name: a}, imagePullSecrets: [{name: pull}]}", patch: `{"automountServiceAccountToken":false}`, changed: map[string]string{"automountServiceAccountToken": "false"}},
 	{
 		gvr: claims, manifest: "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}",
-		up: map[string]string{"status.phase": "Pending"}, patch: `{"metadata":{"labels":{"tier":"x"}}}`, changed: map[string]string{"metadata.labels.tier": "x"},
+		down: map[string]string{"spec.volumeName": "*"}, up: map[string]string{"status.phase": "Bound", "status.capacity.storage": "1Gi", "spec.volumeName": ""}, patch: `{"metadata":{"labels":{"tier":"x"}}}`, changed: map[string]string{"metadata.labels.tier": "x"},
 	},
 	{
 		gvr: gvr("autoscaling", "v2", "horizontalpodautoscalers"), manifest: "{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: a}, spec: {minReplicas: 1, maxReplicas: 4, scaleTargetRef: {apiVersion: apps/v1, kind: StatefulSet, name: none}}}",
@@ -95,8 +101,16 @@ var kinds = []kind{
 		gvr: gvr("networking.k8s.io", "v1", "networkpolicies"), manifest: "{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: a}, spec: {podSelector: {}, policyTypes: [Ingress]}}",
 		patch: `{"spec":{"podSelector":{"matchLabels":{"app":"a"}}}}`, changed: map[string]string{"spec.podSelector.matchLabels.app": "a"},
 	},
-	{gvr: widgets, manifest: "{apiVersion: example.org/v1, kind: Widget, metadata: {name: a}, spec: {size: 1}}", down: map[string]string{"spec.size": "1"}, patch: `{"spec":{"size":2}}`, changed: map[string]string{"spec.size": "2"}},
-	{gvr: gadgets, manifest: "{apiVersion: example.org/v1, kind: Gadget, metadata: {name: a}, spec: {size: 1}}", down: map[string]string{"spec.size": "1"}, patch: `{"spec":{"size":2}}`, changed: map[string]string{"spec.size": "2"}},
+	{
+		gvr: widgets, manifest: "{apiVersion: example.org/v1, kind: Widget, metadata: {name: a}, spec: {size: 1}}",
+		report: `{"status":{"observedGeneration":1,"ready":true}}`, down: map[string]string{"spec.size": "1"}, up: map[string]string{"status.ready": "true", "spec.size": "1"},
+		patch: `{"spec":{"size":2}}`, changed: map[string]string{"spec.size": "2"},
+	},
+	{
+		gvr: gadgets, manifest: "{apiVersion: example.org/v1, kind: Gadget, metadata: {name: a}, spec: {size: 1}}",
+		report: `{"status":{"observedGeneration":1,"ready":true}}`, whole: true, down: map[string]string{"spec.size": "1"}, up: map[string]string{"status.ready": "true", "spec.size": "1"},
+		patch: `{"spec":{"size":2}}`, changed: map[string]string{"spec.size": "2"},
+	},
 }
 
 // definitions are a type with status as a subresource and one without.
@@ -128,17 +142,19 @@ func TestKinds(t *testing.T) {
 	for _, k := range kinds {
 		w.up.create(k.gvr, k.manifest)
 	}
+	w.volume()
 	for _, k := range kinds {
 		w.down.has(k.gvr, "a", k.down)
-		w.up.has(k.gvr, "a", k.up)
-	}
-	for _, custom := range []schema.GroupVersionResource{widgets, gadgets} {
-		var sub []string
-		if custom == widgets {
-			sub = []string{"status"}
+		switch {
+		case k.report == "":
+		case k.whole:
+			w.down.patch(k.gvr, "a", k.report)
+		default:
+			w.down.patch(k.gvr, "a", k.report, "status")
 		}
-		w.down.patch(custom, "a", `{"status":{"observedGeneration":1,"ready":true}}`, sub...)
-		w.up.has(custom, "a", map[string]string{"status.ready": "true", "spec.size": "1"})
+	}
+	for _, k := range kinds {
+		w.up.has(k.gvr, "a", k.up)
 	}
 	for _, k := range kinds {
 		w.up.patch(k.gvr, "a", k.patch)
@@ -177,6 +193,12 @@ func TestKinds(t *testing.T) {
 	}
 }
 
+// volume makes one downstream for the claim.
+func (w *world) volume() {
+	planetest.Apply(w.down.t, w.down.plane, fmt.Sprintf("{apiVersion: v1, kind: PersistentVolume, metadata: {name: volume-%s}, spec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce], "+
+		"persistentVolumeReclaimPolicy: Retain, hostPath: {path: /tmp/none}, claimRef: {apiVersion: v1, kind: PersistentVolumeClaim, namespace: %[1]s, name: a}}}", w.down.namespace))
+}
+
 // A Job runs to its end, is cleaned up downstream, and does not run again.
 func TestJobFinishes(t *testing.T) {
 	w := newWorld(t, syncer.Options{})
@@ -205,6 +227,10 @@ func TestRBAC(t *testing.T) {
 	role := "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: a}, rules: [{apiGroups: [''], resources: [pods], verbs: [get]}]}"
 	binding := "{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: a}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: a}, subjects: [{kind: User, name: alice, apiGroup: rbac.authorization.k8s.io}]}"
 	w := newWorld(t, syncer.Options{})
+	up, down := w.up.global(), w.down.global()
+	everywhere := "role-" + w.up.namespace
+	globalRole := gvr("rbac.authorization.k8s.io", "v1", "clusterroles")
+	up.create(globalRole, "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: "+everywhere+"}, rules: [{apiGroups: [''], resources: [nodes], verbs: [get]}]}")
 	w.up.create(roles, role)
 	w.up.create(bindings, binding)
 	w.up.create(configMaps, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}")
@@ -212,8 +238,9 @@ func TestRBAC(t *testing.T) {
 	w.rest(t.Context(), t, nil)
 	w.down.lacks(roles, "a")
 	w.down.lacks(bindings, "a")
+	down.lacks(globalRole, everywhere)
 	for _, s := range w.Status().Types {
-		if s.Resource == roles || s.Resource == bindings {
+		if s.Resource == roles || s.Resource == bindings || s.Resource == globalRole {
 			require.Equal(t, syncer.ReasonExcluded, s.Reason)
 		}
 	}
@@ -223,8 +250,12 @@ func TestRBAC(t *testing.T) {
 	}})
 	w.down.has(roles, "a", nil)
 	w.down.has(bindings, "a", map[string]string{"roleRef.name": "a"})
+	down.has(globalRole, everywhere, map[string]string{"rules": "[map[apiGroups:[] resources:[nodes] verbs:[get]]]"})
+	up.delete(globalRole, everywhere)
 	w.up.delete(roles, "a")
 	w.up.delete(bindings, "a")
 	w.up.lacks(roles, "a")
 	w.down.lacks(bindings, "a")
+	up.lacks(globalRole, everywhere)
+	down.lacks(globalRole, everywhere)
 }

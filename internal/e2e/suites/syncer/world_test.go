@@ -36,6 +36,14 @@ type side struct {
 	plane     *plane.Plane
 	api       region.API
 	namespace string
+	target    string
+}
+
+// global is the same outside of all namespaces.
+func (s *side) global() *side {
+	g := *s
+	g.namespace = ""
+	return &g
 }
 
 // world is an upstream, a downstream that runs Pods, and a syncer between them.
@@ -63,7 +71,7 @@ func newSide(t *testing.T, p *plane.Plane, namespace string) *side {
 	t.Helper()
 	api, err := region.APIFor(p.Config())
 	require.NoError(t, err)
-	return &side{t: t, plane: p, api: api, namespace: namespace}
+	return &side{t: t, plane: p, api: api, namespace: namespace, target: namespace}
 }
 
 // start runs a syncer until the end of the test or until stop is called.
@@ -115,7 +123,7 @@ func (s *side) create(gvr schema.GroupVersionResource, manifest string) {
 	s.t.Helper()
 	obj := &unstructured.Unstructured{}
 	require.NoError(s.t, yaml.Unmarshal([]byte(manifest), &obj.Object))
-	obj.SetLabels(map[string]string{"workloads.kcp.io/cluster": s.namespace})
+	obj.SetLabels(map[string]string{"workloads.kcp.io/cluster": s.target})
 	_, err := s.api.Dynamic().Resource(gvr).Namespace(s.namespace).Create(s.t.Context(), obj, metav1.CreateOptions{FieldManager: "user"})
 	require.NoError(s.t, err)
 }
