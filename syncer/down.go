@@ -42,6 +42,11 @@ func (l *lane) bringDown(ctx context.Context, key types.NamespacedName, d *unstr
 	if wait := m.down.awaited(hash, version); wait > 0 {
 		return wait, false, nil
 	}
+	if d != nil {
+		if wait := m.down.awaited(deletionOf(d), version); wait > 0 {
+			return wait, false, nil // made anew when the copies show that it is gone
+		}
+	}
 	if d != nil && d.GetAnnotations()[appliedAnnotation] == hash {
 		owns := loop.Owns(d, w.Unstructured, manager)
 		if owns && m != (memo{up: m.up}) {

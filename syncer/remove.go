@@ -112,12 +112,15 @@ func (l *lane) removeMisplaced(ctx context.Context, place types.NamespacedName, 
 	return l.remove(ctx, originOf(d), d)
 }
 
+// deletionOf is what stands for the hash in a pending deletion of d.
+func deletionOf(d *unstructured.Unstructured) string { return "deleted " + string(d.GetUID()) }
+
 // remove deletes the copy d and nothing else, unless too much would go.
 func (l *lane) remove(ctx context.Context, key types.NamespacedName, d *unstructured.Unstructured) (time.Duration, error) {
 	if d.GetDeletionTimestamp() != nil {
 		return 0, nil
 	}
-	gone, version := "deleted "+string(d.GetUID()), d.GetResourceVersion()
+	gone, version := deletionOf(d), d.GetResourceVersion()
 	if wait := l.memo(key).down.awaited(gone, version); wait > 0 {
 		return wait, nil
 	}
