@@ -43,19 +43,25 @@ func TestRightsSufficeAndAreUsed(t *testing.T) {
 			require.NoError(t, err)
 		}
 		api := rightstest.API(t, w.Server, rightstest.Program)
-		s, err := splitter.New(api, splitter.SyncTargets(api), splitter.Options{})
-		require.NoError(t, err)
-		w.start(s)
+		start := func() {
+			s, err := splitter.New(api, splitter.SyncTargets(api), splitter.Options{})
+			require.NoError(t, err)
+			w.start(s)
+		}
+		start()
 		w.create(deployments, deployment("one", 4))
 		w.create(deployments, deployment("two", 4))
 		w.rest()
 		require.Len(t, w.list(deployments), 6)
 		client := w.api.Dynamic().Resource(deployments).Namespace("default")
 		require.NoError(t, client.Delete(t.Context(), "one", metav1.DeleteOptions{}))
+		w.rest()
 		// Of a parent that is gone although it had our finalizer, shards are left; whether it is gone is asked for.
+		w.stop()
 		_, err = client.Patch(t.Context(), "two", "application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 		require.NoError(t, err)
 		require.NoError(t, client.Delete(t.Context(), "two", metav1.DeleteOptions{}))
+		start()
 		w.rest()
 		require.Empty(t, w.list(deployments))
 		require.Empty(t, grants.Denied(w.Requests()))
