@@ -91,10 +91,17 @@ func aboutClaim(k region.Key, uid types.UID) Object {
 }
 
 func ofContradiction(e claim.ContradictEvent) Event {
+	who, advice := fmt.Sprintf("%q", e.By), "it decides nothing, and should not be allowed to write this status"
+	switch e.By {
+	case claim.FieldManager:
+		who, advice = "another Arbiter", "this peer may be registered in another central plane too"
+	case "":
+		who = "somebody else"
+	}
 	return Event{
 		About: aboutClaim(e.Region, e.UID), Type: Warning, Reason: "Contradicted",
-		Message: fmt.Sprintf("somebody else writes again and again that %s and not %s holds the region: this peer may be registered in another central plane too",
-			cmp.Or(e.Theirs, "nobody"), e.Holder),
+		Message: fmt.Sprintf("%s writes again and again that %s and not %s holds the region: %s",
+			who, cmp.Or(e.Theirs, "nobody"), cmp.Or(e.Holder, "nobody"), advice),
 	}
 }
 

@@ -280,3 +280,39 @@ func TestOwnsPath(t *testing.T) {
 	require.False(t, loop.OwnsPath(current, manager, "spec", "note"))
 	require.False(t, loop.OwnsPath(current, "somebody", "spec", "size"))
 }
+
+func TestStatusManagers(t *testing.T) {
+	_, _, c := newBoxes(t, regiontest.Options{})
+	status := func(fields map[string]any) *unstructured.Unstructured {
+		obj := box("a")
+		obj.Object["status"] = fields
+		return obj
+	}
+	apply := func(by string, fields map[string]any) *unstructured.Unstructured {
+		_, err := c.Apply(background, "a", status(fields), metav1.ApplyOptions{FieldManager: by, Force: true}, "status")
+		require.NoError(t, err)
+		obj, err := c.Get(background, "a", metav1.GetOptions{})
+		require.NoError(t, err)
+		return obj
+	}
+	_, err := c.Apply(background, "a", withSpec(map[string]any{"size": int64(1)}), metav1.ApplyOptions{FieldManager: manager})
+	require.NoError(t, err)
+	obj := apply(manager, map[string]any{"note": "Bound"})
+	require.Equal(t, []string{manager}, loop.StatusManagers(obj, "note"))
+	require.Empty(t, loop.StatusManagers(obj, "size"))
+	require.Equal(t, []string{manager}, loop.StatusManagers(obj))
+
+	obj = apply("somebody", map[string]any{"note": "Bound"})
+	require.ElementsMatch(t, []string{manager, "somebody"}, loop.StatusManagers(obj, "note"), "the same value is both's")
+	obj = apply("somebody", map[string]any{"note": "Conflict"})
+	require.Equal(t, []string{"somebody"}, loop.StatusManagers(obj, "note"))
+
+	obj.Object["status"] = map[string]any{"note": "Pending"}
+	_, err = c.UpdateStatus(background, obj, metav1.UpdateOptions{FieldManager: "updater"})
+	require.NoError(t, err)
+	obj, err = c.Get(background, "a", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.Equal(t, []string{"updater"}, loop.StatusManagers(obj, "note"))
+	obj.SetManagedFields(nil)
+	require.Empty(t, loop.StatusManagers(obj, "note"))
+}

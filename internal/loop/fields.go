@@ -247,3 +247,26 @@ func elementOf(item any, kind fieldpath.PathElement) (fieldpath.PathElement, boo
 	}
 	return fieldpath.KeyElement(key...), true
 }
+
+// StatusManagers returns the managers that own the field of obj's status at that path, or one below it, whichever way
+// they wrote it, in the order of its managedFields. A manager that is missing has not written it, or somebody has changed
+// it since.
+func StatusManagers(obj *unstructured.Unstructured, path ...string) []string {
+	var managers []string
+	entries, _, _ := unstructured.NestedFieldNoCopy(obj.Object, "metadata", "managedFields")
+	list, _ := entries.([]any)
+	for _, e := range list {
+		entry, _ := e.(map[string]any)
+		fields, ok := entry["fieldsV1"].(map[string]any)
+		for _, name := range append([]string{"status"}, path...) {
+			fields, ok = fields["f:"+name].(map[string]any)
+			if !ok {
+				break
+			}
+		}
+		if manager, named := entry["manager"].(string); ok && named {
+			managers = append(managers, manager)
+		}
+	}
+	return managers
+}

@@ -27,6 +27,7 @@ import (
 	"github.com/atoll-dev/atoll/internal/stilltest"
 	"github.com/atoll-dev/atoll/region"
 	masterv1alpha1 "github.com/atoll-dev/atoll/region/master/v1alpha1"
+	regionv1alpha1 "github.com/atoll-dev/atoll/region/v1alpha1"
 )
 
 // fleet is any number of clusters that nothing happens in, each with one region. A host is a cluster. It holds next to
@@ -61,7 +62,9 @@ func (fleet) RoundTrip(r *http.Request) (*http.Response, error) {
 		return answer(`{"kind":"KubeCarrierList","apiVersion":"operator.kubecarrier.io/v1alpha1","metadata":{"resourceVersion":"1"},"items":[]}`)
 	case strings.HasSuffix(r.URL.Path, "/regionclaims"):
 		return answer(fmt.Sprintf(`{"kind":"RegionClaimList","apiVersion":"kubecarrier.io/v1alpha1","metadata":{"resourceVersion":"1"},"items":[
-			{"kind":"RegionClaim","apiVersion":"kubecarrier.io/v1alpha1","metadata":{"namespace":"loodse","name":%q,"resourceVersion":"1"},"status":{"phase":"Bound"}}]}`, host))
+			{"kind":"RegionClaim","apiVersion":"kubecarrier.io/v1alpha1","metadata":{"namespace":"loodse","name":%q,"resourceVersion":"1","managedFields":[
+				{"manager":%q,"operation":"Apply","apiVersion":"kubecarrier.io/v1alpha1","subresource":"status","fieldsType":"FieldsV1","fieldsV1":{"f:status":{"f:phase":{}}}}]},
+				"status":{"phase":"Bound"}}]}`, host, regionv1alpha1.RegionClaimManager))
 	default:
 		resp, err := answer(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`)
 		resp.StatusCode = http.StatusNotFound

@@ -32,11 +32,16 @@ type observation struct {
 // newObservation calls changed after each change of what is observed.
 func newObservation(conn *region.Conn, changed func()) *observation {
 	tell := func(types.NamespacedName) { changed() }
-	return &observation{
+	o := &observation{
 		conn: conn, again: make(chan struct{}, 1),
-		claims:   loop.NewObjects(conn.Dynamic(), claimResource, loop.ObjectsOptions{Strip: stripClaim, Changed: tell, Flows: changed}),
 		carriers: loop.NewObjects(conn.Dynamic(), carrierResource, loop.ObjectsOptions{Strip: stripCarrier, Changed: tell, Flows: changed}),
 	}
+	strip := func(claim *unstructured.Unstructured) {
+		before, _ := o.claims.Get(loop.KeyOf(claim))
+		stripClaim(claim, before)
+	}
+	o.claims = loop.NewObjects(conn.Dynamic(), claimResource, loop.ObjectsOptions{Strip: strip, Changed: tell, Flows: changed})
+	return o
 }
 
 // run blocks until ctx ends.
@@ -128,13 +133,24 @@ func bound(claims []*unstructured.Unstructured) []region.Key {
 	return keys
 }
 
-// stripClaim leaves of a RegionClaim what bound reads.
-func stripClaim(obj *unstructured.Unstructured) {
-	kept := bare(obj)
-	for _, path := range [][]string{{"status", "phase"}, {"spec", "fanout", "stage"}} {
-		if v, ok, _ := unstructured.NestedString(obj.Object, path...); ok {
-			_ = unstructured.SetNestedField(kept.Object, v, path...) // the maps on the way are ours
-		}
+// stripClaim leaves of a RegionClaim what bound reads. What its phase says counts only if an arbiter wrote it: who may write
+// statuses and decides nothing neither brings a region to this peer nor takes one from it. So a phase that is not an arbiter's
+// is that of the same claim before, nil if it was not seen.
+func stripClaim(obj, before *unstructured.Unstructured) {
+	kept, phase := bare(obj), ""
+	switch {
+	case slices.Contains(loop.StatusManagers(obj, "phase"), regionv1alpha1.RegionClaimManager):
+		phase, _, _ = unstructured.NestedString(obj.Object, "status", "phase")
+	case before != nil && before.GetUID() == obj.GetUID():
+		phase, _, _ = unstructured.NestedString(before.Object, "status", "phase")
+	}
+	stage, _, _ := unstructured.NestedString(obj.Object, "spec", "fanout", "stage")
+	// The maps on the way are ours.
+	if phase != "" {
+		_ = unstructured.SetNestedField(kept.Object, phase, "status", "phase")
+	}
+	if stage != "" {
+		_ = unstructured.SetNestedField(kept.Object, stage, "spec", "fanout", "stage")
 	}
 	obj.Object = kept.Object
 }

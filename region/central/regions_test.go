@@ -15,6 +15,7 @@ import (
 
 	"github.com/atoll-dev/atoll/region"
 	masterv1alpha1 "github.com/atoll-dev/atoll/region/master/v1alpha1"
+	regionv1alpha1 "github.com/atoll-dev/atoll/region/v1alpha1"
 )
 
 // A region that two peers say they hold stays with the one that served it, and goes to the other when that one gives it up.
@@ -134,10 +135,11 @@ func TestBound(t *testing.T) {
 		obj := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"phase": phase}}}
 		obj.SetNamespace("loodse")
 		obj.SetName(name)
+		written(obj, regionv1alpha1.RegionClaimManager)
 		if stage != "" {
 			obj.Object["spec"] = map[string]any{"fanout": map[string]any{"stage": stage, "claim": map[string]any{"role": role}}}
 		}
-		stripClaim(obj)
+		stripClaim(obj, nil)
 		return obj
 	}
 	require.Equal(t, []region.Key{
@@ -151,4 +153,48 @@ func TestBound(t *testing.T) {
 		claim("guard-of-what-was-bound", "Bound", "Reserved", "Secondary"),
 		claim("not.a_region", "Bound", "", ""),
 	}))
+}
+
+// written says of the phase of a RegionClaim that manager owns it.
+func written(claim *unstructured.Unstructured, manager string) {
+	claim.SetManagedFields([]metav1.ManagedFieldsEntry{{
+		Manager: manager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: "kubecarrier.io/v1alpha1", Subresource: "status",
+		FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:status":{"f:phase":{}}}`)},
+	}})
+}
+
+// A stray controller that may write statuses neither brings a region to a peer nor takes one from it.
+func TestAPhaseThatIsNoArbitersCountsForNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "eu")
+		w.register("eu")
+		p := w.start(PeersOptions{})
+		eu := w.servers["eu"]
+		w.claimBy("stray", eu, "loodse", "one", "Bound")
+		w.claim(eu, "loodse", "two", "Bound")
+		pass(time.Minute)
+		require.Equal(t, []string{"two.loodse"}, p.served("eu"))
+		w.claimBy("stray", eu, "loodse", "two", "Conflict")
+		pass(time.Minute)
+		require.Equal(t, []string{"two.loodse"}, p.served("eu"), "as an arbiter said last")
+		require.Equal(t, []string{"two.loodse"}, w.regions("eu"))
+		eu.Partition(true)
+		eu.Compact()
+		eu.Partition(false)
+		pass(10 * time.Minute)
+		require.Equal(t, []string{"two.loodse"}, p.served("eu"), "it is listed anew")
+		w.claim(eu, "loodse", "two", "Conflict")
+		w.claim(eu, "loodse", "one", "Bound")
+		pass(time.Minute)
+		require.Equal(t, []string{"one.loodse"}, p.served("eu"))
+		w.claimBy("stray", eu, "loodse", "two", "Bound")
+		pass(time.Minute)
+		require.Equal(t, []string{"one.loodse"}, p.served("eu"))
+
+		// Another claim of the name is told anew.
+		require.NoError(t, w.client(eu, claimResource, "loodse").Delete(t.Context(), "one", metav1.DeleteOptions{}))
+		w.claimBy("stray", eu, "loodse", "one", "Bound")
+		pass(time.Minute)
+		require.Empty(t, p.served("eu"))
+	})
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/atoll-dev/atoll/region"
 	masterv1alpha1 "github.com/atoll-dev/atoll/region/master/v1alpha1"
 	"github.com/atoll-dev/atoll/region/regiontest"
+	regionv1alpha1 "github.com/atoll-dev/atoll/region/v1alpha1"
 )
 
 // world is a central plane and some clusters, in memory, and the loops of one program. The kubeconfigs in it are not
@@ -217,6 +218,12 @@ func (w *world) get(name string) *masterv1alpha1.Peer {
 // claim writes a RegionClaim and its phase.
 func (w *world) claim(s *regiontest.Server, provider, name, phase string) {
 	w.t.Helper()
+	w.claimBy(regionv1alpha1.RegionClaimManager, s, provider, name, phase)
+}
+
+// claimBy is claim, with a status that somebody wrote.
+func (w *world) claimBy(manager string, s *regiontest.Server, provider, name, phase string) {
+	w.t.Helper()
 	ns := w.client(s, namespaceResource, "")
 	_, err := ns.Create(w.t.Context(), &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": provider},
@@ -233,7 +240,7 @@ func (w *world) claim(s *regiontest.Server, provider, name, phase string) {
 		require.NoError(w.t, err)
 	}
 	obj.Object["status"] = map[string]any{"phase": phase}
-	_, err = claims.Apply(w.t.Context(), name, obj, metav1.ApplyOptions{FieldManager: "test", Force: true}, "status")
+	_, err = claims.Apply(w.t.Context(), name, obj, metav1.ApplyOptions{FieldManager: manager, Force: true}, "status")
 	require.NoError(w.t, err)
 }
 

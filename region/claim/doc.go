@@ -20,10 +20,11 @@
 //     made again is another claim. One that waits for finalizers still holds.
 //   - A status says Bound only if the decision on record named this very claim, by its
 //     UID, when the status was sent, and it is written under the resourceVersion of that
-//     claim. The region is not given to another before the claim was read to be gone. So no two claims are served as Bound at once, however
-//     many Arbiters race and however late their writes arrive, but for a peer that was
-//     removed from the ring or restored from a backup: it serves what it last stored
-//     until an Arbiter reaches it again.
+//     claim. The region is not given to another before the claim was read to be gone. So
+//     Arbiters never serve two claims as Bound at once, however many of them race and
+//     however late their writes arrive, but for a peer that was removed from the ring or
+//     restored from a backup: it serves what it last stored until an Arbiter reaches it
+//     again.
 //   - What a peer that does not answer serves as Bound is true: it keeps its regions.
 //   - Who wins does not depend on the order in which claims are seen. Those that are known
 //     when it is decided, [Options].Settle after the first, are compared by creation time
@@ -44,10 +45,15 @@
 //     differs: a steady state makes no request but watches.
 //   - If a Lease is lost, the claim whose status says Bound gets its decision back.
 //   - Claims of different providers never meet.
-//   - Whoever else writes their status, the Arbiters of another central plane that has the
-//     same peer, is found out where both decide differently ([Observer].Contradicted).
-//     They do not write in turns without end: each has its say three times, and then
-//     every five minutes.
+//   - Only what an Arbiter wrote counts. A status that somebody else has written, or
+//     changed, as the fields' managers tell, decides nothing: not for Arbiters, not for
+//     the gate, not for region/central, which routes. It is always corrected: at once, and
+//     if it is replaced again after a second, two, four, up to five minutes, until that
+//     has ended for so long. The gate is corrected likewise. A new decision is told at once.
+//   - Who replaces a status again and again is named ([Observer].Contradicted), also if
+//     that is the Arbiters of another central plane that has the same peer.
+//   - Two Arbiters that see different peers do not write in turns: one that does not see
+//     all peers replaces nothing that another has told unless it knows the holder to be there.
 //
 // # What is not
 //
@@ -59,6 +65,11 @@
 //   - The gate of a ServiceCluster is no fence: for a moment, two Arbiters that share a
 //     region may leave it open in a peer that has just given the region up. The claim's
 //     status is one.
+//   - Who may write statuses as [FieldManager] is an Arbiter. Nobody else needs to write
+//     them at all: the API server is where to forbid it. Between two corrections a status
+//     says what the other wrote, and so does a gate that was itself overwritten.
+//   - While the plane does not answer a status that somebody else has written stays, and
+//     the gate beside it: whether the claim is Bound is not known then.
 //   - Planes know nothing of one another. A peer that two of them have is told by both;
 //     what its claims say then is what was written last.
 //   - Directories of different replicas must not differ for longer than
@@ -80,4 +91,6 @@
 //     region. What is Bound stays so.
 //   - A peer that is not in an Arbiter's Directory is not asked. Directories of different
 //     replicas must not differ while claims are applied.
+//   - Whoever overwrites the status Bound of a claim that no coordinator has adopted
+//     takes the decision back: it is made anew, by the same rule.
 package claim

@@ -62,7 +62,7 @@ func activate(ctx context.Context, c *region.Conn, obj *unstructured.Unstructure
 
 // ready says whether activate is done with obj.
 func ready(obj *unstructured.Unstructured) bool {
-	s := statusIn(obj)
+	s := writtenIn(obj) // a copy may lack who wrote it
 	return s.Phase == v1alpha1.RegionClaimBound && s.ObservedGeneration == obj.GetGeneration()
 }
 

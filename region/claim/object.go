@@ -4,6 +4,7 @@
 package claim
 
 import (
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
+	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/region/v1alpha1"
 )
@@ -42,8 +44,42 @@ func leaving(obj *unstructured.Unstructured) bool {
 	return obj.GetDeletionTimestamp() != nil || stageOf(obj) == fanoutv1alpha1.StageRemoving
 }
 
-// statusIn reads a RegionClaim's status.
+// statusIn reads what a RegionClaim was told by arbiters: nothing if somebody else has
+// written who holds the region, or changed it since.
 func statusIn(obj *unstructured.Unstructured) v1alpha1.RegionClaimStatus {
+	if isForeign(obj) {
+		return v1alpha1.RegionClaimStatus{}
+	}
+	return writtenIn(obj)
+}
+
+// isForeign says whether what a RegionClaim's status says about who holds the region
+// is not what an arbiter has written.
+func isForeign(obj *unstructured.Unstructured) bool {
+	for _, path := range [][]string{{"phase"}, {"holder", "peer"}, {"holder", "since"}} {
+		_, there, _ := unstructured.NestedFieldNoCopy(obj.Object, append([]string{"status"}, path...)...)
+		if there && !slices.Contains(loop.StatusManagers(obj, path...), FieldManager) {
+			return true
+		}
+	}
+	return false
+}
+
+// writerOf is who wrote the phase of a RegionClaim or, if that is an arbiter's or was
+// removed, the holder; empty if that cannot be told.
+func writerOf(obj *unstructured.Unstructured) string {
+	for _, path := range [][]string{{"phase"}, {"holder"}} {
+		for _, m := range loop.StatusManagers(obj, path...) {
+			if m != FieldManager {
+				return m
+			}
+		}
+	}
+	return ""
+}
+
+// writtenIn reads a RegionClaim's status, whoever wrote it.
+func writtenIn(obj *unstructured.Unstructured) v1alpha1.RegionClaimStatus {
 	var s v1alpha1.RegionClaimStatus
 	if raw, ok := obj.Object["status"].(map[string]any); ok {
 		// What does not convert was written by somebody else, and is replaced.

@@ -24,8 +24,9 @@ type Observer struct {
 	// Gated is called after the gate of a ServiceCluster was written.
 	Gated func(ctx context.Context, e GateEvent)
 	// Contradicted is called once for a RegionClaim whose status somebody else
-	// replaces again and again, though nothing new was decided: its peer is
-	// registered in another central plane too, which decides otherwise.
+	// replaces again and again, though nothing new was decided: the Arbiters of
+	// another central plane, in which its peer is registered too, or any other
+	// controller.
 	Contradicted func(ctx context.Context, e ContradictEvent)
 }
 
@@ -42,7 +43,7 @@ type ReportEvent struct {
 	Region region.Key
 	Peer   region.PeerName // in which the claim stands
 	UID    types.UID       // of the claim
-	Before v1alpha1.RegionClaimPhase
+	Before v1alpha1.RegionClaimPhase // what arbiters had told it, whatever others have written since
 	Phase  v1alpha1.RegionClaimPhase
 	// Reason and Message are those of the condition Bound.
 	Reason, Message string
@@ -62,6 +63,7 @@ type ContradictEvent struct {
 	UID    types.UID       // of the claim
 	Holder region.PeerName // who holds the region
 	Theirs region.PeerName // who holds it as the other says
+	By     string          // the other's field manager: FieldManager if it is an Arbiter, empty if that cannot be told
 }
 
 func (o *Observer) decided(ctx context.Context, e DecideEvent) {

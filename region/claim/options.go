@@ -10,11 +10,13 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/atoll-dev/atoll/region/v1alpha1"
 )
 
 // FieldManager owns what this package writes: the status of RegionClaims, and the
 // condition RegionBound of ServiceClusters.
-const FieldManager = "atoll-region-claim"
+const FieldManager = v1alpha1.RegionClaimManager
 
 // Options adjust an Arbiter. The zero value works.
 type Options struct {

@@ -26,7 +26,8 @@ type peer struct {
 	clusters *loop.Objects
 	uid      atomic.Pointer[types.UID] // of the cluster
 	answered atomic.Bool               // it was fresh once
-	tellings tellings
+	tellings tellings                  // of RegionClaims
+	gates    tellings                  // of ServiceClusters
 }
 
 // engage keeps the copies of one peer until ctx ends.
@@ -37,10 +38,8 @@ func (a *Arbiter) engage(ctx context.Context, conn *region.Conn) error {
 		a.touchPeer(p)
 		a.touchOpen(p.name)
 	}
-	p.claims = loop.NewObjects(conn.Dynamic(), claims, loop.ObjectsOptions{
-		Strip: loop.KeepManager(FieldManager), Changed: a.touch, Flows: flows,
-	})
 	// Who else writes their status matters: all of managedFields stays.
+	p.claims = loop.NewObjects(conn.Dynamic(), claims, loop.ObjectsOptions{Changed: a.touch, Flows: flows})
 	p.clusters = loop.NewObjects(conn.Dynamic(), clusters, loop.ObjectsOptions{Changed: a.touch, Flows: flows})
 	a.mu.Lock()
 	a.peers[p.name] = p

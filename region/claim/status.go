@@ -22,6 +22,8 @@ type ruling struct {
 	// undecided is why nobody holds the region, where nobody does. It names
 	// nothing that changes by itself.
 	undecided string
+	// blind says that what was decided could not be read.
+	blind bool
 	// unreachable says that a peer that would know does not answer.
 	unreachable bool
 	// firm says that whoever sees as much finds the same: it rests on no copy of a peer
@@ -106,12 +108,9 @@ func isTold(obj *unstructured.Unstructured, was v1alpha1.RegionClaimStatus) bool
 
 // is says whether a status is s, whenever that was told.
 func (s *report) is(was v1alpha1.RegionClaimStatus) bool {
-	if s == nil || s.ObservedGeneration != was.ObservedGeneration || !s.agrees(report{Phase: was.Phase, Holder: was.Holder}) {
-		return false
-	}
-	ours := meta.FindStatusCondition(s.Conditions, string(v1alpha1.RegionClaimConditionBound))
-	theirs := meta.FindStatusCondition(was.Conditions, string(v1alpha1.RegionClaimConditionBound))
-	return ours != nil && theirs != nil && ours.Status == theirs.Status && ours.Reason == theirs.Reason && ours.Message == theirs.Message
+	return s != nil && s.same(&report{
+		ObservedGeneration: was.ObservedGeneration, Phase: was.Phase, Conditions: was.Conditions, Holder: was.Holder,
+	})
 }
 
 // differs says whether the status of obj says anything else about who holds the

@@ -91,8 +91,11 @@ func (a *Arbiter) dropClaims(ctx context.Context, s *scene) error {
 // tellAll writes the status of each claim and then the gate beside it.
 func (a *Arbiter) tellAll(ctx context.Context, s *scene, r ruling) error {
 	return a.inEach(ctx, s, "report RegionClaim", func(ctx context.Context, at *place) error {
-		phase, err := a.tell(ctx, s, at, r)
-		if err != nil || at.cluster == nil || at.peer.clusters.Err() != nil {
+		phase, known, err := a.tell(ctx, s, at, r)
+		if at.cluster == nil {
+			at.peer.gates.forget(s.key)
+		}
+		if err != nil || !known || at.cluster == nil || at.peer.clusters.Err() != nil {
 			return err
 		}
 		if at.claim == nil && !leaving(at.cluster) {
@@ -102,32 +105,54 @@ func (a *Arbiter) tellAll(ctx context.Context, s *scene, r ruling) error {
 	})
 }
 
-// tell writes the status of a claim, and returns the phase that is in force.
-func (a *Arbiter) tell(ctx context.Context, s *scene, at *place, r ruling) (v1alpha1.RegionClaimPhase, error) {
+// tell writes the status of a claim, and returns the phase that is in force. False means
+// that this is not known.
+func (a *Arbiter) tell(ctx context.Context, s *scene, at *place, r ruling) (v1alpha1.RegionClaimPhase, bool, error) {
 	if at.claim == nil {
 		at.peer.tellings.forget(s.key)
-		return "", nil
+		return "", true, nil
 	}
 	if a.decisions != nil && !inForce(at.claim) {
-		return v1alpha1.RegionClaimPending, nil // a guard claims nothing
+		return v1alpha1.RegionClaimPending, true, nil // a guard claims nothing
 	}
-	status, ok := reportOn(at.claim, r, at.peer.tellings.last(s.key, at.claim.GetUID()), time.Now())
-	if !ok || a.leaves(ctx, s.key, at, status) {
-		return statusIn(at.claim).Phase, nil
+	foreign, mine := isForeign(at.claim), at.peer.tellings.report(s.key, at.claim)
+	if r.blind && (foreign || mine != nil && statusIn(at.claim).Phase == "") {
+		return "", false, nil // it may have been Bound, and nobody believes what it says now
+	}
+	status, ok := reportOn(at.claim, r, mine, time.Now())
+	if !ok {
+		return statusIn(at.claim).Phase, true, nil
+	}
+	wait, err := a.correct(ctx, s.key, at, status)
+	switch {
+	case err != nil || wait > 0 && foreign:
+		return status.Phase, true, err
+	case wait > 0:
+		return statusIn(at.claim).Phase, true, nil // the gate is the other arbiter's too
 	}
 	wrote, err := apply(ctx, at.peer, claims.Resource, at.claim, &status)
 	if wrote && err == nil {
-		at.peer.tellings.told(s.key, at.claim, status)
-		a.opts.Observer.reported(ctx, reportEvent(s.key, at.peer.name, at.claim, status))
+		at.peer.tellings.told(s.key, at.claim, &status)
+		e := reportEvent(s.key, at.peer.name, at.claim, status)
+		if foreign && mine != nil && mine.agrees(&status) {
+			e.Before = mine.Phase // the other has decided nothing
+		}
+		a.opts.Observer.reported(ctx, e)
 	}
-	return status.Phase, err
+	return status.Phase, true, err
 }
 
 // gate writes the gate of a ServiceCluster.
 func (a *Arbiter) gate(ctx context.Context, s *scene, at *place, phase v1alpha1.RegionClaimPhase) error {
 	g := gateOf(at.cluster, phase, time.Now())
+	wait, _, err := at.peer.gates.correct(s.key, at.cluster, &g, time.Now())
+	if err != nil || wait > 0 {
+		a.queue.AddAfter(s.key.String(), wait)
+		return err
+	}
 	wrote, err := apply(ctx, at.peer, clusters.Resource, at.cluster, &g)
 	if wrote && err == nil {
+		at.peer.gates.told(s.key, at.cluster, &g)
 		a.opts.Observer.gated(ctx, GateEvent{Region: s.key, Peer: at.peer.name, Bound: phase == v1alpha1.RegionClaimBound})
 	}
 	return err

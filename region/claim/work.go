@@ -48,7 +48,7 @@ func (a *Arbiter) work(ctx context.Context, name string) (time.Duration, error) 
 	case !known && now.Sub(a.began) < a.opts.Patience:
 		return a.opts.Patience - now.Sub(a.began), errors.Join(made, dropped)
 	case !known:
-		r = ruling{undecided: noPlane}
+		r = ruling{undecided: noPlane, blind: true}
 		a.note(k, true)
 	default:
 		r, err = a.settle(ctx, s, now)
@@ -119,7 +119,7 @@ func (a *Arbiter) settle(ctx context.Context, s *scene, now time.Time) (ruling, 
 	}
 	a.note(s.key, round.again)
 	if c.unread {
-		return ruling{undecided: noPlane}, errors.Join(errs...)
+		return ruling{undecided: noPlane, blind: true}, errors.Join(errs...)
 	}
 	if round.again && len(errs) == 0 && s.again == 0 {
 		s.later(unsettled)
@@ -135,7 +135,7 @@ func (s *scene) news(r ruling, now time.Time) bool {
 		if at.claim == nil || at.contact != fresh || !inForce(at.claim) || leaving(at.claim) {
 			continue
 		}
-		if report, ok := reportOn(at.claim, r, at.peer.tellings.last(s.key, at.claim.GetUID()), now); ok && !r.decision.none() && report.differs(at.claim) {
+		if report, ok := reportOn(at.claim, r, at.peer.tellings.report(s.key, at.claim), now); ok && !r.decision.none() && report.differs(at.claim) {
 			return true
 		}
 	}

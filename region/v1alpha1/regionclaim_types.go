@@ -95,6 +95,12 @@ type RegionHolder struct {
 	Since metav1.Time `json:"since,omitzero"`
 }
 
+// RegionClaimManager is the field manager of those who decide about RegionClaims. Whoever
+// acts on a status, routes to the peer because it says Bound for instance, should do so
+// only if this manager owns the phase (metadata.managedFields): another one who may write
+// the status decides nothing.
+const RegionClaimManager = "atoll-region-claim"
+
 // RegionClaimPhase is one word about a RegionClaim.
 type RegionClaimPhase string
 

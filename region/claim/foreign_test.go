@@ -1,0 +1,218 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package claim
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/atoll-dev/atoll/internal/loop"
+	"github.com/atoll-dev/atoll/region"
+)
+
+const stray = "stray-controller"
+
+// overwrite writes fields of a status as somebody who is no arbiter.
+func (w *world) overwrite(p region.PeerName, gvr schema.GroupVersionResource, kind string, status map[string]any) {
+	w.t.Helper()
+	require.NoError(w.t, w.tryOverwrite(w.t.Context(), p, gvr, kind, status))
+}
+
+func (w *world) tryOverwrite(ctx context.Context, p region.PeerName, gvr schema.GroupVersionResource, kind string, status map[string]any) error {
+	obj := w.object(kind, name)
+	obj.Object = map[string]any{"apiVersion": obj.GetAPIVersion(), "kind": kind, "metadata": obj.Object["metadata"], "status": status}
+	_, err := w.conn(p).Dynamic().Resource(gvr).Namespace(provider).ApplyStatus(ctx, name, obj, metav1.ApplyOptions{FieldManager: stray, Force: true})
+	return err
+}
+
+func boundIn(p string) map[string]any {
+	return map[string]any{"phase": "Bound", "holder": map[string]any{"peer": p, "since": "2026-03-01T12:00:00Z"}}
+}
+
+func conflictWith(p string) map[string]any {
+	return map[string]any{"phase": "Conflict", "holder": map[string]any{"peer": p, "since": "2026-03-01T12:00:00Z"}}
+}
+
+// insists overwrites a status each time that it is not what it was overwritten with,
+// as soon as that shows, until the test ends.
+func (w *world) insists(p region.PeerName, gvr schema.GroupVersionResource, kind string, status map[string]any) {
+	ctx, cancel := context.WithCancel(w.t.Context())
+	var wg sync.WaitGroup
+	again := make(chan struct{}, 1)
+	objects := loop.NewObjects(w.conn(p).Dynamic(), gvr, loop.ObjectsOptions{Strip: func(obj *unstructured.Unstructured) {
+		if phase, _, _ := unstructured.NestedString(obj.Object, "status", "phase"); phase != status["phase"] {
+			select {
+			case again <- struct{}{}:
+			default:
+			}
+		}
+	}})
+	wg.Go(func() { _ = objects.Start(ctx) })
+	wg.Go(func() {
+		for {
+			select {
+			case <-again:
+			case <-ctx.Done():
+				return
+			}
+			if err := w.tryOverwrite(ctx, p, gvr, kind, status); ctx.Err() == nil && !apierrors.IsNotFound(err) {
+				require.NoError(w.t, err)
+			}
+		}
+	})
+	w.t.Cleanup(func() {
+		cancel()
+		wg.Wait()
+	})
+}
+
+// TestWhatIsNoArbitersIsCorrected at once, and decides nothing.
+func TestWhatIsNoArbitersIsCorrected(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.start(w.api, Options{})
+		w.bindTo("us", "eu")
+		for range 3 {
+			w.overwrite("eu", claims, "RegionClaim", boundIn("eu"))
+			w.overwrite("us", claims, "RegionClaim", conflictWith("eu"))
+			passes(10 * time.Second)
+			require.Equal(t, "Bound us", w.said("us"))
+			require.Equal(t, "Conflict us", w.said("eu"))
+		}
+		// Nor does it with the decision lost.
+		w.unclaim("us")
+		w.unclaim("eu")
+		passes(10 * time.Second)
+		require.Nil(t, w.lease())
+		w.claim("us")
+		time.Sleep(time.Second)
+		w.claim("eu")
+		w.overwrite("eu", claims, "RegionClaim", boundIn("eu"))
+		passes(10 * time.Second)
+		require.Equal(t, "Bound us", w.said("us"), "the elder")
+		require.Equal(t, "Conflict us", w.said("eu"))
+	})
+}
+
+// TestWithoutAPlaneWhatIsNoArbitersDecidesNothing though there the status is the decision.
+func TestWithoutAPlaneWhatIsNoArbitersDecidesNothing(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.claim("us")
+		time.Sleep(time.Second)
+		w.claim("eu")
+		w.overwrite("eu", claims, "RegionClaim", boundIn("eu"))
+		w.start(nil, Options{})
+		passes(10 * time.Second)
+		require.Equal(t, "Bound us", w.said("us"), "the elder")
+		require.Equal(t, "Conflict us", w.said("eu"))
+
+		w.overwrite("eu", claims, "RegionClaim", boundIn("eu"))
+		passes(10 * time.Second)
+		require.Equal(t, "Bound us", w.said("us"))
+		require.Equal(t, "Conflict us", w.said("eu"))
+		w.overwrite("us", claims, "RegionClaim", conflictWith("eu"))
+		passes(time.Minute)
+		require.Equal(t, "Bound us", w.said("us"), "decided anew: it is still the elder")
+		require.Equal(t, "Conflict us", w.said("eu"))
+	})
+}
+
+// TestAStrayControllerNeitherOpensNorClosesAGate, nor makes arbiters write without end.
+func TestAStrayControllerNeitherOpensNorClosesAGate(t *testing.T) {
+	for what, p := range map[string]region.PeerName{"opens": "eu", "closes": "us"} {
+		t.Run(what, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				var mu sync.Mutex
+				var found []ContradictEvent
+				gates := 0
+				w.start(w.api, Options{Observer: &Observer{
+					Contradicted: func(_ context.Context, e ContradictEvent) {
+						mu.Lock()
+						defer mu.Unlock()
+						found = append(found, e)
+					},
+					Gated: func(context.Context, GateEvent) {
+						mu.Lock()
+						defer mu.Unlock()
+						gates++
+					},
+				}})
+				w.bindTo("us", "eu")
+				w.cluster(p)
+				passes(10 * time.Second)
+				before, server := w.gated(p), w.ring.Server(p)
+				said := map[string]map[string]any{"opens": boundIn("eu"), "closes": conflictWith("eu")}[what]
+				server.Reset()
+				slowly(w, p)
+				gates = 0
+				w.insists(p, claims, "RegionClaim", said)
+				passes(time.Hour)
+				require.Equal(t, before, w.gated(p))
+				require.Zero(t, gates)
+				require.LessOrEqual(t, writes(server), 2*(corrections(time.Hour)+2), "of each")
+				require.GreaterOrEqual(t, writes(server), 2*(corrections(time.Hour)-2), "it is never left as it is")
+				require.Len(t, found, 1)
+				require.Equal(t, stray, found[0].By)
+				require.Equal(t, region.PeerName("us"), found[0].Holder)
+				require.Equal(t, region.PeerName("eu"), found[0].Theirs)
+
+				// Whatever it says, a decision is told at once.
+				w.unclaim("us")
+				passes(10 * time.Second)
+				require.Equal(t, "eu", string(holderOf(w.lease())))
+			})
+		})
+	}
+}
+
+// TestAGateThatIsWrittenAgainAndAgain is corrected, and not without a pause.
+func TestAGateThatIsWrittenAgainAndAgain(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.start(w.api, Options{})
+		w.bindTo("us", "eu")
+		w.cluster("eu")
+		passes(10 * time.Second)
+		require.Equal(t, "Pending RegionUnbound", w.gated("eu"))
+		eu := w.ring.Server("eu")
+		eu.Reset()
+		slowly(w, "eu")
+		w.insists("eu", clusters, "ServiceCluster", map[string]any{"phase": "Ready", "conditions": []any{map[string]any{
+			"type": regionBound, "status": "True", "reason": "Stray", "message": "", "lastTransitionTime": "2026-03-01T12:00:00Z",
+		}}})
+		passes(time.Hour)
+		require.LessOrEqual(t, writes(eu), 2*(corrections(time.Hour)+2), "of each")
+		require.GreaterOrEqual(t, writes(eu), 2*(corrections(time.Hour)-2), "it is never left as it is")
+		require.Equal(t, "Conflict us", w.said("eu"))
+	})
+}
+
+// TestWhileThePlaneIsAwayWhatIsNoArbitersIsLeft: nobody knows better, and nobody believes it.
+func TestWhileThePlaneIsAwayWhatIsNoArbitersIsLeft(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.start(w.api, Options{})
+		w.cluster("us")
+		passes(10 * time.Second)
+		w.cluster("eu")
+		passes(10 * time.Second)
+		require.Equal(t, "Pending Bound", w.gated("us"))
+		require.Equal(t, "Pending RegionUnbound", w.gated("eu"))
+		w.plane.Partition(true)
+		w.overwrite("us", claims, "RegionClaim", conflictWith("eu"))
+		w.overwrite("eu", claims, "RegionClaim", boundIn("eu"))
+		passes(time.Hour)
+		require.Equal(t, "Pending Bound", w.gated("us"))
+		require.Equal(t, "Pending RegionUnbound", w.gated("eu"))
+		w.plane.Partition(false)
+		passes(2 * time.Minute)
+		require.Equal(t, "Bound us", w.said("us"))
+		require.Equal(t, "Conflict us", w.said("eu"))
+	})
+}
