@@ -197,7 +197,7 @@ func TestAGateThatIsWrittenAgainAndAgain(t *testing.T) {
 // TestWhileThePlaneIsAwayWhatIsNoArbitersIsLeft: nobody knows better, and nobody believes it.
 func TestWhileThePlaneIsAwayWhatIsNoArbitersIsLeft(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		w.start(w.api, Options{})
+		stop := w.start(w.api, Options{})
 		w.cluster("us")
 		passes(10 * time.Second)
 		w.cluster("eu")
@@ -210,9 +210,55 @@ func TestWhileThePlaneIsAwayWhatIsNoArbitersIsLeft(t *testing.T) {
 		passes(time.Hour)
 		require.Equal(t, "Pending Bound", w.gated("us"))
 		require.Equal(t, "Pending RegionUnbound", w.gated("eu"))
+		stop()
+		w.start(w.api, Options{})
+		passes(time.Hour)
+		require.Equal(t, "Pending Bound", w.gated("us"), "nor does an arbiter that has told nothing yet")
+		require.Equal(t, "Pending RegionUnbound", w.gated("eu"))
 		w.plane.Partition(false)
 		passes(2 * time.Minute)
 		require.Equal(t, "Bound us", w.said("us"))
 		require.Equal(t, "Conflict us", w.said("eu"))
 	})
+}
+
+// TestAStatusThatIsErasedWhileThePlaneIsAway is left, too, by who has told it.
+func TestAStatusThatIsErasedWhileThePlaneIsAway(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.start(w.api, Options{})
+		w.cluster("us")
+		passes(10 * time.Second)
+		require.Equal(t, "Pending Bound", w.gated("us"))
+		w.plane.Partition(true)
+		obj := w.stored("us", claims)
+		delete(obj.Object, "status")
+		_, err := w.conn("us").Dynamic().Resource(claims).Namespace(provider).UpdateStatus(t.Context(), obj, metav1.UpdateOptions{})
+		require.NoError(t, err)
+		passes(time.Hour)
+		require.Equal(t, "Pending Bound", w.gated("us"))
+		w.plane.Partition(false)
+		passes(2 * time.Minute)
+		require.Equal(t, "Bound us", w.said("us"))
+	})
+}
+
+// TestWhoIsNoArbiter: it is enough to write who holds the region, or since when.
+func TestWhoIsNoArbiter(t *testing.T) {
+	for what, holder := range map[string]map[string]any{
+		"holder": {"peer": "eu"}, "since": {"peer": "us", "since": "2030-03-01T12:00:00Z"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				stop := w.start(w.api, Options{})
+				w.claim("us")
+				passes(10 * time.Second)
+				stop()
+				require.False(t, isForeign(w.stored("us", claims)))
+				w.overwrite("us", claims, "RegionClaim", map[string]any{"holder": holder})
+				require.True(t, isForeign(w.stored("us", claims)))
+				require.Equal(t, stray, writerOf(w.stored("us", claims)))
+				require.Zero(t, boundSince(w.stored("us", claims), "us"))
+			})
+		})
+	}
 }
