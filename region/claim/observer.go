@@ -41,8 +41,8 @@ type DecideEvent struct {
 // ReportEvent is a status of a RegionClaim.
 type ReportEvent struct {
 	Region region.Key
-	Peer   region.PeerName // in which the claim stands
-	UID    types.UID       // of the claim
+	Peer   region.PeerName           // in which the claim stands
+	UID    types.UID                 // of the claim
 	Before v1alpha1.RegionClaimPhase // what arbiters had told it, whatever others have written since
 	Phase  v1alpha1.RegionClaimPhase
 	// Reason and Message are those of the condition Bound.
