@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
 	"github.com/atoll-dev/atoll/internal/e2e/planetest"
@@ -18,7 +19,7 @@ import (
 )
 
 // A Service changes its type, and with it what its cluster has allocated; one that somebody else has under the same name
-// stays as it is, although a server calls such a creation invalid rather than a conflict.
+// stays as it is, although a server that is to create a Service with the same port says that it is invalid, and no conflict.
 func TestServices(t *testing.T) {
 	w := newWorld(t, syncer.Options{})
 	w.up.create(services, "{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {type: NodePort, selector: {app: a}, ports: [{port: 80}]}}")
@@ -32,6 +33,8 @@ func TestServices(t *testing.T) {
 	w.up.patch(services, "a", `{"spec":{"type":"ClusterIP","externalName":null}}`)
 	w.down.has(services, "a", map[string]string{"spec.type": "ClusterIP", "spec.clusterIP": "*", "spec.externalName": ""})
 
+	w.stop()
+	w.start(t, syncer.Options{Rules: []syncer.Rule{{Type: schema.GroupKind{Kind: "Service"}, Path: "spec.ports[*].nodePort", Owner: syncer.Upstream}}})
 	theirs := &unstructured.Unstructured{}
 	require.NoError(t, yaml.Unmarshal([]byte("{apiVersion: v1, kind: Service, metadata: {name: b}, spec: {type: NodePort, selector: {app: theirs}, ports: [{port: 80}]}}"), &theirs.Object))
 	theirs, err := w.down.api.Dynamic().Resource(services).Namespace(w.down.namespace).Create(t.Context(), theirs, metav1.CreateOptions{FieldManager: "theirs"})
