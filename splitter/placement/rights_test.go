@@ -5,8 +5,6 @@ package placement_test
 
 import (
 	"fmt"
-	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,48 +15,12 @@ import (
 
 	"github.com/atoll-dev/atoll/config"
 	"github.com/atoll-dev/atoll/internal/rights"
-	atollregion "github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/internal/rightstest"
 	"github.com/atoll-dev/atoll/region/regiontest"
 	"github.com/atoll-dev/atoll/splitter"
 	"github.com/atoll-dev/atoll/splitter/placement"
 	syncerv1alpha1 "github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
-
-// ledger lets the user "placement" do what the printed role says, and notes what is used and what is refused.
-type ledger struct {
-	mu      sync.Mutex
-	granted map[string]bool // used
-	refused []string
-}
-
-func newLedger() *ledger {
-	l := &ledger{granted: map[string]bool{}}
-	for _, rule := range rights.Placement().Rules {
-		for _, verb := range rule.Verbs {
-			l.granted[fmt.Sprintf("%s %s.%s", verb, rule.Resources[0], rule.APIGroups[0])] = false
-		}
-	}
-	return l
-}
-
-func (l *ledger) authorize(r regiontest.Request) error {
-	if r.User.Name != "placement" || r.Resource == "" {
-		return nil
-	}
-	resource := r.Resource
-	if r.Subresource != "" {
-		resource += "/" + r.Subresource
-	}
-	right := fmt.Sprintf("%s %s.%s", r.Verb, resource, r.Group)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if _, ok := l.granted[right]; !ok {
-		l.refused = append(l.refused, right)
-		return fmt.Errorf("no role allows %s", right)
-	}
-	l.granted[right] = true
-	return nil
-}
 
 // A workload and one object of each kind that follows it are placed with the role that is printed, and each right in it is
 // used.
@@ -70,24 +32,17 @@ func TestRightsSufficeAndAreUsed(t *testing.T) {
 			require.NoError(t, err)
 			crds = append(crds, crd)
 		}
-		l := newLedger()
-		s := regiontest.NewServer(regiontest.Options{CRDs: crds, Authorize: l.authorize, Tokens: map[string]regiontest.User{"p": {Name: "placement"}, "admin": {Name: "admin"}}})
+		grants := rightstest.New(rights.Placement().Rules...)
+		s := regiontest.NewServer(regiontest.Options{History: 100000, CRDs: crds, Tokens: rightstest.Tokens(), Authorize: grants.Authorize})
 		t.Cleanup(s.Close)
-		as := func(token string) atollregion.API {
-			cfg := s.Config()
-			cfg.BearerToken = token
-			api, err := atollregion.APIFor(cfg)
-			require.NoError(t, err)
-			return api
-		}
-		w := &world{Server: s, t: t, api: as("admin")}
+		w := &world{Server: s, t: t, api: rightstest.API(t, s, rightstest.Admin)}
 		targets := w.api.Dynamic().Resource(syncerv1alpha1.GroupVersion.WithResource("synctargets"))
 		_, err := targets.Create(t.Context(), unstructuredOf(t, "{apiVersion: workload.kcp.io/v1alpha1, kind: SyncTarget, metadata: {name: a}, spec: {kubeconfig: none}}"), metav1.CreateOptions{})
 		require.NoError(t, err)
 		ready := `{"status":{"conditions":[{"type":"Ready","status":"True","reason":"Ready","message":"","lastTransitionTime":"2020-01-01T00:00:00Z"}]}}`
 		_, err = targets.Patch(t.Context(), "a", types.MergePatchType, []byte(ready), metav1.PatchOptions{}, "status")
 		require.NoError(t, err)
-		api := as("p")
+		api := rightstest.API(t, s, rightstest.Program)
 		c, err := placement.New(api, splitter.SyncTargets(api), placement.Options{})
 		require.NoError(t, err)
 		w.start(c.Start)
@@ -106,16 +61,7 @@ func TestRightsSufficeAndAreUsed(t *testing.T) {
 		for resource := range kinds {
 			require.Equal(t, "a", w.targets(core(resource), "x"), resource)
 		}
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		require.Empty(t, l.refused)
-		var unused []string
-		for right, used := range l.granted {
-			if !used {
-				unused = append(unused, right)
-			}
-		}
-		slices.Sort(unused)
-		require.Empty(t, unused)
+		require.Empty(t, grants.Denied(s.Requests()))
+		require.Empty(t, grants.Unused())
 	})
 }
