@@ -1,0 +1,104 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package wholetest
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/atoll-dev/atoll/splitter"
+	"github.com/atoll-dev/atoll/syncer/v1alpha1"
+)
+
+// Bare writes the objects that Divided leads to, in the fewest requests: each parent, its two shards upstream and their two
+// copies downstream are created as they are to be, five requests for a parent.
+func (s Servers) Bare(tb testing.TB, namespace string, n int) Cost {
+	tb.Helper()
+	return measure(tb, func() {
+		each(tb, n, func(i int) error {
+			obj := elsewhere(parent(namespace, i))
+			obj.SetFinalizers([]string{"example.org/bare"})
+			if err := create(tb.Context(), s.Up, obj); err != nil {
+				return err
+			}
+			for c, cluster := range clusters {
+				if err := create(tb.Context(), s.Up, shard(obj, cluster, c, true)); err != nil {
+					return err
+				}
+				if err := create(tb.Context(), s.Clusters[c], shard(obj, cluster, c, false)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+}
+
+// Requests makes the requests that splitter and syncers make, knowing all that they have to find out: nine for a parent. A
+// finalizer is written before what it guards, shards and copies are applied, and the parent gets its first status.
+func (s Servers) Requests(tb testing.TB, namespace string, n int) Cost {
+	tb.Helper()
+	return measure(tb, func() {
+		each(tb, n, func(i int) error {
+			obj := elsewhere(parent(namespace, i))
+			if err := create(tb.Context(), s.Up, obj); err != nil {
+				return err
+			}
+			if err := apply(tb.Context(), s.Up, "bare-splitter", finalizer(obj)); err != nil {
+				return err
+			}
+			for c, cluster := range clusters {
+				part := shard(obj, cluster, c, false)
+				if err := apply(tb.Context(), s.Up, "bare-splitter", part); err != nil {
+					return err
+				}
+				if err := apply(tb.Context(), s.Up, "bare-syncer", finalizer(part)); err != nil {
+					return err
+				}
+				if err := apply(tb.Context(), s.Clusters[c], "bare-syncer", part); err != nil {
+					return err
+				}
+			}
+			status := bare(obj)
+			status.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": splitter.ConditionPlaced, "status": "True", "reason": "Placed", "message": "all replicas have a place"}}}
+			return apply(tb.Context(), s.Up, "bare-splitter", status, "status")
+		})
+	})
+}
+
+// elsewhere labels an object so that neither the splitter nor a syncer takes it for theirs.
+func elsewhere(obj *unstructured.Unstructured) *unstructured.Unstructured {
+	labels := obj.GetLabels()
+	labels[v1alpha1.ClusterLabel] = "elsewhere"
+	obj.SetLabels(labels)
+	return obj
+}
+
+// shard is what a parent is cut into, with a finalizer or without.
+func shard(of *unstructured.Unstructured, cluster string, i int, guarded bool) *unstructured.Unstructured {
+	obj := of.DeepCopy()
+	obj.SetName(splitter.ShardName(of.GetName(), cluster))
+	obj.SetFinalizers(nil)
+	if guarded {
+		obj.SetFinalizers([]string{"example.org/bare"})
+	}
+	// Two clusters divide fifteen replicas into eight and seven.
+	_ = unstructured.SetNestedField(obj.Object, int64(8-i), "spec", "replicas")
+	return obj
+}
+
+// bare is an object of which nothing is wanted.
+func bare(of *unstructured.Unstructured) *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": of.GetAPIVersion(), "kind": of.GetKind()}}
+	obj.SetNamespace(of.GetNamespace())
+	obj.SetName(of.GetName())
+	return obj
+}
+
+func finalizer(of *unstructured.Unstructured) *unstructured.Unstructured {
+	obj := bare(of)
+	obj.SetFinalizers([]string{"example.org/bare"})
+	return obj
+}
