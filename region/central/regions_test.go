@@ -159,7 +159,7 @@ func TestBound(t *testing.T) {
 func written(claim *unstructured.Unstructured, manager string) {
 	claim.SetManagedFields([]metav1.ManagedFieldsEntry{{
 		Manager: manager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: "kubecarrier.io/v1alpha1", Subresource: "status",
-		FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:status":{"f:phase":{}}}`)},
+		FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:status":{"f:phase":{}}}`),
 	}})
 }
 

@@ -85,7 +85,7 @@ func store(t *testing.T, obj *unstructured.Unstructured, s report) {
 	desired, err := identified(obj, &s)
 	require.NoError(t, err)
 	obj.Object["status"] = desired.Object["status"]
-	obj.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: FieldManager, FieldsV1: &metav1.FieldsV1{
-		Raw: []byte(`{"f:status":{"f:phase":{},"f:holder":{"f:peer":{},"f:since":{}}}}`),
-	}}})
+	obj.SetManagedFields([]metav1.ManagedFieldsEntry{{
+		Manager: FieldManager, FieldsV1: metav1.NewFieldsV1(`{"f:status":{"f:phase":{},"f:holder":{"f:peer":{},"f:since":{}}}}`),
+	}})
 }
