@@ -28,8 +28,8 @@ e2e: ## only the suites on real API servers (the first run builds them, minutes)
 	cd internal/e2e && $(GOTEST) -timeout 45m -p 1 ./...
 
 judge: ## kills, races and changes of the ring in the sizes of docs/e2e.md (an hour)
-	cd internal/e2e && ATOLL_KILLS=1000 ATOLL_ROUNDS=500 ATOLL_FREEZE=30s ATOLL_CHANGES=50 \
-		$(GOTEST) -count=1 -v -timeout 120m -p 1 ./suites/kill ./suites/race ./suites/peers
+	cd internal/e2e && ATOLL_KILLS=1000 ATOLL_ROUNDS=500 ATOLL_FREEZE=30s ATOLL_CHANGES=50 ATOLL_SPLIT_KILLS=100 ATOLL_SPLIT_CHAOS=50 \
+		$(GOTEST) -count=1 -v -timeout 120m -p 1 ./suites/kill ./suites/race ./suites/peers ./suites/split
 
 PROTOCOL := ATOLL_DOCS="$(CURDIR)/docs" $(GOTEST) -count=1 -timeout 120m -v ./fanout/internal/protocol
 

@@ -157,7 +157,7 @@ func (m *manager) start(t *testing.T) {
 func (m *manager) kill(t *testing.T) {
 	t.Helper()
 	require.NoError(t, m.cmd.Process.Kill())
-	require.Error(t, m.cmd.Wait(), "it had ended by itself: %s", m.log.Name())
+	require.ErrorContains(t, m.cmd.Wait(), "killed", "it had ended by itself: %s", m.log.Name())
 }
 
 // stop lets the process end by itself, if it runs.

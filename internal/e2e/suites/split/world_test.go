@@ -4,9 +4,11 @@
 package split_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -48,11 +50,14 @@ var (
 
 // world is an upstream, three clusters that run workloads, and the process between them.
 type world struct {
-	t         *testing.T
-	planes    map[string]*plane.Plane
-	clients   map[string]dynamic.Interface
-	namespace string
-	manager   *manager
+	t           *testing.T
+	planes      map[string]*plane.Plane
+	clients     map[string]dynamic.Interface
+	boxes       map[string]*box   // between the process and each of them
+	kubeconfigs map[string][]byte // which lead there
+	namespace   string
+	manager     *manager
+	random      *rand.Rand // of chaos
 }
 
 func newWorld(t *testing.T) *world {
@@ -61,12 +66,14 @@ func newWorld(t *testing.T) *world {
 	for _, name := range clusterNames {
 		options = append(options, plane.Options{Name: name, Pods: true})
 	}
-	w := &world{t: t, planes: map[string]*plane.Plane{}, clients: map[string]dynamic.Interface{}}
+	w := &world{t: t, planes: map[string]*plane.Plane{}, clients: map[string]dynamic.Interface{}, boxes: map[string]*box{}, kubeconfigs: map[string][]byte{}}
 	dir := t.TempDir()
 	for _, p := range planetest.NewAll(t, options...) {
 		w.planes[p.Name()] = p
 		w.clients[p.Name()] = planetest.Dynamic(t, p.Config())
-		require.NoError(t, os.WriteFile(filepath.Join(dir, p.Name()+".kubeconfig"), p.Kubeconfig(), 0o600))
+		b, url := newBox(t, p.Server())
+		w.boxes[p.Name()], w.kubeconfigs[p.Name()] = b, bytes.ReplaceAll(p.Kubeconfig(), []byte(p.Server()), []byte(url))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, p.Name()+".kubeconfig"), w.kubeconfigs[p.Name()], 0o600))
 	}
 	up := w.planes["upstream"]
 	api, err := region.APIFor(up.Config())
@@ -98,7 +105,7 @@ func (w *world) register(name string, weight int) {
 	_, err := w.clients["upstream"].Resource(syncTargets).Create(w.t.Context(), &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "workload.kcp.io/v1alpha1", "kind": "SyncTarget",
 		"metadata": map[string]any{"name": name, "labels": map[string]any{"splitter.atoll.dev/weight": fmt.Sprint(weight)}},
-		"spec":     map[string]any{"kubeconfig": string(w.planes[name].Kubeconfig())},
+		"spec":     map[string]any{"kubeconfig": string(w.kubeconfigs[name])},
 	}}, metav1.CreateOptions{})
 	require.NoError(w.t, err)
 }
