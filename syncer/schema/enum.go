@@ -30,7 +30,8 @@ func key(j apiextensionsv1.JSON) string {
 	return canonical(value)
 }
 
-// enum keeps the values that all enums have and that nothing else refuses.
+// enum keeps the values that all enums have and that nothing else refuses: no side, and not the result, in which a format
+// that has become a clause refuses what is no string.
 func (n *negotiator) enum(at place, views []view, out *apiextensionsv1.JSONSchemaProps) bool {
 	limited := slices.DeleteFunc(slices.Clone(views), func(v view) bool { return len(v.s.Enum) == 0 })
 	if len(limited) == 0 {
@@ -49,14 +50,16 @@ func (n *negotiator) enum(at place, views []view, out *apiextensionsv1.JSONSchem
 		}
 		found = next
 	}
+	var kept []apiextensionsv1.JSON
 	for _, k := range sortedKeys(found) {
 		value, err := decode(found[k])
-		if err != nil || !all(views, func(v view) bool { return holds(value, v.s) }) {
+		if err != nil || !holds(value, out) || !all(views, func(v view) bool { return holds(value, v.s) }) {
 			continue
 		}
-		kept := found[k]
-		out.Enum = append(out.Enum, *kept.DeepCopy())
+		e := found[k]
+		kept = append(kept, *e.DeepCopy())
 	}
+	out.Enum = kept
 	if len(out.Enum) == 0 {
 		n.conflict(at, "enum", views, func(s *apiextensionsv1.JSONSchemaProps) any { return s.Enum }, "no value is in all of them")
 		return false

@@ -109,13 +109,12 @@ func (n *negotiator) meet(at place, views []view) (*apiextensionsv1.JSONSchemaPr
 	ok := n.numbers(at, views, out, kind, nested) &&
 		n.strings(at, views, out, kind, nested) &&
 		n.array(at, views, out, kind) &&
-		n.object(at, views, out, kind) &&
-		n.enum(at, views, out)
+		n.object(at, views, out, kind)
 	if !ok {
 		return nil, false
 	}
 	n.junctors(at, views, out, nested)
-	if !n.rules(at, views, out) {
+	if !n.enum(at, views, out) || !n.rules(at, views, out) {
 		return nil, false
 	}
 	if slices.ContainsFunc(views, func(v view) bool { return v.scalars }) && !scalar(out) {

@@ -5,6 +5,7 @@ package schema
 
 import (
 	"reflect"
+	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -32,9 +33,12 @@ func validatable(s *apiextensionsv1.JSONSchemaProps) *spec.Schema {
 	}}
 	switch {
 	case s.XIntOrString:
-		out.Type, out.Format = spec.StringOrArray{"integer", "string"}, ""
+		out.Type = spec.StringOrArray{"integer", "string"}
 	case s.Type != "":
 		out.Type = spec.StringOrArray{s.Type}
+	}
+	if s.Type != "integer" && s.Type != "number" && (s.Format == intOrString || slices.Contains(numberFormats, s.Format)) {
+		out.Format = "" // API servers do not know it there
 	}
 	for _, e := range s.Enum {
 		value, err := decode(e)

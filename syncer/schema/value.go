@@ -106,6 +106,10 @@ func tightest(bounds []bound, sign float64) bound {
 	return out
 }
 
+// numberFormats are the formats of numbers, the smallest first. API servers look at them where the type is integer or
+// number, and nowhere else.
+var numberFormats = []string{"int32", "int64", "float", "double"}
+
 // numberFormat returns the smallest of the formats of numbers, or none.
 func (n *negotiator) numberFormat(at place, views []view, kind string) string {
 	format := func(s *apiextensionsv1.JSONSchemaProps) string {
@@ -122,7 +126,7 @@ func (n *negotiator) numberFormat(at place, views []view, kind string) string {
 		}
 	}
 	result := ""
-	for _, f := range []string{"int32", "int64", "float", "double"} {
+	for _, f := range numberFormats {
 		if result == "" && slices.Contains(found, f) {
 			result = f
 		}
@@ -198,9 +202,9 @@ func (n *negotiator) strings(at place, views []view, out *apiextensionsv1.JSONSc
 }
 
 // stringFormat returns the format of a string. Every format counts, since a newer API server checks formats that this
-// one does not know, but the one that int-or-string goes by checks nothing.
+// one does not know, but the one that int-or-string goes by checks nothing, nor do those of numbers.
 func stringFormat(s *apiextensionsv1.JSONSchemaProps) string {
-	if s.Type == "integer" || s.Type == "number" || s.Format == intOrString {
+	if s.Type == "integer" || s.Type == "number" || s.Format == intOrString || slices.Contains(numberFormats, s.Format) {
 		return ""
 	}
 	return s.Format
