@@ -183,6 +183,11 @@ func refused(views []view) *apiextensionsv1.JSONSchemaProps {
 	return out
 }
 
+// refusesAll says whether a schema accepts nothing, as those that refused returns.
+func refusesAll(s *apiextensionsv1.JSONSchemaProps) bool {
+	return s.Not != nil && canonical(s.Not) == "{}"
+}
+
 // bare removes what would have to hold together with other parts of a schema.
 func bare(s *apiextensionsv1.JSONSchemaProps) *apiextensionsv1.JSONSchemaProps {
 	s.Description, s.Default, s.XValidations, s.XListType, s.XListMapKeys = "", nil, nil, nil, nil

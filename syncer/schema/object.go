@@ -153,10 +153,14 @@ func (n *negotiator) property(at place, views []view, out *apiextensionsv1.JSONS
 	}
 	var merged *apiextensionsv1.JSONSchemaProps
 	ok := !f.absent
-	if ok {
-		merged, ok = n.meet(below, f.views)
-	} else {
+	switch {
+	case !ok:
 		n.missing(below, views, name)
+	case anyOf(f.views, func(v view) bool { return refusesAll(v.s) }):
+		ok = false
+		n.conflict(below, "not", f.views, func(s *apiextensionsv1.JSONSchemaProps) any { return s.Not }, "a side has this field and refuses every value")
+	default:
+		merged, ok = n.meet(below, f.views)
 	}
 	if !ok {
 		return n.dropped(at, views, out, name, f, rest)
