@@ -25,6 +25,8 @@
 //     narrower: a map and an object with open fields keep the object's fields only; lists that are keyed by different
 //     fields must be unique by what they share; a CEL rule that cannot be carried over empties the object it stands at.
 //   - That CEL rules of all sides together stay within an API server's cost limits: the server refuses the result then.
+//   - Anything about lists where a string with a format is declared: API servers (1.36) take them, and refuse them where
+//     the string has no format.
 //   - Anything about sides that no API server would take as a CRD.
 //
 // # Conflicting defaults

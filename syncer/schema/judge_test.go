@@ -32,6 +32,7 @@ type judge struct {
 	structural *structuralschema.Structural
 	validator  schemavalidation.SchemaValidator
 	rules      *cel.Validator
+	lax        bool // takes a list for a string with a format, as kube-apiserver does
 }
 
 func newJudge(s *apiextensionsv1.JSONSchemaProps) (*judge, error) {
@@ -66,11 +67,41 @@ func (j *judge) admit(o map[string]any) (map[string]any, []string, error) {
 	errs := schemavalidation.ValidateCustomResource(nil, stored, j.validator)
 	errs = append(errs, objectmeta.Validate(nil, stored, j.structural, true)...)
 	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, j.structural, stored)...)
+	if !j.lax {
+		errs = append(errs, lists(stored, j.structural, nil)...)
+	}
 	if len(errs) == 0 && j.rules != nil {
 		found, _ := j.rules.Validate(context.Background(), nil, j.structural, stored, nil, celconfig.RuntimeCELCostBudget)
 		errs = append(errs, found...)
 	}
 	return stored, unknown, errs.ToAggregate()
+}
+
+// lists are where a list stands for a string. kube-apiserver looks at no type where a string has a format and the value
+// is a list, so that a side without the format refuses what the other one takes; the negotiation does not follow it there.
+func lists(value any, s *structuralschema.Structural, path *field.Path) field.ErrorList {
+	if s == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	switch value := value.(type) {
+	case []any:
+		if s.Type == "string" {
+			return field.ErrorList{field.TypeInvalid(path, value, "is a list and no string")}
+		}
+		for i, v := range value {
+			errs = append(errs, lists(v, s.Items, path.Index(i))...)
+		}
+	case map[string]any:
+		for name, v := range value {
+			if property, ok := s.Properties[name]; ok {
+				errs = append(errs, lists(v, &property, path.Child(name))...)
+			} else if s.AdditionalProperties != nil {
+				errs = append(errs, lists(v, s.AdditionalProperties.Structural, path.Key(name))...)
+			}
+		}
+	}
+	return errs
 }
 
 // installable says whether kube-apiserver takes a schema: by its own packages what they check, and what its validation of
