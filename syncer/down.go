@@ -195,7 +195,7 @@ func (l *lane) create(ctx context.Context, key types.NamespacedName, w *wanted) 
 	}
 	switch {
 	case err == nil:
-		if l.hadCopy(key) {
+		if l.hadCopy(key) && !l.memo(key).down.deletes() {
 			l.again(key, copyDeleted)
 		}
 		l.wrote(ctx, WriteCreate, key)

@@ -175,3 +175,24 @@ func TestStatusGoesDown(t *testing.T) {
 		})
 	})
 }
+
+// Who makes an object anew, because a rule says so, does not fight with itself.
+func TestMadeAnewAgainAndAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := newPair(t, syncer.Options{
+			DeleteCap: syncer.DeleteCap{Objects: -1},
+			Rules:     []syncer.Rule{{Type: schema.GroupKind{Kind: "ConfigMap"}, Path: "data", Change: syncer.Recreate}},
+			Transform: []syncer.Transformer{func(obj *unstructured.Unstructured) error {
+				return unstructured.SetNestedField(obj.Object, true, "immutable")
+			}},
+		})
+		p.up.create(configMaps, a)
+		p.rest()
+		for i := range 8 {
+			p.up.patch(configMaps, "a", fmt.Sprintf(`{"data":{"k":"%d"}}`, i))
+			p.rest()
+			require.Equal(t, fmt.Sprint(i), field(p.down.get(configMaps, "a"), "data", "k"))
+		}
+		require.Empty(t, p.problems())
+	})
+}

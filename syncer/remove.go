@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -112,8 +113,13 @@ func (l *lane) removeMisplaced(ctx context.Context, place types.NamespacedName, 
 	return l.remove(ctx, originOf(d), d)
 }
 
+const deletionMark = "deleted "
+
 // deletionOf is what stands for the hash in a pending deletion of d.
-func deletionOf(d *unstructured.Unstructured) string { return "deleted " + string(d.GetUID()) }
+func deletionOf(d *unstructured.Unstructured) string { return deletionMark + string(d.GetUID()) }
+
+// deletes says whether the write was a deletion.
+func (p pending) deletes() bool { return strings.HasPrefix(p.hash, deletionMark) }
 
 // remove deletes the copy d and nothing else, unless too much would go.
 func (l *lane) remove(ctx context.Context, key types.NamespacedName, d *unstructured.Unstructured) (time.Duration, error) {
