@@ -62,7 +62,7 @@ func (l *lane) bringDown(ctx context.Context, key types.NamespacedName, d *unstr
 	var after *metav1.PartialObjectMetadata
 	made := echo{}
 	if d == nil {
-		after, again, err = l.create(ctx, key, w)
+		after, again, err = l.create(ctx, key, w, m.refused != "" && m.refused != hash)
 		if made = up; after == nil || l.syncer.opts.Conditions { // which is written when the copy is seen
 			made = echo{}
 		} else if up != (echo{}) {
@@ -177,8 +177,9 @@ func (l *lane) leavesToThem(fields []string) bool {
 }
 
 // create makes the copy, but never out of something that is there already. after is nil if there is nothing to wait for.
-func (l *lane) create(ctx context.Context, key types.NamespacedName, w *wanted) (after *metav1.PartialObjectMetadata, again time.Duration, err error) {
-	if len(l.tooOften(key, copyDeleted)) > 0 {
+// changed is true if it is another than the one that was left to somebody.
+func (l *lane) create(ctx context.Context, key types.NamespacedName, w *wanted, changed bool) (after *metav1.PartialObjectMetadata, again time.Duration, err error) {
+	if !changed && len(l.tooOften(key, copyDeleted)) > 0 {
 		return nil, 0, l.yield(ctx, key, []string{copyDeleted})
 	}
 	w.SetResourceVersion(neverVersion)

@@ -135,6 +135,28 @@ func TestFightWithoutConflict(t *testing.T) {
 	}
 }
 
+// Who deletes the copy again and again does not keep a change of the object from going down.
+func TestFightAndChange(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := newPair(t, syncer.Options{})
+		p.up.create(configMaps, a)
+		p.rest()
+		for range 6 {
+			p.down.delete(configMaps, "a")
+			p.settle()
+		}
+		require.Equal(t, []string{"configmaps default/a Fight"}, p.problems())
+		p.up.patch(configMaps, "a", `{"data":{"k":"w"}}`)
+		p.settle()
+		require.Equal(t, "w", field(p.down.get(configMaps, "a"), "data", "k"))
+		require.Empty(t, p.problems())
+		p.down.delete(configMaps, "a")
+		p.settle()
+		require.Nil(t, p.down.get(configMaps, "a"), "the fight goes on")
+		require.Equal(t, []string{"configmaps default/a Fight"}, p.problems())
+	})
+}
+
 func TestFightWithoutEnd(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{Fights: syncer.FightCap{Times: -1}})
