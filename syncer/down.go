@@ -63,7 +63,7 @@ func (l *lane) bringDown(ctx context.Context, key types.NamespacedName, d *unstr
 	made := echo{}
 	if d == nil {
 		after, again, err = l.create(ctx, key, w, m.refused != "" && m.refused != hash)
-		if made = up; after == nil || l.syncer.opts.Conditions { // which is written when the copy is seen
+		if made = up; after == nil || l.syncer.opts.Conditions || slices.ContainsFunc(l.rules, againstTheStream) { // what is written when the copy is seen
 			made = echo{}
 		} else if up != (echo{}) {
 			made.down, made.until = after.GetResourceVersion(), time.Now().Add(lag)

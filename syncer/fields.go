@@ -114,6 +114,9 @@ func (l *lane) bringStatusDown(ctx context.Context, key types.NamespacedName, u,
 	return nil
 }
 
+// againstTheStream says whether a rule makes a field go up, or one of the status down.
+func againstTheStream(r rule) bool { return goesUp(r) || statusGoesDown(r) }
+
 // downstreamStatus is what of d's status belongs to the downstream.
 func (l *lane) downstreamStatus(d *unstructured.Unstructured) map[string]any {
 	status, _ := d.Object["status"].(map[string]any)

@@ -196,3 +196,14 @@ func TestMadeAnewAgainAndAgain(t *testing.T) {
 		require.Empty(t, p.problems())
 	})
 }
+
+// What goes against the stream does so from the beginning.
+func TestStatusGoesDownWithTheObject(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := newPair(t, syncer.Options{Rules: []syncer.Rule{{Type: schema.GroupKind{Group: "example.org", Kind: "Widget"}, Path: "status", Owner: syncer.Upstream}}})
+		p.up.create(widgets, "{apiVersion: example.org/v1, kind: Widget, metadata: {name: a, labels: {not: yet}}, spec: {size: 1}, status: {address: 1.1.1.1}}")
+		p.up.patch(widgets, "a", `{"metadata":{"labels":{"workloads.kcp.io/cluster":"my-cluster"}}}`)
+		p.rest()
+		require.Equal(t, "1.1.1.1", field(p.down.get(widgets, "a"), "status", "address"))
+	})
+}
