@@ -55,8 +55,10 @@ func (l *lane) pass(ctx context.Context, key types.NamespacedName) (again time.D
 	case u.GetDeletionTimestamp() != nil:
 		again, err = l.removeWith(ctx, u, d, place)
 	default:
-		l.valve.settle(key)
 		again, err = l.sync(ctx, u, d, place, shared)
+		if !l.has(key, ReasonHeld) {
+			l.valve.settle(key)
+		}
 		if err == nil {
 			err = l.showCondition(ctx, key, u, shared, false)
 		}

@@ -89,8 +89,10 @@ func (l *lane) raise(ctx context.Context, key types.NamespacedName) (time.Durati
 	case b.GetDeletionTimestamp() != nil:
 		return 0, nil // until it is gone
 	default:
-		l.valve.settle(bornKey(key))
 		again, err = l.bringBornUp(ctx, key, b, r)
+		if !l.has(bornKey(key), ReasonHeld) {
+			l.valve.settle(bornKey(key))
+		}
 	}
 	switch {
 	case transient(err):

@@ -112,6 +112,26 @@ func TestDeletedDownstream(t *testing.T) {
 			require.Empty(t, p.problems())
 		})
 	})
+	t.Run("held alone", func(t *testing.T) {
+		inBubble(t, func(t *testing.T) {
+			p := newPair(t, syncer.Options{OnDownstreamDelete: syncer.DeleteUpstream, DeleteCap: syncer.DeleteCap{Objects: 1, Share: 0.1}})
+			p.up.numbered(5)
+			p.rest()
+			for _, name := range []string{"c-000", "c-001"} {
+				p.down.delete(configMaps, name)
+				p.rest()
+			}
+			require.Equal(t, []string{"configmaps default/c-001 Held"}, p.problems())
+			time.Sleep(2 * time.Minute)
+			p.up.patch(configMaps, "c-001", `{"metadata":{"annotations":{"note":"here"}}}`)
+			p.rest()
+			require.NotNil(t, p.up.get(configMaps, "c-001"), "that it is looked at again allows nothing")
+			require.Equal(t, []string{"configmaps default/c-001 Held"}, p.problems())
+			require.Equal(t, 1, p.Release())
+			p.rest()
+			require.Nil(t, p.up.get(configMaps, "c-001"))
+		})
+	})
 	t.Run("another cluster answers", func(t *testing.T) {
 		inBubble(t, func(t *testing.T) {
 			up, one, two := newSide(t, "up", regiontest.Options{}), newSide(t, "one", regiontest.Options{}), newSide(t, "two", regiontest.Options{})
