@@ -48,7 +48,7 @@ func (l *lane) removeWith(ctx context.Context, u, d *unstructured.Unstructured, 
 func (l *lane) removeOrphan(ctx context.Context, key, place types.NamespacedName, d *unstructured.Unstructured) (time.Duration, error) {
 	origin := originOf(d)
 	if origin != key {
-		return l.removeMisplaced(ctx, place, d)
+		return l.removeMisplaced(ctx, key, place, d)
 	}
 	u, err := l.syncer.up.Metadata().Resource(l.kind.GVR).Namespace(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
 	switch {
@@ -97,20 +97,25 @@ func (l *lane) stray(ctx context.Context, place types.NamespacedName) (time.Dura
 	if l.fresh() != nil {
 		return 0, nil
 	}
+	key := place
+	key.Namespace = strayMark + key.Namespace
 	d, ok := l.down.Get(place)
 	if _, mapped := l.originAt(place); mapped || !ok {
+		l.problem(ctx, key, "", "")
+		l.valve.settle(key)
+		l.forget(key)
 		return 0, nil
 	}
-	return l.removeMisplaced(ctx, place, d)
+	return l.removeMisplaced(ctx, key, place, d)
 }
 
 // removeMisplaced removes a copy that is not where its origin belongs: the namespaces were mapped otherwise when it was
-// made.
-func (l *lane) removeMisplaced(ctx context.Context, place types.NamespacedName, d *unstructured.Unstructured) (time.Duration, error) {
+// made. key is by what the queue finds it: the origin has a copy elsewhere.
+func (l *lane) removeMisplaced(ctx context.Context, key, place types.NamespacedName, d *unstructured.Unstructured) (time.Duration, error) {
 	if right, err := l.placeOf(originOf(d)); err != nil || right == place {
 		return 0, err
 	}
-	return l.remove(ctx, originOf(d), d)
+	return l.remove(ctx, key, d)
 }
 
 const deletionMark = "deleted "
@@ -147,6 +152,6 @@ func (l *lane) remove(ctx context.Context, key types.NamespacedName, d *unstruct
 	}
 	l.problem(ctx, key, "", "")
 	l.remember(key, func(m *memo) { m.down = newPending(gone, version, "") })
-	l.wrote(ctx, WriteDelete, key)
+	l.wrote(ctx, WriteDelete, originOf(d))
 	return lag, nil
 }

@@ -364,3 +364,33 @@ func TestBusyObject(t *testing.T) {
 		require.Nil(t, p.down.get(configMaps, "a"))
 	})
 }
+
+// Many that are in the wrong place wait as others do, and go when they are released, whatever namespace they are in.
+func TestValveOfMisplacedCopies(t *testing.T) {
+	for name, namespaces := range map[string]syncer.NamespaceMap{"of another": syncer.SameNamespaces(), "of nobody": syncer.PrefixNamespaces("new-")} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				p := newPair(t, syncer.Options{Namespaces: syncer.PrefixNamespaces("old-")})
+				p.up.numbered(5)
+				p.rest()
+				p.stop()
+				p.start(syncer.Options{Namespaces: namespaces, DeleteCap: syncer.DeleteCap{Objects: 1, Share: 0.1}})
+				misplaced := func() (n int) {
+					for i := range 5 {
+						if p.down.get(configMaps, fmt.Sprintf("c-%03d", i), "old-default") != nil {
+							n++
+						}
+					}
+					return n
+				}
+				time.Sleep(5 * time.Minute)
+				require.Equal(t, 4, misplaced())
+				require.Len(t, p.problems(), 4)
+				require.Equal(t, 4, p.Release())
+				p.rest()
+				require.Zero(t, misplaced())
+				require.Empty(t, p.problems())
+			})
+		})
+	}
+}

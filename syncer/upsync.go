@@ -30,8 +30,9 @@ func bornKey(key types.NamespacedName) types.NamespacedName {
 	return key
 }
 
-// shown is the key of an object without our mark.
+// shown is the key of an object without our marks.
 func shown(key types.NamespacedName) types.NamespacedName {
+	key.Namespace = strings.TrimPrefix(key.Namespace, strayMark)
 	key.Name = strings.TrimPrefix(key.Name, bornMark)
 	return key
 }
