@@ -6,6 +6,7 @@ package syncer
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -21,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
@@ -87,12 +89,12 @@ func (s *Syncer) describe(state Status, unreachable error, now *v1alpha1.SyncTar
 		return // all else stays as it was last known
 	}
 	set(v1alpha1.SyncTargetConditionReachable, metav1.ConditionTrue, v1alpha1.SyncTargetReasonAnswered, "")
+	if isTrue(now, v1alpha1.SyncTargetConditionReady) && (len(state.Types) == 0 || slices.ContainsFunc(state.Types, isUnlisted)) {
+		return // one that has just begun knows no better than the one before it
+	}
 	if len(state.Types) == 0 {
-		// One that has just begun knows no better than the one before it.
-		if !isTrue(now, v1alpha1.SyncTargetConditionReady) {
-			set(v1alpha1.SyncTargetConditionReady, metav1.ConditionUnknown, v1alpha1.SyncTargetReasonPending, "types were not compared yet")
-			set(v1alpha1.SyncTargetConditionTypesCompatible, metav1.ConditionUnknown, v1alpha1.SyncTargetReasonPending, "types were not compared yet")
-		}
+		set(v1alpha1.SyncTargetConditionReady, metav1.ConditionUnknown, v1alpha1.SyncTargetReasonPending, "types were not compared yet")
+		set(v1alpha1.SyncTargetConditionTypesCompatible, metav1.ConditionUnknown, v1alpha1.SyncTargetReasonPending, "types were not compared yet")
 		return
 	}
 	set(v1alpha1.SyncTargetConditionReady, metav1.ConditionTrue, v1alpha1.SyncTargetReasonSyncing, "")
@@ -104,6 +106,7 @@ func (s *Syncer) describe(state Status, unreachable error, now *v1alpha1.SyncTar
 			now.SyncedResources = append(now.SyncedResources, name)
 		}
 		switch {
+		case isUnlisted(t):
 		case t.Err != nil:
 			bad = append(bad, name+" (no fresh copy)")
 		case t.Reason == ReasonScope:
@@ -126,6 +129,9 @@ func (s *Syncer) describe(state Status, unreachable error, now *v1alpha1.SyncTar
 		set(v1alpha1.SyncTargetConditionDeletionsHeld, metav1.ConditionFalse, v1alpha1.SyncTargetReasonWithinCap, "")
 	}
 }
+
+// isUnlisted says whether it is not known yet if a type can be listed.
+func isUnlisted(t TypeStatus) bool { return errors.Is(t.Err, loop.ErrNotListed) }
 
 func isTrue(status *v1alpha1.SyncTargetStatus, t v1alpha1.SyncTargetConditionType) bool {
 	return slices.ContainsFunc(status.Conditions, func(c metav1.Condition) bool {

@@ -112,3 +112,32 @@ func TestHeartbeatOfAClusterThatNeverAnswers(t *testing.T) {
 		require.Contains(t, p.conditions(), "Ready True Syncing")
 	})
 }
+
+// Who has just begun and has not listed everything yet knows no better than the one before it either.
+func TestHeartbeatWhileListsAreOnTheirWay(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := &pair{t: t, up: newSide(t, "up", withTargets(t)), down: newSide(t, "down", regiontest.Options{})}
+		_, err := p.up.client.Resource(syncTargets).Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "workload.kcp.io/v1alpha1", "kind": "SyncTarget", "metadata": map[string]any{"name": target},
+		}}, metav1.CreateOptions{})
+		require.NoError(t, err)
+		opts := syncer.Options{Heartbeat: 20 * time.Second}
+		slow := func() {
+			p.down.Inject(regiontest.Fault{Verb: "list", Resource: configMaps.GroupResource(), Times: 3, Do: regiontest.Delay(18 * time.Second)})
+			p.up.Inject(regiontest.Fault{Verb: "get", Resource: syncTargets.GroupResource(), Do: regiontest.Delay(time.Second)})
+		}
+		slow()
+		p.start(opts) // and says something after a second
+		require.Contains(t, p.conditions(), "Ready True Syncing")
+		require.Contains(t, p.conditions(), "TypesCompatible True Compatible", "not known is not incompatible")
+		time.Sleep(2 * time.Minute)
+		p.stop()
+		known := p.target().Status
+		require.Contains(t, known.SyncedResources, "configmaps")
+		slow()
+		p.start(opts)
+		require.Equal(t, known.Conditions, p.target().Status.Conditions)
+		require.Equal(t, known.SyncedResources, p.target().Status.SyncedResources)
+		require.True(t, known.LastSyncerHeartbeatTime.Before(p.target().Status.LastSyncerHeartbeatTime))
+	})
+}

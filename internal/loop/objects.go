@@ -61,7 +61,7 @@ func NewObjects(d dynamic.Interface, gvr schema.GroupVersionResource, opts Objec
 	if opts.Listed == nil {
 		opts.Listed = opts.Changed
 	}
-	f := &freshness{name: describe(gvr), changed: opts.Flows, err: fmt.Errorf("%s: %w", describe(gvr), errNotListed)}
+	f := &freshness{name: describe(gvr), changed: opts.Flows, err: fmt.Errorf("%s: %w", describe(gvr), ErrNotListed)}
 	s := &store{opts: opts, entries: map[types.NamespacedName]entry{}, synced: make(chan struct{}), listed: f.listed}
 	return &Objects{
 		resource: gvr, store: s, freshness: f,
@@ -71,10 +71,10 @@ func NewObjects(d dynamic.Interface, gvr schema.GroupVersionResource, opts Objec
 
 func describe(gvr schema.GroupVersionResource) string { return gvr.GroupResource().String() }
 
-var (
-	errNotListed = errors.New("has not been listed yet")
-	errStopped   = errors.New("is no longer watched")
-)
+// ErrNotListed is the Err of Objects whose first list is neither in place nor has failed: nothing is known yet.
+var ErrNotListed = errors.New("has not been listed yet")
+
+var errStopped = errors.New("is no longer watched")
 
 // pageSize is how many objects are asked for at once.
 const pageSize = 500
