@@ -188,6 +188,9 @@ func TestRightsOfTargets(t *testing.T) {
 				o.Configure = func(_ *v1alpha1.SyncTarget, opts *syncer.Options) {
 					opts.Discovery, opts.Types = 100*time.Millisecond, typesAre(few)
 				}
+				if mode == syncer.Pull {
+					o.Configure = nil // what was installed says it
+				}
 			})
 			f.secret(withToken(f.kubeconfig(), rightstest.Program))
 			f.register(target, map[string]any{"kubeconfigSecret": map[string]any{"name": "k", "namespace": "default"}})

@@ -65,8 +65,9 @@ type TargetsOptions struct {
 	// and again, so credentials may be short-lived. It may block, must be safe for concurrent use, and is required if Mode
 	// ever is Pull.
 	Install func(ctx context.Context, target *v1alpha1.SyncTarget) (Install, error)
-	// Configure changes the Options with which the Syncer of a SyncTarget is made; Target and Heartbeat are set. It must be
-	// safe for concurrent use. May be nil.
+	// Configure changes the Options with which the Syncer of a SyncTarget is made; Target and Heartbeat are set. In Pull mode
+	// they say what is let go in the end: without Types, those that Install names. It must be safe for concurrent use. May be
+	// nil.
 	Configure func(target *v1alpha1.SyncTarget, opts *Options)
 	// Trust says what kubeconfigs may have beyond what is safe.
 	Trust region.Trust
@@ -352,6 +353,9 @@ func (t *Targets) release(ctx context.Context, target *v1alpha1.SyncTarget) (tim
 	}
 	t.stop(target.Name)
 	opts := t.options(target)
+	if opts.Types == nil && t.opts.mode(target) == Pull {
+		opts.Types = t.installedTypes(ctx, target)
+	}
 	s, err := New(t.up, t.up, opts) // Detach needs the upstream only
 	if err != nil {
 		return 0, err

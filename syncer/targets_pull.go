@@ -90,6 +90,18 @@ func (t *Targets) install(ctx context.Context, target *v1alpha1.SyncTarget, e *e
 	return e.available(own), nil
 }
 
+// installedTypes are those of which what was installed has held objects; all if that is not known.
+func (t *Targets) installedTypes(ctx context.Context, target *v1alpha1.SyncTarget) TypeFilter {
+	in, err := t.opts.Install(ctx, target)
+	if err != nil {
+		return func(schema.GroupResource) bool { return true }
+	}
+	if in.Types == nil {
+		in.Types = WorkloadTypes()
+	}
+	return func(gr schema.GroupResource) bool { return slices.Contains(in.Types, gr) }
+}
+
 func notInstalled(reason v1alpha1.SyncTargetConditionReason, err error) said {
 	return said{v1alpha1.SyncTargetConditionInstalled, metav1.ConditionFalse, reason, err.Error()}
 }

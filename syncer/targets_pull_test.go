@@ -293,3 +293,23 @@ func TestPullWaitsForTheAgent(t *testing.T) {
 	f.agent() // which sees that it has nothing to do, and says so
 	f.targetIsGone()
 }
+
+// What was installed decides which types are let go in the end, not what Syncers in this process would sync.
+func TestPullLetsGoWhatWasInstalled(t *testing.T) {
+	roles := schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"}
+	f := newFleet(t, pulling, func(o *syncer.TargetsOptions) {
+		install := o.Install
+		o.Configure = nil
+		o.Install = func(ctx context.Context, target *v1alpha1.SyncTarget) (syncer.Install, error) {
+			in, err := install(ctx, target)
+			in.Types = append(in.Types, roles.GroupResource())
+			return in, err
+		}
+	})
+	f.register(target, map[string]any{"kubeconfig": f.kubeconfig()})
+	f.says("Installed False Progressing")
+	f.up.create(roles, "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: a, finalizers: ["+v1alpha1.FinalizerPrefix+target+"]}}")
+	f.deleteTarget()
+	f.targetIsGone()
+	require.Empty(t, f.up.get(roles, "a").GetFinalizers())
+}
