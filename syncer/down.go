@@ -70,7 +70,7 @@ func (l *lane) bringDown(ctx context.Context, key types.NamespacedName, d *unstr
 		}
 	} else {
 		w.SetUID(d.GetUID())
-		after, err = l.update(ctx, key, w, d.GetAnnotations()[appliedAnnotation] == hash)
+		after, err = l.update(ctx, key, w, version, d.GetAnnotations()[appliedAnnotation] == hash)
 	}
 	switch {
 	case errors.Is(err, errFight):
@@ -114,9 +114,9 @@ func isSchemaError(err error) bool {
 	return apierrors.IsInternalError(err) && strings.Contains(err.Error(), "field not declared in schema")
 }
 
-// update applies wish to what is there. Fields that somebody else has changed are changed back, and that is told. drift is
-// true if wish was applied before.
-func (l *lane) update(ctx context.Context, key types.NamespacedName, w *wanted, drift bool) (*metav1.PartialObjectMetadata, error) {
+// update applies wish to what is there, which has version. Fields that somebody else has changed are changed back, and that is
+// told. drift is true if wish was applied before.
+func (l *lane) update(ctx context.Context, key types.NamespacedName, w *wanted, version string, drift bool) (*metav1.PartialObjectMetadata, error) {
 	if drift && len(l.tooOften(key, fieldsRemoved)) > 0 {
 		return nil, l.yield(ctx, key, []string{fieldsRemoved + " by one of " + l.lastWriters(ctx, loop.KeyOf(w.Unstructured))})
 	}
@@ -137,6 +137,7 @@ func (l *lane) update(ctx context.Context, key types.NamespacedName, w *wanted, 
 		return nil, err
 	}
 	switch {
+	case after.GetResourceVersion() == version: // it was as it should be: who has changed what we own, such as a webhook, keeps on doing so
 	case drift && len(theirs) == 0:
 		l.again(key, fieldsRemoved)
 	case drift:
