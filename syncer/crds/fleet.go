@@ -55,13 +55,14 @@ func (f *Fleet) list() []Target {
 // Start makes one pass after the other until ctx ends, and returns nil then. It blocks.
 func (f *Fleet) Start(ctx context.Context) error {
 	for ctx.Err() == nil {
+		asked := f.targets.Connected()
 		states, err := f.Sync(ctx)
 		switch {
 		case ctx.Err() != nil:
 		case err != nil:
 			logr.FromContextOrDiscard(ctx).Info("Types are not in step", "reason", err.Error())
 		default:
-			f.tell(states)
+			f.tell(asked, states)
 		}
 		select {
 		case <-ctx.Done():
@@ -71,10 +72,14 @@ func (f *Fleet) Start(ctx context.Context) error {
 	return nil
 }
 
-// tell records how the types of each target stand. What is not known changes nothing that was.
-func (f *Fleet) tell(states []State) {
+// tell records how the types of each target stand that was reached before the pass and still is. What is not known changes
+// nothing that was.
+func (f *Fleet) tell(asked map[string]region.API, states []State) {
 	present := map[string]bool{}
-	for name := range f.targets.Connected() {
+	for name, api := range f.targets.Connected() {
+		if asked[name] != api {
+			continue // it has come meanwhile
+		}
 		present[name] = true
 		if name == Upstream {
 			f.targets.SetTypes(name, []string{fmt.Sprintf("all: a SyncTarget that is named %q cannot be told from the upstream", name)}, true)

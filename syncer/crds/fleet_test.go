@@ -131,3 +131,49 @@ func TestNewFleet(t *testing.T) {
 	_, err = crds.NewFleet(nil, targets, crds.Options{})
 	require.ErrorContains(t, err, "Upstream")
 }
+
+// A cluster that is reached while others are asked has not been asked itself.
+func TestFleetSpeaksOfWhomItHasAsked(t *testing.T) {
+	w := newWorld(t, crds.Policy{{Group: "example.com", Resource: "*", Direction: crds.Both}}, "a", "b")
+	crd, err := config.CRD("synctargets.workload.kcp.io")
+	require.NoError(t, err)
+	require.NoError(t, w.servers[crds.Upstream].AddCRD(crd))
+	w.define("a", "goods", "{type: integer}")
+	targets, err := syncer.NewTargets(w.apis[crds.Upstream], syncer.TargetsOptions{Heartbeat: 100 * time.Millisecond, Recheck: 100 * time.Millisecond})
+	require.NoError(t, err)
+	register := func(name string) {
+		kubeconfig, err := w.servers[name].Listen(t.Context())
+		require.NoError(t, err)
+		_, err = w.apis[crds.Upstream].Dynamic().Resource(syncTargets).Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "workload.kcp.io/v1alpha1", "kind": "SyncTarget", "metadata": map[string]any{"name": name},
+			"spec": map[string]any{"kubeconfig": string(kubeconfig)},
+		}}, metav1.CreateOptions{})
+		require.NoError(t, err)
+	}
+	asked, come := make(chan struct{}), make(chan struct{})
+	observer := &crds.Observer{Changed: func(context.Context, crds.State) {
+		select {
+		case <-asked:
+		default:
+			close(asked)
+			<-come
+		}
+	}}
+	fleet, err := crds.NewFleet(w.apis[crds.Upstream], targets, crds.Options{Policy: w.policy, Interval: 100 * time.Millisecond, Observer: observer})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = targets.Start(ctx) })
+	wg.Go(func() { _ = fleet.Start(ctx) })
+	t.Cleanup(wg.Wait)
+	t.Cleanup(cancel)
+	stay := sync.OnceFunc(func() { close(come) })
+	t.Cleanup(stay)
+	register("a")
+	<-asked
+	w.servers["b"].Partition(true)
+	register("b")
+	w.eventually("b is reached", func() bool { return targets.Connected()["b"] != nil })
+	stay()
+	w.eventually("of b nothing is known", func() bool { return w.conditionOf("b", "TypesDefined") == "Unknown Pending " })
+}
