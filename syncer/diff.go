@@ -5,6 +5,7 @@ package syncer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -105,7 +106,7 @@ func (l *lane) listAll(ctx context.Context) error {
 		select {
 		case <-o.Synced():
 		case <-ctx.Done():
-			return l.fresh()
+			return errors.Join(l.fresh(), wrap("list", ctx.Err()))
 		}
 	}
 	return l.sweepPages(ctx)

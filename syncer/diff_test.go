@@ -150,3 +150,14 @@ func TestDiffOfMuch(t *testing.T) {
 		}
 	})
 }
+
+// What is born downstream cannot be listed: that is an error, not nothing.
+func TestDiffOfWhatIsNotListed(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := newPair(t, upsyncAll)
+		p.down.create(widgets, born)
+		p.stop()
+		p.down.Inject(regiontest.Fault{Verb: "list", Resource: widgets.GroupResource(), Skip: 1, Times: -1, Do: regiontest.Hang()})
+		require.Contains(t, p.diff(upsyncAll), "widgets  error")
+	})
+}
