@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -50,7 +51,7 @@ func (l *lane) showCondition(ctx context.Context, key types.NamespacedName, u *u
 	}
 	next := condition{Status: metav1.ConditionTrue, Reason: "Synced"}
 	if trouble {
-		next = condition{Status: metav1.ConditionFalse, Reason: string(problem.Reason), Message: problem.Message[:min(len(problem.Message), maxMessage)]}
+		next = condition{Status: metav1.ConditionFalse, Reason: string(problem.Reason), Message: strings.ToValidUTF8(problem.Message[:min(len(problem.Message), maxMessage)], "")}
 	}
 	name := v1alpha1.SyncedCondition
 	if shared {

@@ -5,7 +5,9 @@ package syncer_test
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -131,5 +133,22 @@ func TestConditionsOfSeveralClusters(t *testing.T) {
 		two.stop()
 		require.NoError(t, two.Detach(t.Context()))
 		require.Equal(t, map[string]string{"Synced-one": "True Synced"}, conditions(one.up.get(deployments, "web")))
+	})
+}
+
+// A message that is too long is cut between two letters: half of one would be written again and again.
+func TestConditionOfManyWords(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		opts := syncer.Options{Conditions: true, Transform: []syncer.Transformer{func(*unstructured.Unstructured) error {
+			return errors.New("x" + strings.Repeat("é", 1000))
+		}}}
+		p := newPair(t, opts)
+		p.up.create(configMaps, a)
+		p.rest()
+		require.Equal(t, "False Transform", said(t, p.up.get(configMaps, "a")))
+		p.stop()
+		p.reset()
+		p.start(opts)
+		require.Empty(t, p.up.writes(), "a restart writes nothing")
 	})
 }
