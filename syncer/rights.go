@@ -75,7 +75,8 @@ func UpstreamRights(opts Options, types ...schema.GroupResource) []rbacv1.Policy
 	return rules
 }
 
-// DownstreamRights returns the least rules that suffice downstream for a Syncer of those types, whatever its Options.
+// DownstreamRights returns the least rules that suffice downstream for a Syncer of those types, whatever its Options. Only a
+// Rule that makes a field of a status Upstream's needs more: patch of the status of its type.
 func DownstreamRights(types ...schema.GroupResource) []rbacv1.PolicyRule {
 	rules := []rbacv1.PolicyRule{kubeSystem(), allow(schema.GroupResource{Resource: "namespaces"}, "create")}
 	for _, gr := range types {
