@@ -6,15 +6,18 @@ package syncer
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Detach lets all objects upstream go: it removes the finalizer of this target from whatever has it, of every type that
-// the upstream serves. Copies stay downstream as they are. It blocks until it is done; it can be repeated. Nothing must sync
-// for this target meanwhile.
+// Detach lets all objects upstream go: it removes the finalizer of this target from whatever has it, of every type of
+// Options.Types that the upstream serves. It is an error if not all that it serves is known. Copies stay downstream as they
+// are. It blocks until it is done; it can be repeated. Nothing must sync for this target meanwhile.
 func (s *Syncer) Detach(ctx context.Context) error {
 	up, err := served(s.up.Discovery())
 	if err != nil {
@@ -30,6 +33,9 @@ func (s *Syncer) Detach(ctx context.Context) error {
 		if err := l.letAllGo(ctx); err != nil {
 			return wrap("detach "+gvr.GroupResource().String(), err)
 		}
+	}
+	if len(up.failed) > 0 {
+		return fmt.Errorf("detach: discovery of groups failed, whose objects may still be held: %s", strings.Join(slices.Sorted(maps.Keys(up.failed)), ", "))
 	}
 	return nil
 }

@@ -4,6 +4,7 @@
 package syncer_test
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -14,7 +15,9 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
 
+	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/region/regiontest"
 	"github.com/atoll-dev/atoll/syncer"
 )
@@ -169,5 +172,51 @@ func TestRequestsPerObject(t *testing.T) {
 		p.settle()
 		up, down = count()
 		require.Equal(t, []int{2, 1}, []int{up, down}, "the user's and the finalizer; the copy")
+	})
+}
+
+// unanswered is an API of which one group cannot be asked about.
+type unanswered struct {
+	region.API
+	group string
+}
+
+func (u unanswered) Discovery() region.Discovery {
+	return unansweredDiscovery{u.API.Discovery(), u.group}
+}
+
+type unansweredDiscovery struct {
+	region.Discovery
+	group string
+}
+
+func (d unansweredDiscovery) ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIResourceList, error) {
+	groups, lists, err := d.Discovery.ServerGroupsAndResources()
+	failed := map[schema.GroupVersion]error{}
+	lists = slices.DeleteFunc(lists, func(l *metav1.APIResourceList) bool {
+		gv, _ := schema.ParseGroupVersion(l.GroupVersion)
+		if gv.Group == d.group {
+			failed[gv] = errors.New("unanswered")
+		}
+		return gv.Group == d.group
+	})
+	return groups, lists, errors.Join(err, &discovery.ErrGroupDiscoveryFailed{Groups: failed})
+}
+
+// Detach has not done all while there are types that nobody has named.
+func TestDetachKnowsAllTypes(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := newPair(t, syncer.Options{})
+		p.up.create(widgets, "{apiVersion: example.org/v1, kind: Widget, metadata: {name: a}}")
+		p.up.create(configMaps, a)
+		p.rest()
+		p.stop()
+		half, err := syncer.New(unanswered{p.up.api, "example.org"}, p.down.api, syncer.Options{Target: target})
+		require.NoError(t, err)
+		require.ErrorContains(t, half.Detach(t.Context()), "example.org")
+		require.Empty(t, p.up.get(configMaps, "a").GetFinalizers())
+		require.NotEmpty(t, p.up.get(widgets, "a").GetFinalizers())
+		require.NoError(t, p.Detach(t.Context()))
+		require.Empty(t, p.up.get(widgets, "a").GetFinalizers())
 	})
 }
