@@ -99,8 +99,9 @@ func TestRun(t *testing.T) {
 	go func() {
 		done <- run(ctx, []string{"-target=my-cluster", "-upstream=" + upPath, "-downstream=" + downPath, "-types=configmaps"})
 	}()
+	copies := api(down).Dynamic().Resource(configMaps).Namespace("default")
 	require.Eventually(t, func() bool {
-		_, err := api(down).Dynamic().Resource(configMaps).Namespace("default").Get(ctx, "a", metav1.GetOptions{})
+		_, err := copies.Get(ctx, "a", metav1.GetOptions{})
 		return err == nil
 	}, time.Minute, 20*time.Millisecond)
 	cancel()
