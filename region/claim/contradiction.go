@@ -162,11 +162,11 @@ func (a *Arbiter) correct(ctx context.Context, k region.Key, at *place, s report
 	if wait > 0 {
 		a.queue.AddAfter(k.String(), wait)
 	}
-	foreign, theirs := isForeign(at.claim), writtenIn(at.claim)
+	replaced, theirs := isReplaced(at.claim, &s), writtenIn(at.claim)
 	// Without a plane, arbiters that know different peers are no mistake to be found out.
-	if count == contradictions && s.differs(at.claim) && (foreign || a.decisions != nil) {
+	if count == contradictions && s.differs(at.claim) && (replaced || a.decisions != nil) {
 		by := FieldManager
-		if foreign {
+		if replaced {
 			by = writerOf(at.claim)
 		}
 		logr.FromContextOrDiscard(ctx).Info("Somebody else writes the status of a RegionClaim; if that is an Arbiter, is its peer registered in another central plane?",

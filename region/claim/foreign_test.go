@@ -14,9 +14,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/region/v1alpha1"
 )
 
 const stray = "stray-controller"
@@ -45,11 +47,16 @@ func conflictWith(p string) map[string]any {
 // insists overwrites a status each time that it is not what it was overwritten with,
 // as soon as that shows, until the test ends.
 func (w *world) insists(p region.PeerName, gvr schema.GroupVersionResource, kind string, status map[string]any) {
+	w.insistsBy(p, gvr, status["phase"], func(ctx context.Context) error { return w.tryOverwrite(ctx, p, gvr, kind, status) })
+}
+
+// insistsBy writes each time that a status has another phase.
+func (w *world) insistsBy(p region.PeerName, gvr schema.GroupVersionResource, wanted any, write func(context.Context) error) {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	var wg sync.WaitGroup
 	again := make(chan struct{}, 1)
 	objects := loop.NewObjects(w.conn(p).Dynamic(), gvr, loop.ObjectsOptions{Strip: func(obj *unstructured.Unstructured) {
-		if phase, _, _ := unstructured.NestedString(obj.Object, "status", "phase"); phase != status["phase"] {
+		if phase, _, _ := unstructured.NestedFieldNoCopy(obj.Object, "status", "phase"); phase != wanted {
 			select {
 			case again <- struct{}{}:
 			default:
@@ -64,7 +71,7 @@ func (w *world) insists(p region.PeerName, gvr schema.GroupVersionResource, kind
 			case <-ctx.Done():
 				return
 			}
-			if err := w.tryOverwrite(ctx, p, gvr, kind, status); ctx.Err() == nil && !apierrors.IsNotFound(err) {
+			if err := write(ctx); ctx.Err() == nil && !apierrors.IsNotFound(err) {
 				require.NoError(w.t, err)
 			}
 		}
@@ -171,6 +178,54 @@ func TestAStrayControllerNeitherOpensNorClosesAGate(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestAStatusThatIsErasedAgainAndAgain closes no gate either.
+func TestAStatusThatIsErasedAgainAndAgain(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var mu sync.Mutex
+		var found []ContradictEvent
+		var gates int
+		var before []v1alpha1.RegionClaimPhase
+		w.start(w.api, Options{Observer: &Observer{
+			Contradicted: func(_ context.Context, e ContradictEvent) {
+				mu.Lock()
+				defer mu.Unlock()
+				found = append(found, e)
+			},
+			Gated: func(context.Context, GateEvent) {
+				mu.Lock()
+				defer mu.Unlock()
+				gates++
+			},
+			Reported: func(_ context.Context, e ReportEvent) {
+				mu.Lock()
+				defer mu.Unlock()
+				before = append(before, e.Before)
+			},
+		}})
+		w.bindTo("us", "eu")
+		w.cluster("us")
+		passes(10 * time.Second)
+		require.Equal(t, "Pending Bound", w.gated("us"))
+		slowly(w, "us")
+		gates, before = 0, nil
+		client := w.conn("us").Dynamic().Resource(claims).Namespace(provider)
+		w.insistsBy("us", claims, nil, func(ctx context.Context) error {
+			_, err := client.Patch(ctx, name, types.MergePatchType, []byte(`{"status":null}`), metav1.PatchOptions{FieldManager: stray}, "status")
+			return err
+		})
+		passes(time.Hour)
+		require.Equal(t, "silence", w.said("us"))
+		require.Equal(t, "Pending Bound", w.gated("us"))
+		require.Zero(t, gates)
+		require.Len(t, found, 1)
+		require.Empty(t, found[0].By, "who removes something leaves no trace")
+		require.NotEmpty(t, before)
+		for _, phase := range before {
+			require.Equal(t, v1alpha1.RegionClaimBound, phase, "arbiters have not changed it")
+		}
+	})
 }
 
 // TestAGateThatIsWrittenAgainAndAgain is corrected, and not without a pause.

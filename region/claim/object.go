@@ -65,6 +65,12 @@ func isForeign(obj *unstructured.Unstructured) bool {
 	return false
 }
 
+// isReplaced says whether a RegionClaim says no more what arbiters told it: it is foreign,
+// or was told mine and says nothing.
+func isReplaced(obj *unstructured.Unstructured, mine *report) bool {
+	return isForeign(obj) || mine != nil && writtenIn(obj).Phase == ""
+}
+
 // writerOf is who wrote the phase of a RegionClaim or, if that is an arbiter's or was
 // removed, the holder; empty if that cannot be told.
 func writerOf(obj *unstructured.Unstructured) string {

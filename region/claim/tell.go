@@ -115,8 +115,9 @@ func (a *Arbiter) tell(ctx context.Context, s *scene, at *place, r ruling) (v1al
 	if a.decisions != nil && !inForce(at.claim) {
 		return v1alpha1.RegionClaimPending, true, nil // a guard claims nothing
 	}
-	foreign, mine := isForeign(at.claim), at.peer.tellings.report(s.key, at.claim)
-	if r.blind && (foreign || mine != nil && statusIn(at.claim).Phase == "") {
+	mine := at.peer.tellings.report(s.key, at.claim)
+	replaced := isReplaced(at.claim, mine)
+	if r.blind && replaced {
 		return "", false, nil // it may have been Bound, and nobody believes what it says now
 	}
 	status, ok := reportOn(at.claim, r, mine, time.Now())
@@ -125,7 +126,7 @@ func (a *Arbiter) tell(ctx context.Context, s *scene, at *place, r ruling) (v1al
 	}
 	wait, err := a.correct(ctx, s.key, at, status)
 	switch {
-	case err != nil || wait > 0 && foreign:
+	case err != nil || wait > 0 && replaced:
 		return status.Phase, true, err
 	case wait > 0:
 		return statusIn(at.claim).Phase, true, nil // the gate is the other arbiter's too
@@ -134,7 +135,7 @@ func (a *Arbiter) tell(ctx context.Context, s *scene, at *place, r ruling) (v1al
 	if wrote && err == nil {
 		at.peer.tellings.told(s.key, at.claim, &status)
 		e := reportEvent(s.key, at.peer.name, at.claim, status)
-		if foreign && mine != nil && mine.agrees(&status) {
+		if replaced && mine != nil && mine.agrees(&status) {
 			e.Before = mine.Phase // the other has decided nothing
 		}
 		a.opts.Observer.reported(ctx, e)
