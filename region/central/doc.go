@@ -32,7 +32,8 @@
 // # What a status says
 //
 // Regions are those whose RegionClaims are Bound in the peer, as an arbiter wrote it (regionv1alpha1.RegionClaimManager): of one
-// whose status somebody else has written since, what the arbiter wrote last. The version is that of the label app.kubernetes.io/version on
+// whose status somebody else has written since, what the arbiter wrote last; of one that was so when this
+// program began, what the Peer's own status says. The version is that of the label app.kubernetes.io/version on
 // the peer's KubeCarrier, without one that of its API server. Conditions are explained at the type; phase follows from
 // Ready.
 //

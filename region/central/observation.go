@@ -38,7 +38,7 @@ func newObservation(conn *region.Conn, changed func()) *observation {
 	}
 	strip := func(claim *unstructured.Unstructured) {
 		before, _ := o.claims.Get(loop.KeyOf(claim))
-		stripClaim(claim, before)
+		stripClaim(claim, before, !synced(o.claims))
 	}
 	o.claims = loop.NewObjects(conn.Dynamic(), claimResource, loop.ObjectsOptions{Strip: strip, Changed: tell, Flows: changed})
 	return o
@@ -97,7 +97,7 @@ func (o *observation) fill(f *findings) {
 		}
 	}
 	if synced(o.claims) {
-		f.known, f.bound = true, bound(o.claims.List())
+		f.known, f.bound, f.unsure = true, bound(o.claims.List()), inPhase(o.claims.List(), overwritten)
 	}
 	if server := o.server.Load(); server != nil {
 		f.version = *server
@@ -118,13 +118,17 @@ func (o *observation) fill(f *findings) {
 // bound are the regions whose claims are Bound, by provider and name. Under the fan-out protocol that is the one which was
 // committed, whichever role its claim had when it was made: one that was moved here keeps it. A guard claims nothing.
 func bound(claims []*unstructured.Unstructured) []region.Key {
+	return inPhase(claims, string(regionv1alpha1.RegionClaimBound))
+}
+
+func inPhase(claims []*unstructured.Unstructured, wanted string) []region.Key {
 	var keys []region.Key
 	for _, claim := range claims {
 		phase, _, _ := unstructured.NestedString(claim.Object, "status", "phase")
 		stage, _, _ := unstructured.NestedString(claim.Object, "spec", "fanout", "stage")
 		committed := stage == "" || stage == string(fanoutv1alpha1.StageConfigured)
 		key := region.Key{Provider: claim.GetNamespace(), Name: claim.GetName()}
-		if phase != string(regionv1alpha1.RegionClaimBound) || !committed || key.Validate() != nil {
+		if phase != wanted || !committed || key.Validate() != nil {
 			continue
 		}
 		keys = append(keys, key)
@@ -133,16 +137,23 @@ func bound(claims []*unstructured.Unstructured) []region.Key {
 	return keys
 }
 
+// overwritten stands for a phase that somebody else had written when the claims were first listed.
+const overwritten = "Overwritten"
+
 // stripClaim leaves of a RegionClaim what bound reads. What its phase says counts only if an arbiter wrote it: who may write
 // statuses and decides nothing neither brings a region to this peer nor takes one from it. So a phase that is not an arbiter's
-// is that of the same claim before, nil if it was not seen.
-func stripClaim(obj, before *unstructured.Unstructured) {
+// is that of the same claim before, nil if it was not seen. At first that may have been anything.
+func stripClaim(obj, before *unstructured.Unstructured, first bool) {
 	kept, phase := bare(obj), ""
 	switch {
 	case slices.Contains(loop.StatusManagers(obj, "phase"), regionv1alpha1.RegionClaimManager):
 		phase, _, _ = unstructured.NestedString(obj.Object, "status", "phase")
 	case before != nil && before.GetUID() == obj.GetUID():
 		phase, _, _ = unstructured.NestedString(before.Object, "status", "phase")
+	case first:
+		if _, there, _ := unstructured.NestedFieldNoCopy(obj.Object, "status", "phase"); there {
+			phase = overwritten
+		}
 	}
 	stage, _, _ := unstructured.NestedString(obj.Object, "spec", "fanout", "stage")
 	// The maps on the way are ours.

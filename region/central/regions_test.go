@@ -139,7 +139,7 @@ func TestBound(t *testing.T) {
 		if stage != "" {
 			obj.Object["spec"] = map[string]any{"fanout": map[string]any{"stage": stage, "claim": map[string]any{"role": role}}}
 		}
-		stripClaim(obj, nil)
+		stripClaim(obj, nil, true)
 		return obj
 	}
 	require.Equal(t, []region.Key{
@@ -196,5 +196,39 @@ func TestAPhaseThatIsNoArbitersCountsForNothing(t *testing.T) {
 		w.claimBy("stray", eu, "loodse", "one", "Bound")
 		pass(time.Minute)
 		require.Empty(t, p.served("eu"))
+	})
+}
+
+// Nor does one that has overwritten a status while nobody looked: what the Peer serves is as it was, until an arbiter speaks.
+func TestAPhaseThatWasOverwrittenBeforeTheStartChangesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "eu")
+		w.register("eu")
+		p := w.start(PeersOptions{})
+		eu := w.servers["eu"]
+		w.claim(eu, "loodse", "one", "Conflict")
+		w.claim(eu, "loodse", "two", "Bound")
+		w.claim(eu, "loodse", "three", "Bound")
+		pass(time.Minute)
+		require.Equal(t, []string{"three.loodse", "two.loodse"}, p.served("eu"))
+		p.stop()
+		w.claimBy("stray", eu, "loodse", "one", "Bound")
+		w.claimBy("stray", eu, "loodse", "two", "Conflict")
+		w.claimBy("stray", eu, "loodse", "three", "Bound")
+		p = w.start(PeersOptions{})
+		pass(time.Minute)
+		require.Equal(t, []string{"three.loodse", "two.loodse"}, p.served("eu"))
+		require.Equal(t, []string{"three.loodse", "two.loodse"}, w.regions("eu"))
+		w.claimBy("stray", eu, "loodse", "two", "Pending")
+		pass(time.Minute)
+		require.Equal(t, []string{"three.loodse", "two.loodse"}, p.served("eu"))
+
+		w.claim(eu, "loodse", "two", "Conflict")
+		require.NoError(t, w.client(eu, claimResource, "loodse").Delete(t.Context(), "three", metav1.DeleteOptions{}))
+		pass(time.Minute)
+		require.Empty(t, p.served("eu"), "that is an arbiter's word, and that is a fact")
+		w.claim(eu, "loodse", "one", "Bound")
+		pass(time.Minute)
+		require.Equal(t, []string{"one.loodse"}, p.served("eu"))
 	})
 }

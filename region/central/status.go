@@ -34,7 +34,8 @@ type findings struct {
 	watched bool // health and the rest are those of a connection in the Ring
 
 	bound   []region.Key // what is Bound in it
-	known   bool         // bound is all of it
+	unsure  []region.Key // what an arbiter said last of it is not known
+	known   bool         // bound and unsure are all of it
 	missing error        // why bound cannot be read
 
 	version masterv1alpha1.VersionInfo // zero if not known
@@ -195,10 +196,7 @@ func (f *findings) serve(p *masterv1alpha1.Peer, next *masterv1alpha1.PeerStatus
 	case next.ClusterUID == "" && f.missing == nil:
 		return condition(kind, metav1.ConditionUnknown, masterv1alpha1.PeerReasonPending, "it was not reached yet")
 	}
-	wanted := f.bound[:min(len(f.bound), maxRegions)]
-	if !f.known {
-		wanted = keysOf(p)
-	}
+	wanted := f.wanted(p)
 	var lost []string
 	holders := f.holders(p, wanted)
 	for _, key := range wanted {
@@ -221,6 +219,24 @@ func (f *findings) serve(p *masterv1alpha1.Peer, next *masterv1alpha1.PeerStatus
 	default:
 		return condition(kind, metav1.ConditionUnknown, masterv1alpha1.PeerReasonPending, "its regions are not known yet")
 	}
+}
+
+// wanted are the regions of p as its claims say. Those of which they do not, or not yet, are as they were.
+func (f *findings) wanted(p *masterv1alpha1.Peer) []region.Key {
+	if !f.known {
+		return keysOf(p)
+	}
+	wanted := f.bound
+	if len(f.unsure) > 0 {
+		wanted = slices.Clone(wanted)
+		for _, key := range keysOf(p) {
+			if slices.Contains(f.unsure, key) {
+				wanted = append(wanted, key)
+			}
+		}
+		slices.SortFunc(wanted, region.Key.Compare)
+	}
+	return wanted[:min(len(wanted), maxRegions)]
 }
 
 // holders are the Peers that serve these regions and to which p has to give way: those that have them, unless p has them
