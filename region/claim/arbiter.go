@@ -35,6 +35,7 @@ type Arbiter struct {
 	missing map[region.PeerName]time.Time // since when a holder is not in it
 	claimed map[region.Key]time.Time      // since when a region without holder is known to be claimed
 	open    map[region.Key]struct{}       // not settled at the last look
+	won     map[region.Key]*telling       // the last bid
 }
 
 // New returns an Arbiter for the peers of d that records its decisions in plane. A
@@ -56,6 +57,7 @@ func New(plane region.API, d region.Directory, opts Options) (*Arbiter, error) {
 		missing: map[region.PeerName]time.Time{},
 		claimed: map[region.Key]time.Time{},
 		open:    map[region.Key]struct{}{},
+		won:     map[region.Key]*telling{},
 	}
 	if plane != nil {
 		a.decisions = loop.NewObjects(plane.Dynamic(), leases, loop.ObjectsOptions{

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
 	"github.com/atoll-dev/atoll/internal/loop"
@@ -57,14 +58,39 @@ func (a *Arbiter) contest(ctx context.Context, s *scene, r ruling, now time.Time
 	if !v.settled {
 		return r, false, nil
 	}
+	if wait := a.pauseAfterBid(s.key, winner.uid, now); wait > 0 {
+		s.later(wait)
+		return r, false, nil
+	}
 	won, err := b.make(ctx)
 	if won {
+		a.wonBid(s.key, winner.uid, now)
 		a.opts.Observer.decided(ctx, DecideEvent{Region: s.key, Holder: winner.peer, Since: b.since})
 	}
 	if !won {
 		s.later(unsettled)
 	}
 	return r, b.wrote, err
+}
+
+// pauseAfterBid is how long a claim waits that was bound before: somebody who takes the
+// decision back again and again makes nobody write without end.
+func (a *Arbiter) pauseAfterBid(k region.Key, uid types.UID, now time.Time) time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if last := a.won[k]; last != nil && last.uid == uid {
+		return last.next.Sub(now)
+	}
+	return 0
+}
+
+func (a *Arbiter) wonBid(k region.Key, uid types.UID, now time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if last := a.won[k]; last == nil || last.uid != uid {
+		a.won[k] = &telling{uid: uid}
+	}
+	a.won[k].take(now)
 }
 
 // bid is one attempt to bind a claim by its status alone.

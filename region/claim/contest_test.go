@@ -158,6 +158,46 @@ func TestABidAsksTheServersAndNotItsCopies(t *testing.T) {
 	})
 }
 
+// TestWithoutAPlaneADecisionIsTakenBackAgainAndAgain, and made anew with growing pauses.
+func TestWithoutAPlaneADecisionIsTakenBackAgainAndAgain(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var mu sync.Mutex
+		var found []ContradictEvent
+		decided := 0
+		w.claim("us")
+		time.Sleep(time.Second)
+		w.claim("eu")
+		w.start(nil, Options{Observer: &Observer{
+			Contradicted: func(_ context.Context, e ContradictEvent) {
+				mu.Lock()
+				defer mu.Unlock()
+				found = append(found, e)
+			},
+			Decided: func(_ context.Context, e DecideEvent) {
+				require.Equal(t, region.PeerName("us"), e.Holder)
+				mu.Lock()
+				defer mu.Unlock()
+				decided++
+			},
+		}})
+		passes(10 * time.Second)
+		require.Equal(t, 1, decided)
+		for _, p := range []region.PeerName{"eu", "us"} {
+			w.ring.Server(p).Reset()
+			slowly(w, p)
+		}
+		w.insists("us", claims, "RegionClaim", conflictWith("eu"))
+		passes(time.Hour)
+		require.LessOrEqual(t, decided, corrections(time.Hour)+2)
+		require.GreaterOrEqual(t, decided, corrections(time.Hour)-2, "it is never left as it is")
+		require.LessOrEqual(t, writes(w.ring.Server("us")), 8*corrections(time.Hour), "Pending and Bound, and what the other answers")
+		require.LessOrEqual(t, writes(w.ring.Server("eu")), 2*corrections(time.Hour), "since when")
+		require.Equal(t, "Conflict us", w.said("eu"))
+		require.Len(t, found, 1)
+		require.Equal(t, stray, found[0].By)
+	})
+}
+
 // TestWithoutAPlaneThroughAccidents: two arbiters and a coordinator, and claims that
 // people apply and delete in any peer. No two peers ever store a claim that is Bound.
 func TestWithoutAPlaneThroughAccidents(t *testing.T) {

@@ -66,6 +66,7 @@ func (a *Arbiter) forget(k region.Key) {
 	defer a.mu.Unlock()
 	delete(a.claimed, k)
 	delete(a.open, k)
+	delete(a.won, k)
 }
 
 // note remembers whether a region is to be looked at when more is known.
