@@ -10,6 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/region/v1alpha1"
 )
 
 // TestTwoRulingsComeToRest: whatever two arbiters find, as long as they are not both
@@ -56,6 +59,49 @@ func TestTwoRulingsComeToRest(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestWhoIsNotFirmTellsWhatIsNew: a claim that has changed since it was told something was
+// told nothing yet.
+func TestWhoIsNotFirmTellsWhatIsNew(t *testing.T) {
+	t.Parallel()
+	elsewhere := ruling{decision: decision{peer: "eu", uid: "other", since: noon}}
+	obj := told(t, elsewhere, false)
+	for _, r := range []ruling{{undecided: noPlane}, {decision: decision{peer: "us", uid: "held", since: noon}}} {
+		_, ok := reportOn(obj, r, nil, noon)
+		require.False(t, ok)
+	}
+	obj.SetGeneration(2)
+	s, ok := reportOn(obj, ruling{decision: decision{peer: "us", uid: "held", since: noon}}, nil, noon)
+	require.True(t, ok, "of this generation it was told nothing")
+	require.EqualValues(t, 2, s.ObservedGeneration)
+
+	s, ok = reportOn(told(t, elsewhere, true), ruling{undecided: noPlane}, nil, noon)
+	require.True(t, ok, "that it leaves is new")
+	require.Equal(t, string(v1alpha1.RegionClaimReasonRemoving), s.Conditions[0].Reason)
+}
+
+// TestACopyOfWhoDoesNotAnswerIsNotFirm, whichever way the claim in it came to hold the region.
+func TestACopyOfWhoDoesNotAnswerIsNotFirm(t *testing.T) {
+	t.Parallel()
+	for at, firm := range map[contact]bool{fresh: true, silent: false, awaited: false} {
+		contacts := map[region.PeerName]contact{"eu": fresh, "us": at}
+		committed := told(t, ruling{}, false)
+		require.NoError(t, unstructured.SetNestedMap(committed.Object, fanoutOf("us", "Primary", "Configured"), "spec", "fanout"))
+		r := settledByProtocol([]standing{{peer: "us", contact: at, claim: committed}}, contacts)
+		require.EqualValues(t, "held", r.decision.uid)
+		require.Equal(t, firm, r.firm)
+
+		applied := told(t, ruling{decision: decision{peer: "us", uid: "held", since: noon}}, false)
+		a, err := New(nil, region.Fixed(), Options{})
+		require.NoError(t, err)
+		r, _, err = a.contest(t.Context(), &scene{
+			key: usEast1, contacts: contacts, places: []place{{peer: &peer{name: "us"}, contact: at, claim: applied}},
+		}, ruling{}, noon)
+		require.NoError(t, err)
+		require.EqualValues(t, "held", r.decision.uid)
+		require.Equal(t, firm, r.firm)
 	}
 }
 
