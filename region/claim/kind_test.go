@@ -149,3 +149,23 @@ func TestAGuardWhosePeerDoesNotAnswerIsPending(t *testing.T) {
 		require.Equal(t, "Conflict us", w.said("eu"))
 	})
 }
+
+// TestWhyNothingIsDecidedIsToldAnew by who has told it, though not all peers answer.
+func TestWhyNothingIsDecidedIsToldAnew(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "ap", "eu", "us")
+		w.ring.Partition("ap", true)
+		w.ring.Partition("us", true)
+		w.start(nil, Options{})
+		w.reserved("eu", "us")
+		passes(time.Minute)
+		require.Equal(t, string(v1alpha1.RegionClaimReasonPeerUnreachable), w.status("eu").Conditions[0].Reason)
+		w.ring.Partition("us", false)
+		passes(time.Minute)
+		require.Equal(t, string(v1alpha1.RegionClaimReasonPending), w.status("eu").Conditions[0].Reason, "us answers; that ap does not is another matter")
+		before := writes(w.ring.Server("eu"))
+		passes(time.Hour)
+		require.Equal(t, before, writes(w.ring.Server("eu")))
+	})
+}

@@ -61,7 +61,7 @@ func phaseUnder(d decision, uid types.UID, leaving bool, was v1alpha1.RegionClai
 func reportOn(obj *unstructured.Unstructured, r ruling, mine *report, now time.Time) (report, bool) {
 	was, d := statusIn(obj), r.decision
 	phase, ok := phaseUnder(d, obj.GetUID(), leaving(obj), was.Phase)
-	if !ok || !r.firm && isTold(obj, was) && (d.none() || !mine.is(was)) {
+	if !ok || !r.firm && isTold(obj, was) && !mine.is(was) {
 		return report{}, false
 	}
 	s := report{ObservedGeneration: obj.GetGeneration(), Phase: phase}
