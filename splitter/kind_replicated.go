@@ -119,11 +119,12 @@ func (k replicated) settled(n int64, present map[string]int64, have []Shard) boo
 }
 
 // pace raises what is wanted of clusters that are to lose replicas so far that enough stay available: what moves is gone
-// where it was only once it works where it goes. What is in silent clusters counts as unavailable, and may go.
+// where it was only once it works where it goes. What is in silent clusters counts as unavailable, and may go; what is being
+// removed counts as gone.
 func (k replicated) pace(want map[string]int64, have []Shard, least int64) {
 	var available int64
 	for _, s := range have {
-		if !s.Silent && s.Object != nil {
+		if !s.Silent && s.Object != nil && s.Object.GetDeletionTimestamp() == nil {
 			available += min(numberOr(s.Object, 0, k.available...), numberOr(s.Object, 1, k.replicas...))
 		}
 	}

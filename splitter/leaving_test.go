@@ -1,0 +1,45 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package splitter_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/atoll-dev/atoll/splitter"
+)
+
+// A shard that its syncer has yet to remove still says how many of its replicas work. They are about to be gone: another
+// cluster that drains meanwhile keeps its own until others work.
+func TestWhatIsBeingRemovedDoesNotCount(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		drained := func(name string) splitter.Cluster {
+			c := cluster(name, "")
+			c.EvictAfter = time.Unix(1, 0)
+			return c
+		}
+		w := newWorld(t, splitter.Options{}, cluster("a", ""))
+		w.create(deployments, deployment("web", 4, "  strategy: {rollingUpdate: {maxUnavailable: 0, maxSurge: 1}}"))
+		w.rest()
+		w.patch(deployments, "web--a", `{"metadata":{"finalizers":["example.org/syncer"]}}`)
+		w.works("web--a", 4)
+		w.clusters.set(drained("a"), cluster("b", ""))
+		w.rest()
+		w.works("web--b", 4)
+		w.rest()
+		require.NotNil(t, w.get(deployments, "web--a").GetDeletionTimestamp())
+
+		w.clusters.set(drained("a"), drained("b"), cluster("c", ""))
+		w.rest()
+		require.Equal(t, map[string]int64{"a": 4, "b": 4, "c": 4}, w.shards())
+		require.Nil(t, w.get(deployments, "web--b").GetDeletionTimestamp())
+		w.works("web--c", 4)
+		w.rest()
+		w.patch(deployments, "web--a", `{"metadata":{"finalizers":null}}`)
+		w.rest()
+		require.Equal(t, map[string]int64{"c": 4}, w.shards())
+	})
+}
