@@ -75,7 +75,7 @@ func (s *Splitter) reconcile(ctx context.Context, k *sort, key types.NamespacedN
 	case !ok:
 		return 0, nil
 	case parent.GetDeletionTimestamp() != nil || !s.divisible(parent):
-		return 0, s.end(ctx, k, parent, mine)
+		return s.end(ctx, k, parent, mine)
 	case !known:
 		return 0, nil // all parents are worked on when the clusters are
 	case !finalized(parent):
@@ -171,6 +171,11 @@ var (
 // write creates a shard or brings it to what it should be.
 func (s *Splitter) write(ctx context.Context, k *sort, current, desired *unstructured.Unstructured) (changed bool, err error) {
 	c := k.client(desired.GetNamespace())
+	key := loop.KeyOf(desired)
+	obj, there := k.objects.Get(key)
+	if current == nil && there && obj.GetLabels()[v1alpha1.ParentLabel] == desired.GetLabels()[v1alpha1.ParentLabel] {
+		current = obj // somebody has changed the other marks
+	}
 	if current != nil {
 		if current.GetDeletionTimestamp() != nil {
 			return false, errLeaving // it will be made anew when it is gone
@@ -178,13 +183,12 @@ func (s *Splitter) write(ctx context.Context, k *sort, current, desired *unstruc
 		desired.SetUID(current.GetUID())
 		return loop.Apply(ctx, c, current, desired, Manager)
 	}
-	if obj, ok := k.objects.Get(loop.KeyOf(desired)); ok {
+	if there {
 		if parentOf(obj) == "" {
 			return false, errTaken
 		}
 		return false, errLeaving // of a parent before this one: it goes first
 	}
-	key := loop.KeyOf(desired)
 	if !k.made.begin(key, time.Now()) {
 		return false, errAwaited
 	}
@@ -252,36 +256,46 @@ func (s *Splitter) orphans(ctx context.Context, k *sort, key types.NamespacedNam
 	return nil
 }
 
-// end removes the shards of a parent, and when they are gone its finalizer.
-func (s *Splitter) end(ctx context.Context, k *sort, parent *unstructured.Unstructured, mine []Shard) error {
+// end removes the shards of a parent, and when they are gone its finalizer. It says when to look again at what the copy does
+// not show as theirs.
+func (s *Splitter) end(ctx context.Context, k *sort, parent *unstructured.Unstructured, mine []Shard) (time.Duration, error) {
 	if !finalized(parent) {
-		return nil
+		return 0, nil
 	}
 	for _, shard := range mine {
 		if err := remove(ctx, k, shard.Object); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	if len(mine) > 0 {
-		return nil // their events follow
+		return 0, nil // their events follow
 	}
 	c := k.client(parent.GetNamespace())
-	left, err := c.List(ctx, metav1.ListOptions{LabelSelector: v1alpha1.ParentLabel + "=" + string(parent.GetUID()), Limit: 1})
+	marked, err := c.List(ctx, metav1.ListOptions{LabelSelector: v1alpha1.ParentLabel + "=" + string(parent.GetUID())})
 	if err != nil {
-		return fmt.Errorf("list shards of %s: %w", loop.KeyOf(parent), err)
+		return 0, fmt.Errorf("list shards of %s: %w", loop.KeyOf(parent), err)
 	}
-	if len(left.Items) > 0 {
-		return apierrors.NewConflict(k.kind.Resource().GroupResource(), parent.GetName(), errors.New("the copy is older than its shards"))
+	left := time.Duration(0)
+	for i := range marked.Items {
+		if obj := &marked.Items[i]; s.named(obj, parent) {
+			left = retried
+			if err := remove(ctx, k, obj); err != nil {
+				return 0, err
+			}
+		}
+	}
+	if left > 0 {
+		return left, nil
 	}
 	finalizers := slices.DeleteFunc(slices.Clone(parent.GetFinalizers()), func(f string) bool { return f == v1alpha1.ShardsFinalizer })
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": parent.GetUID(), "resourceVersion": parent.GetResourceVersion(), "finalizers": finalizers,
 	}})
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if _, err := c.Patch(ctx, parent.GetName(), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: Manager}); err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("let go of %s: %w", loop.KeyOf(parent), err)
+		return 0, fmt.Errorf("let go of %s: %w", loop.KeyOf(parent), err)
 	}
-	return nil
+	return 0, nil
 }

@@ -70,6 +70,12 @@ func cutFrom(shard, parent *unstructured.Unstructured) bool {
 	return parent != nil && parentOf(shard) == parent.GetName() && shard.GetLabels()[v1alpha1.ParentLabel] == string(parent.GetUID())
 }
 
+// named says whether an object that has the label of a parent has the name of one of its shards too: whoever copies a shard
+// with its labels makes no other one.
+func (s *Splitter) named(obj, parent *unstructured.Unstructured) bool {
+	return cutFrom(obj, parent) || obj.GetName() == ShardName(parent.GetName(), obj.GetLabels()[s.opts.Label])
+}
+
 // divisible says whether an object is one to divide: not a shard, and not given to clusters as it is.
 func (s *Splitter) divisible(obj *unstructured.Unstructured) bool {
 	for label := range obj.GetLabels() {
