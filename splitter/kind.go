@@ -4,6 +4,7 @@
 package splitter
 
 import (
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -152,6 +153,17 @@ func observe(status map[string]any, parent *unstructured.Unstructured, shards []
 	} else if before, ok := number(parent, "status", "observedGeneration"); ok {
 		status["observedGeneration"] = before
 	}
+}
+
+// few is how many clusters a message names. Those of hundreds would make the parent too large, and nobody reads them.
+const few = 10
+
+// brief joins what is said of clusters, or the first few of it.
+func brief(all []string, separator string) string {
+	if len(all) > few {
+		return strings.Join(all[:few], separator) + fmt.Sprintf(" and %d more", len(all)-few)
+	}
+	return strings.Join(all, separator)
 }
 
 // foreign are the prefixes of labels and annotations by which tools know what they own; a shard is not theirs.

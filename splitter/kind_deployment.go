@@ -110,7 +110,7 @@ func (k deployments) Fold(parent *unstructured.Unstructured, shards []Shard) (ma
 		}
 	}
 	if failures != nil {
-		conditions = append(conditions, condition("ReplicaFailure", true, "FailedCreate", "", strings.Join(failures, "; ")))
+		conditions = append(conditions, condition("ReplicaFailure", true, "FailedCreate", "", brief(failures, "; ")))
 	}
 	status["conditions"] = conditions
 	return status, nil
@@ -131,7 +131,7 @@ func (k deployments) behind(shards []Shard) string {
 	if behind == nil {
 		return ""
 	}
-	return ": " + strings.Join(behind, ", ")
+	return ": " + brief(behind, ", ")
 }
 
 // progress is False if any shard is stuck, and says that the rollout is complete only if each has said so of what is wanted
@@ -153,7 +153,7 @@ func (k deployments) progress(wanted int64, shards []Shard) map[string]any {
 	}
 	switch {
 	case stuck != nil:
-		return condition("Progressing", false, "", reason, strings.Join(stuck, "; "))
+		return condition("Progressing", false, "", reason, brief(stuck, "; "))
 	case done:
 		return condition("Progressing", true, "NewReplicaSetAvailable", "", "all clusters have rolled it out")
 	}

@@ -5,7 +5,6 @@ package splitter
 
 import (
 	"fmt"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -273,7 +272,7 @@ func (jobs) Fold(parent *unstructured.Unstructured, shards []Shard) (map[string]
 		conditions = []any{condition("SuccessCriteriaMet", true, "CompletionsReached", "", "all clusters are done"),
 			condition("Complete", true, "CompletionsReached", "", "all clusters are done")}
 	case failures != nil:
-		message := strings.Join(failures, "; ")
+		message := brief(failures, "; ")
 		conditions = []any{condition("FailureTarget", true, "ClusterFailed", "", message)}
 		if over {
 			conditions = append(conditions, condition("Failed", true, "ClusterFailed", "", message))

@@ -4,6 +4,8 @@
 package splitter_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -188,6 +190,27 @@ func TestFold(t *testing.T) {
 			want := parse(t, "{apiVersion: v1, kind: X, status: "+test.want+"}").Object["status"]
 			require.Equal(t, want, any(status))
 		})
+	}
+}
+
+// The status of a parent stays small, however many clusters there are and whatever each has to say.
+func TestFoldOfHundredsOfClusters(t *testing.T) {
+	shards := make([]splitter.Shard, 300)
+	why := strings.Repeat("x", 4096)
+	for i := range shards {
+		shards[i] = shard(t, fmt.Sprintf("%03d-%s", i, strings.Repeat("c", 59)), `spec: {replicas: 2, completions: 1}, status: {observedGeneration: 2, availableReplicas: 1, conditions: [
+			{type: Progressing, status: "False", reason: ProgressDeadlineExceeded, message: `+why+`}, {type: ReplicaFailure, status: "True", message: `+why+`}, {type: Failed, status: "True", message: `+why+`}]}`)
+	}
+	for _, kind := range []splitter.Kind{splitter.Deployments(), splitter.StatefulSets(), splitter.DaemonSets(), splitter.Jobs(), splitter.CronJobs()} {
+		status, err := kind.Fold(object(t, "X", "spec: {replicas: 600, completions: 300}"), shards)
+		require.NoError(t, err)
+		data, err := json.Marshal(status)
+		require.NoError(t, err)
+		require.Less(t, len(data), 128<<10, kind.Resource())
+		if kind.Resource().Resource == "deployments" {
+			require.Contains(t, string(data), "300 of 600 replicas are available: 000-")
+			require.Contains(t, string(data), " 1 of 2 and 290 more")
+		}
 	}
 }
 

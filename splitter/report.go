@@ -45,7 +45,7 @@ func (s *Splitter) report(ctx context.Context, k *sort, parent *unstructured.Uns
 
 func placed(plan Plan, taken []string) map[string]any {
 	if taken != nil {
-		return condition(ConditionPlaced, false, "", "NameTaken", "these names belong to somebody else's objects: "+strings.Join(taken, ", "))
+		return condition(ConditionPlaced, false, "", "NameTaken", "these names belong to somebody else's objects: "+brief(taken, ", "))
 	}
 	if plan.Unplaced == 0 {
 		return condition(ConditionPlaced, true, "Placed", "", "all replicas have a place")
@@ -58,7 +58,7 @@ func placed(plan Plan, taken []string) map[string]any {
 	if len(plan.Shards) == 0 {
 		message += ": there is no cluster that may have any"
 	} else if limits != nil {
-		message += ": " + strings.Join(limits, ", ")
+		message += ": " + brief(limits, ", ")
 	}
 	return condition(ConditionPlaced, false, "", "Unplaced", message)
 }
