@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/atoll-dev/atoll/splitter"
 	"github.com/atoll-dev/atoll/splitter/v1alpha1"
 )
 
@@ -58,11 +59,11 @@ func newIndex() *index {
 	return &index{namespaces: map[string]map[place]workload{}, shards: map[place]shard{}, parents: map[types.UID]map[place]string{}}
 }
 
-// shardOf reads a shard; false if the object is none.
+// shardOf reads a shard; false if the object is none: whoever copies one with its labels makes no other one.
 func shardOf(obj *unstructured.Unstructured) (shard, bool) {
-	uid := obj.GetLabels()[v1alpha1.ParentLabel]
 	annotations := obj.GetAnnotations()
-	return shard{types.UID(uid), annotations[v1alpha1.ParentAnnotation], annotations[v1alpha1.ClusterAnnotation]}, uid != ""
+	s := shard{types.UID(obj.GetLabels()[v1alpha1.ParentLabel]), annotations[v1alpha1.ParentAnnotation], annotations[v1alpha1.ClusterAnnotation]}
+	return s, s.parent != "" && obj.GetName() == splitter.ShardName(s.name, s.cluster)
 }
 
 // setShard takes a shard as it is now, false if there is none at that place, and returns the one before.

@@ -404,6 +404,32 @@ func TestWhatIsSomebodyElsesStays(t *testing.T) {
 	})
 }
 
+// Somebody makes an object of their own out of a shard, labels and all. It holds nobody in its cluster.
+func TestACopyOfAShardIsNoShard(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.policy("one", "{maxClusters: 1}")
+		w.create(deployments, deployment("web", 2, ""))
+		a, b := cluster("a"), cluster("b")
+		w.place(placement.Options{}, a)
+		w.split(a)
+		require.Equal(t, []string{"NONE -> a"}, w.happened("web"))
+		w.works("web--a", 2)
+		theirs := w.get(deployments, "web--a")
+		theirs.SetName("mine")
+		theirs.SetUID("")
+		theirs.SetResourceVersion("")
+		theirs.SetManagedFields(nil)
+		_, err := w.of(deployments).Create(t.Context(), theirs, metav1.CreateOptions{FieldManager: "user"})
+		require.NoError(t, err)
+		w.set(draining(a), b)
+		require.Equal(t, []string{"a -> a,b leaving a"}, w.happened("web"))
+		w.works("web--b", 2)
+		require.Equal(t, []string{"a,b -> b"}, w.happened("web"))
+		require.NotNil(t, w.get(deployments, "mine"))
+	})
+}
+
 func TestWithoutAPolicyAllStays(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t)
