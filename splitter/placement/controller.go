@@ -249,8 +249,9 @@ func (c *Controller) all() {
 
 func (c *Controller) policyChanged(key types.NamespacedName) {
 	obj, _ := c.copies.Get(key)
+	changed := c.policies.set(key, obj)
 	c.queue.Add(policyKeys + "/" + key.String())
-	if !c.policies.set(key, obj) {
+	if !changed {
 		return
 	}
 	for _, k := range c.kinds {
