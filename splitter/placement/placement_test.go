@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -249,6 +250,30 @@ func TestDependents(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		require.Equal(t, "NONE", w.targets(configMaps, "next"))
 		require.Equal(t, "NONE", w.targets(core("services"), "web"))
+	})
+}
+
+// Another group has a type with the name of one that pods refer to.
+func TestDependentsAreOfTheCoreGroup(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		others := schema.GroupVersionResource{Group: "example.org", Version: "v1", Resource: "secrets"}
+		crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "secrets.example.org"}, Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: others.Group, Scope: apiextensionsv1.NamespaceScoped, Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "secrets", Kind: "Secret"},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1", Served: true, Storage: true, Schema: &apiextensionsv1.CustomResourceValidation{
+				OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object"}}}},
+		}}
+		require.NoError(t, w.AddCRD(crd))
+		w.create(others, "{apiVersion: example.org/v1, kind: Secret, metadata: {name: key}}")
+		w.create(core("secrets"), "{apiVersion: v1, kind: Secret, metadata: {name: key}}")
+		w.create(deployments, deployment("web", 2, ", volumes: [{name: s, secret: {secretName: key}}]"))
+		w.policy("all", "{dependents: true}")
+		w.place(placement.Options{Others: []schema.GroupVersionResource{core("secrets"), others}}, cluster("a"))
+		w.rest()
+		require.Equal(t, "a", w.targets(core("secrets"), "key"))
+		w.patch(others, "key", `{"metadata":{"labels":{"it":"changes"}}}`)
+		w.rest()
+		require.Equal(t, "NONE", w.targets(others, "key"))
 	})
 }
 

@@ -97,7 +97,10 @@ func (c *Controller) decide(k *kind, key string, obj *unstructured.Unstructured,
 		shards := c.index.clustersOf(obj.GetUID())
 		there, held = union(before.clusters, shards), func(cluster string) bool { return slices.Contains(shards, cluster) }
 	} else {
-		there, follows, fresh = before.clusters, c.index.follows(k.gvr.Resource, obj), c.fresh()
+		there, fresh = before.clusters, c.fresh()
+		if k.gvr.Group == "" { // of which is all that pods refer to
+			follows = c.index.follows(k.gvr.Resource, obj)
+		}
 	}
 	var wanted []string
 	var none bool // nowhere is where it is to be
