@@ -91,6 +91,13 @@ func (s *story) divide(ctx context.Context) error {
 	if _, err := s.mirror.next(ctx, "the mirror", func(state) bool { return true }); err != nil {
 		return err
 	}
+	// The splitter hears of clusters by a watch of its own.
+	if err := await(ctx, "the splitter to know both clusters", func() (bool, error) {
+		plan, err := s.control.splitter.Plan(ctx, newDeployment())
+		return err == nil && plan.Replicas("cluster-1") == 6 && plan.Replicas("cluster-2") == 9, nil
+	}); err != nil {
+		return err
+	}
 	if _, err := s.mirror.deployments.Create(ctx, newDeployment(), metav1.CreateOptions{FieldManager: "kubectl"}); err != nil {
 		return err
 	}
