@@ -188,8 +188,11 @@ func (s *story) remove(ctx context.Context) error {
 		return err
 	}
 	for _, c := range s.clusters {
-		if n, err := readyIn(ctx, c); err != nil || n != 0 {
-			return fmt.Errorf("%s still has %d replicas: %w", c.name, n, err)
+		switch n, err := readyIn(ctx, c); {
+		case err != nil:
+			return fmt.Errorf("replicas of %s: %w", c.name, err)
+		case n != 0:
+			return fmt.Errorf("%s still has %d replicas", c.name, n)
 		}
 		if err := s.delete(ctx, s.targets(), c.name); err != nil {
 			return err
@@ -217,7 +220,7 @@ func (s *story) delete(ctx context.Context, c dynamic.ResourceInterface, name st
 
 // cleanUp removes what a story that failed has made.
 func (s *story) cleanUp(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Minute)
 	defer cancel()
 	for _, c := range s.clusters {
 		c.link.cut(false)
