@@ -32,6 +32,7 @@ func TestPlace(t *testing.T) {
 		"bounds":                  {map[string]any{"placement": "a,b", "division": `{"clusters":[{"name":"a","max":2},{"name":"b","max":3}]}`}, []splitter.Cluster{a, b, c}, nil, map[string]int64{"a": 2, "b": 3}, 7},
 		"zones":                   {map[string]any{"placement": "a,b,c", "division": `{"spreadBy":["` + zone + `"]}`}, []splitter.Cluster{a, b, c}, nil, map[string]int64{"a": 3, "b": 3, "c": 6}, 0},
 		"room":                    {map[string]any{"placement": "a,b"}, []splitter.Cluster{small, b}, nil, map[string]int64{"a": 2, "b": 10}, 0},
+		"room that it has taken":  {map[string]any{"placement": "a,b"}, []splitter.Cluster{small, b}, map[string]int64{"a": 2, "b": 10}, map[string]int64{"a": 2, "b": 10}, 0},
 		"twice":                   {map[string]any{"placement": "a,b", "division": `{"mode":"Duplicate","spreadBy":["` + zone + `"]}`}, []splitter.Cluster{a, b, c}, nil, map[string]int64{"a": 12, "b": 12}, 0},
 		"leaves":                  {map[string]any{"placement": "a,b", "leaving": "a"}, []splitter.Cluster{a, b}, map[string]int64{"a": 12}, map[string]int64{"b": 12}, 0},
 		"leaves one of several":   {map[string]any{"placement": "a,b", "leaving": "a", "division": `{"mode":"Duplicate"}`}, []splitter.Cluster{a, b}, map[string]int64{"a": 12}, map[string]int64{"b": 12}, 0},
