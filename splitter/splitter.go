@@ -59,7 +59,7 @@ type Options struct {
 // Observer is told what a Splitter does. Any of the functions may be nil. They must not block and must be safe for
 // concurrent use.
 type Observer struct {
-	// Divided is called after shards were written or removed.
+	// Divided is called after shards were written or removed, and after an attempt to divide has failed.
 	Divided func(context.Context, DividedEvent)
 }
 
