@@ -84,6 +84,9 @@ func (n *negotiator) listType(at place, views []view, out *apiextensionsv1.JSONS
 		}
 	}
 	item := out.Items.Schema
+	if refusesAll(item) {
+		result, shared = "", nil // the list is empty, and what items look like is one side's word
+	}
 	switch result {
 	case "map":
 		for _, k := range shared {
