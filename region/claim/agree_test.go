@@ -105,6 +105,61 @@ func TestACopyOfWhoDoesNotAnswerIsNotFirm(t *testing.T) {
 	}
 }
 
+// TestWhatIsAContradiction and what it costs: a copy that is behind is none, nor is what
+// another claim of the name says.
+func TestWhatIsAContradiction(t *testing.T) {
+	t.Parallel()
+	says := func(obj *unstructured.Unstructured, r ruling) *report {
+		s, ok := reportOn(obj, r, nil, noon)
+		require.True(t, ok)
+		return &s
+	}
+	var all tellings
+	correct := func(obj *unstructured.Unstructured, s statement, at time.Time, wait time.Duration, count int) {
+		t.Helper()
+		gotWait, gotCount, err := all.correct(usEast1, obj, s, at)
+		require.NoError(t, err)
+		require.Equal(t, wait, gotWait)
+		require.Equal(t, count, gotCount)
+	}
+	obj := told(t, ruling{}, false)
+	obj.SetResourceVersion("5")
+	bound := says(obj, ruling{decision: decision{peer: "us", uid: "held", since: noon}, firm: true})
+	all.told(usEast1, obj, bound)
+	correct(obj, bound, noon, 0, 0)
+	correct(obj, bound, noon, 0, 0)
+	obj.SetResourceVersion("7")
+	correct(obj, bound, noon, 0, 1)
+	correct(obj, bound, noon, time.Second, 0)
+	obj.SetResourceVersion("9")
+	correct(obj, bound, noon, time.Second, 2)
+	correct(obj, bound, noon.Add(time.Second), 0, 0)
+	correct(obj, bound, noon.Add(time.Second), 2*time.Second, 0)
+
+	// The same again does not shorten the pause. What is new is told at once, and begins anew.
+	all.told(usEast1, obj, bound)
+	obj.SetResourceVersion("11")
+	correct(obj, bound, noon.Add(time.Second), 2*time.Second, 3)
+	later := says(obj, ruling{decision: decision{peer: "us", uid: "held", since: noon.Add(time.Hour)}, firm: true})
+	correct(obj, later, noon.Add(time.Second), 0, 0)
+	all.told(usEast1, obj, later)
+	obj.SetResourceVersion("13")
+	correct(obj, later, noon.Add(time.Second), 0, 1)
+	correct(obj, later, noon.Add(time.Second), time.Second, 0)
+	require.Equal(t, later, all.report(usEast1, obj))
+
+	obj.SetUID("another")
+	require.Nil(t, all.report(usEast1, obj))
+	correct(obj, later, noon.Add(time.Second), 0, 0)
+	all.told(usEast1, obj, later)
+	obj.SetResourceVersion("15")
+	correct(obj, later, noon.Add(time.Second), 0, 1)
+	correct(obj, later, noon.Add(time.Second+maxPause), 0, 0)
+	correct(obj, later, noon.Add(time.Second+maxPause), 2*time.Second, 0)
+	correct(obj, later, noon.Add(4*time.Second+2*maxPause), 0, 0)
+	correct(obj, later, noon.Add(4*time.Second+2*maxPause), time.Second, 0)
+}
+
 // told is a claim that was told the ruling, if it says anything, and is then deleted
 // perhaps.
 func told(t *testing.T, r ruling, leaves bool) *unstructured.Unstructured {

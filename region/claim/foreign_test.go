@@ -313,7 +313,42 @@ func TestWhoIsNoArbiter(t *testing.T) {
 				require.True(t, isForeign(w.stored("us", claims)))
 				require.Equal(t, stray, writerOf(w.stored("us", claims)))
 				require.Zero(t, boundSince(w.stored("us", claims), "us"))
+				require.True(t, biddable(w.stored("us", claims)))
 			})
 		})
 	}
+}
+
+// TestWhoSaysTheSameChangesNothing: an arbiter owns the fields too.
+func TestWhoSaysTheSameChangesNothing(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		stop := w.start(w.api, Options{})
+		w.claim("us")
+		passes(10 * time.Second)
+		stop()
+		since := w.status("us").Holder.Since
+		w.overwrite("us", claims, "RegionClaim", map[string]any{
+			"phase": "Bound", "holder": map[string]any{"peer": "us", "since": since.UTC().Format(time.RFC3339)},
+		})
+		require.Contains(t, loop.StatusManagers(w.stored("us", claims), "phase"), stray)
+		require.False(t, isForeign(w.stored("us", claims)))
+		require.Equal(t, since.UTC(), boundSince(w.stored("us", claims), "us"))
+	})
+}
+
+// TestAStatusWhoseManagersWereForgotten is nobody's, and told again at once.
+func TestAStatusWhoseManagersWereForgotten(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.start(w.api, Options{})
+		w.bindTo("us", "eu")
+		for _, p := range []region.PeerName{"eu", "us"} {
+			obj, err := w.conn(p).Dynamic().Resource(claims).Namespace(provider).Patch(t.Context(), name, types.MergePatchType,
+				[]byte(`{"metadata":{"managedFields":[{}]}}`), metav1.PatchOptions{})
+			require.NoError(t, err)
+			require.True(t, isForeign(obj))
+		}
+		passes(time.Second)
+		require.Equal(t, "Bound us", w.said("us"))
+		require.Equal(t, "Conflict us", w.said("eu"))
+	})
 }
