@@ -104,6 +104,21 @@ func lists(value any, s *structuralschema.Structural, path *field.Path) field.Er
 	return errs
 }
 
+// defaults are the lists in the defaults of a schema that stand for strings.
+func defaults(s *structuralschema.Structural, path *field.Path) field.ErrorList {
+	if s == nil {
+		return nil
+	}
+	errs := lists(s.Default.Object, s, path)
+	for name, property := range s.Properties {
+		errs = append(errs, defaults(&property, path.Child(name))...)
+	}
+	if s.AdditionalProperties != nil {
+		errs = append(errs, defaults(s.AdditionalProperties.Structural, path.Key("*"))...)
+	}
+	return append(errs, defaults(s.Items, path.Key("*"))...)
+}
+
 // installable says whether kube-apiserver takes a schema: by its own packages what they check, and what its validation of
 // CRDs adds for what schemas have here.
 func installable(s *apiextensionsv1.JSONSchemaProps) error {
@@ -115,6 +130,7 @@ func installable(s *apiextensionsv1.JSONSchemaProps) error {
 	if err != nil {
 		return err
 	}
+	errs = append(errs, defaults(j.structural, nil)...)
 	errs = append(errs, compile(j.structural, nil, true)...)
 	errs = append(errs, wellFormed(s, nil)...)
 	return errs[:min(len(errs), 5)].ToAggregate()
