@@ -70,6 +70,8 @@ func TestNegotiate(t *testing.T) {
 		{"a side that fills in a field of its own has room for fewer", `{type: object, maxProperties: 2, properties: {a: {type: string}, b: {type: string, default: x}}}`, `{type: object, properties: {a: {type: string}}}`,
 			`{type: object, maxProperties: 1, properties: {a: {type: string}}}`, nil},
 		{"lists of items that share nothing must be empty", `{type: array, items: {type: string}}`, `{type: array, items: {type: integer}}`, `{type: array, maxItems: 0, items: {type: integer, not: {}}}`, nil},
+		{"a default that its own side refuses, of a field that is gone", `{type: object, properties: {b: {type: string}, a: {type: array, default: [[1, 1]], items: {type: array, x-kubernetes-list-type: set, items: {type: integer}}}}}`,
+			`{type: object, properties: {b: {type: string}}}`, ``, nil},
 		{"a list that must be empty has no keys", `{type: array, items: {type: object, maxProperties: 0, properties: {a: {type: string, nullable: true}}}}`,
 			`{type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [a], items: {type: object, required: [a], minProperties: 1, properties: {a: {type: string}}}}`,
 			`{type: array, maxItems: 0, items: {type: object, maxProperties: 0, properties: {a: {type: string, nullable: true}}, not: {}}}`, nil},

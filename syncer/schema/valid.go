@@ -119,6 +119,57 @@ func keeps(value any, s *apiextensionsv1.JSONSchemaProps, inherited bool) bool {
 	return true
 }
 
+// unique says whether no set has a value twice and no list with keys a key. API servers do not ask that of the defaults in
+// a CRD, and refuse what they have then filled in.
+func unique(value any, s *apiextensionsv1.JSONSchemaProps) bool {
+	if s == nil {
+		return true
+	}
+	switch value := value.(type) {
+	case map[string]any:
+		for name, v := range value {
+			if property, ok := s.Properties[name]; ok {
+				if !unique(v, &property) {
+					return false
+				}
+			} else if s.AdditionalProperties != nil && !unique(v, s.AdditionalProperties.Schema) {
+				return false
+			}
+		}
+	case []any:
+		if s.Items == nil {
+			return true
+		}
+		found := map[string]bool{}
+		for _, v := range value {
+			k := identity(v, s)
+			if k != "" && found[k] || !unique(v, s.Items.Schema) {
+				return false
+			}
+			found[k] = true
+		}
+	}
+	return true
+}
+
+// identity is what an item has for itself in a list, and empty where that is nothing.
+func identity(item any, list *apiextensionsv1.JSONSchemaProps) string {
+	switch {
+	case list.XListType == nil:
+		return ""
+	case *list.XListType == "set":
+		return canonical(item)
+	case *list.XListType == "map":
+		object, _ := item.(map[string]any)
+		keys := make([]any, len(list.XListMapKeys))
+		for i, k := range list.XListMapKeys {
+			keys[i] = object[k]
+		}
+		return canonical(keys)
+	}
+	return ""
+}
+
 // consistent says whether a field's default is accepted when the defaults below it have been filled in too, which API
 // servers do not check when they take a CRD.
 func consistent(s *apiextensionsv1.JSONSchemaProps) bool {
@@ -128,7 +179,7 @@ func consistent(s *apiextensionsv1.JSONSchemaProps) bool {
 	}
 	filled := runtime.DeepCopyJSONValue(value)
 	fill(filled, s)
-	return holds(filled, s) && (!hasRules(s) || reflect.DeepEqual(value, filled))
+	return holds(filled, s) && unique(filled, s) && (!hasRules(s) || reflect.DeepEqual(value, filled))
 }
 
 // fill fills in defaults as API servers do.
