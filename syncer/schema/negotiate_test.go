@@ -72,6 +72,8 @@ func TestNegotiate(t *testing.T) {
 		{"lists of items that share nothing must be empty", `{type: array, items: {type: string}}`, `{type: array, items: {type: integer}}`, `{type: array, maxItems: 0, items: {type: integer, not: {}}}`, nil},
 		{"a default that its own side refuses, of a field that is gone", `{type: object, properties: {b: {type: string}, a: {type: array, default: [[1, 1]], items: {type: array, x-kubernetes-list-type: set, items: {type: integer}}}}}`,
 			`{type: object, properties: {b: {type: string}}}`, ``, nil},
+		{"a default that is a list is none of a string with a format", `{type: object, properties: {a: {x-kubernetes-preserve-unknown-fields: true, default: [x]}}}`, `{type: object, properties: {a: {type: string, format: date}}}`,
+			`{type: object, required: [a], properties: {a: {type: string, format: date}}}`, nil},
 		{"a list that must be empty has no keys", `{type: array, items: {type: object, maxProperties: 0, properties: {a: {type: string, nullable: true}}}}`,
 			`{type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [a], items: {type: object, required: [a], minProperties: 1, properties: {a: {type: string}}}}`,
 			`{type: array, maxItems: 0, items: {type: object, maxProperties: 0, properties: {a: {type: string, nullable: true}}, not: {}}}`, nil},

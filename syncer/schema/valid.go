@@ -19,7 +19,7 @@ func holds(value any, s *apiextensionsv1.JSONSchemaProps) bool {
 	if value == nil {
 		return s.Nullable
 	}
-	return validate.NewSchemaValidator(validatable(s), nil, "", strfmt.Default).Validate(value).IsValid()
+	return everywhere(value, s, noListForString) && validate.NewSchemaValidator(validatable(s), nil, "", strfmt.Default).Validate(value).IsValid()
 }
 
 // validatable converts what validation looks at.
@@ -119,20 +119,22 @@ func keeps(value any, s *apiextensionsv1.JSONSchemaProps, inherited bool) bool {
 	return true
 }
 
-// unique says whether no set has a value twice and no list with keys a key. API servers do not ask that of the defaults in
-// a CRD, and refuse what they have then filled in.
-func unique(value any, s *apiextensionsv1.JSONSchemaProps) bool {
+// everywhere says whether something holds of a value and of all that is declared below it.
+func everywhere(value any, s *apiextensionsv1.JSONSchemaProps, is func(any, *apiextensionsv1.JSONSchemaProps) bool) bool {
 	if s == nil {
 		return true
+	}
+	if !is(value, s) {
+		return false
 	}
 	switch value := value.(type) {
 	case map[string]any:
 		for name, v := range value {
 			if property, ok := s.Properties[name]; ok {
-				if !unique(v, &property) {
+				if !everywhere(v, &property, is) {
 					return false
 				}
-			} else if s.AdditionalProperties != nil && !unique(v, s.AdditionalProperties.Schema) {
+			} else if s.AdditionalProperties != nil && !everywhere(v, s.AdditionalProperties.Schema, is) {
 				return false
 			}
 		}
@@ -140,14 +142,29 @@ func unique(value any, s *apiextensionsv1.JSONSchemaProps) bool {
 		if s.Items == nil {
 			return true
 		}
-		found := map[string]bool{}
-		for _, v := range value {
-			k := identity(v, s)
-			if k != "" && found[k] || !unique(v, s.Items.Schema) {
-				return false
-			}
-			found[k] = true
+		return !slices.ContainsFunc(value, func(v any) bool { return !everywhere(v, s.Items.Schema, is) })
+	}
+	return true
+}
+
+// noListForString says whether a value is no list where it should be a string. API servers look at no type where a string
+// has a format and the value is a list.
+func noListForString(value any, s *apiextensionsv1.JSONSchemaProps) bool {
+	_, list := value.([]any)
+	return !list || s.Type != "string"
+}
+
+// unique says whether a value, if it is a set, has no item twice, and if it is a list with keys, no key. API servers do not
+// ask that of the defaults in a CRD, and refuse what they have then filled in.
+func unique(value any, s *apiextensionsv1.JSONSchemaProps) bool {
+	list, _ := value.([]any)
+	found := map[string]bool{}
+	for _, v := range list {
+		k := identity(v, s)
+		if k != "" && found[k] {
+			return false
 		}
+		found[k] = true
 	}
 	return true
 }
@@ -179,7 +196,7 @@ func consistent(s *apiextensionsv1.JSONSchemaProps) bool {
 	}
 	filled := runtime.DeepCopyJSONValue(value)
 	fill(filled, s)
-	return holds(filled, s) && unique(filled, s) && (!hasRules(s) || reflect.DeepEqual(value, filled))
+	return holds(filled, s) && everywhere(filled, s, unique) && (!hasRules(s) || reflect.DeepEqual(value, filled))
 }
 
 // fill fills in defaults as API servers do.
