@@ -33,7 +33,7 @@ func (s *Syncer) beat(ctx context.Context) {
 	for ctx.Err() == nil {
 		down, err := uidOf(ctx, s.down)
 		if err == nil && s.downUID() != "" && down != s.downUID() {
-			err = fmt.Errorf("another cluster answers: kube-system has UID %s there, and had %s", down, s.downUID())
+			err = otherCluster(down, s.downUID())
 		}
 		pause := s.opts.Heartbeat + rand.N(s.opts.Heartbeat/5+1)
 		if err := s.report(ctx, err); err != nil && ctx.Err() == nil {

@@ -5,7 +5,6 @@ package syncer
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -81,7 +80,7 @@ func isMissingType(err error) bool {
 func (s *Syncer) sameUpstream(ctx context.Context) error {
 	uid, err := uidOf(ctx, s.up)
 	if err == nil && uid != s.upstreamUID {
-		err = fmt.Errorf("another cluster answers: kube-system has UID %s there, and had %s", uid, s.upstreamUID)
+		err = otherCluster(uid, s.upstreamUID)
 	}
 	return wrap("upstream", err)
 }

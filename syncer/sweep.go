@@ -71,9 +71,7 @@ func (l *lane) sweepPages(ctx context.Context) error {
 }
 
 func (l *lane) sweepPage(ctx context.Context, opts metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	page, err := l.syncer.up.Metadata().Resource(l.kind.GVR).List(ctx, opts)
+	page, err := l.upPage(ctx, opts)
 	if err != nil {
 		return nil, err
 	}

@@ -98,14 +98,17 @@ func (l *lane) follow(ctx context.Context, key, place types.NamespacedName, u *u
 	return lag, true, nil
 }
 
+// otherCluster is the error of an API server behind which there is another cluster than there was.
+func otherCluster(now, before types.UID) error {
+	return fmt.Errorf("another cluster answers: kube-system has UID %s there, and had %s", now, before)
+}
+
 // sameDownstream fails if it is another cluster that answers now than at the start: what it does not have was not deleted.
 func (s *Syncer) sameDownstream(ctx context.Context) error {
-	s.mu.Lock()
-	known := s.downstreamUID
-	s.mu.Unlock()
+	known := s.downUID()
 	uid, err := uidOf(ctx, s.down)
 	if err == nil && uid != known {
-		err = fmt.Errorf("another cluster answers: kube-system has UID %s there, and had %s", uid, known)
+		err = otherCluster(uid, known)
 	}
 	return wrap("downstream", err)
 }
