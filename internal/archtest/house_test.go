@@ -39,6 +39,11 @@ func TestHouse(t *testing.T) {
 			none(t, Documented(p, load(t, p.Dir, p.Files), p.Files))
 		}
 	})
+	t.Run("bubbles", func(t *testing.T) {
+		for _, p := range packages {
+			none(t, Bubbles(p, load(t, p.Dir, p.TestFiles)))
+		}
+	})
 	t.Run("examples", func(t *testing.T) {
 		for _, p := range packages {
 			none(t, Examples(p, load(t, p.Dir, p.Files), load(t, p.Dir, p.TestFiles)))

@@ -5,6 +5,7 @@ package archtest
 
 import (
 	"fmt"
+	"go/ast"
 	"path"
 	"slices"
 	"strings"
@@ -135,6 +136,17 @@ func Forbidden(packages []Package) []string {
 		}
 	}
 	return wrong
+}
+
+// Bubbles checks that a package whose tests use testing/synctest beside client-go lets internal/bubbletest run them.
+func Bubbles(p Package, tests []*ast.File) []string {
+	bubbles := slices.ContainsFunc(tests, func(f *ast.File) bool {
+		return slices.ContainsFunc(f.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == `"testing/synctest"` })
+	})
+	if !bubbles || !slices.Contains(p.Foreign, "k8s.io/apimachinery/pkg/util/runtime") || slices.Contains(p.TestImports, "internal/bubbletest") {
+		return nil
+	}
+	return []string{p.Path + " uses testing/synctest: let its TestMain call internal/bubbletest.Main, or errors of client-go wait for other clocks"}
 }
 
 // requirements are the modules that the root go.mod may name without "// indirect".

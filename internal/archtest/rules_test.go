@@ -53,6 +53,19 @@ func TestForbiddenRule(t *testing.T) {
 	require.Len(t, Forbidden([]Package{{Path: "region", Foreign: []string{"k8s.io/client-go/informers"}}}), 1)
 }
 
+func TestBubblesRule(t *testing.T) {
+	parse := func(imported string) []*ast.File {
+		f, err := parser.ParseFile(token.NewFileSet(), "x_test.go", "package x\n\nimport \""+imported+"\"\n", parser.ImportsOnly)
+		require.NoError(t, err)
+		return []*ast.File{f}
+	}
+	client := []string{"k8s.io/apimachinery/pkg/util/runtime"}
+	require.Len(t, Bubbles(Package{Path: "region", Foreign: client}, parse("testing/synctest")), 1)
+	require.Empty(t, Bubbles(Package{Path: "region", Foreign: client, TestImports: []string{"internal/bubbletest"}}, parse("testing/synctest")))
+	require.Empty(t, Bubbles(Package{Path: "region", Foreign: client}, parse("testing")))
+	require.Empty(t, Bubbles(Package{Path: "wal"}, parse("testing/synctest")))
+}
+
 func TestRequirementsRule(t *testing.T) {
 	require.Empty(t, Requirements([]Requirement{{"k8s.io/api", "v1", false}, {"k8s.io/client-go", "v1", false}, {"example.com/x", "v1", true}}))
 	require.Len(t, Requirements([]Requirement{{"example.com/x", "v1", false}}), 1)

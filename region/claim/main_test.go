@@ -6,7 +6,7 @@ package claim
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/atoll-dev/atoll/internal/bubbletest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { bubbletest.Main(m) }

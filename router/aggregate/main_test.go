@@ -9,8 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"go.uber.org/goleak"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"github.com/atoll-dev/atoll/internal/bubbletest"
 )
 
 // refusals are what informers said of events that they did not take.
@@ -19,17 +18,14 @@ var refusals struct {
 	messages []string
 }
 
-// TestMain lets the errors of informers be noted instead of slowed down: the brake of apimachinery compares the times of
-// different bubbles, and would let an informer sleep until the real present.
 func TestMain(m *testing.M) {
-	utilruntime.ErrorHandlers = []utilruntime.ErrorHandler{func(_ context.Context, _ error, message string, _ ...any) {
+	bubbletest.Main(m, func(_ context.Context, _ error, message string, _ ...any) {
 		if strings.Contains(message, "watch event") {
 			refusals.Lock()
 			defer refusals.Unlock()
 			refusals.messages = append(refusals.messages, message)
 		}
-	}}
-	goleak.VerifyTestMain(m)
+	})
 }
 
 // refused returns and forgets the refusals.
