@@ -110,7 +110,8 @@ func (k *killer) step() {
 		}
 		k.killedInRecovery++
 	}
-	k.shell.Succeed(k.t, "wal", "recover")
+	recovered := k.shell.Recover(k.t)
+	require.Equal(k.t, ctltest.Done, recovered.Code, "%s", recovered)
 	k.shell.Succeed(k.t, "audit")
 
 	before, now := k.known, k.look()

@@ -166,7 +166,8 @@ func (a *adders) recover(planes []*plane.Plane) {
 	a.ring.t.Helper()
 	require.Empty(a.ring.t, a.broken)
 	for worker := range workers {
-		a.ring.Shell(fmt.Sprintf("adder-%d", worker), planes...).Succeed(a.ring.t, "wal", "recover")
+		result := a.ring.Shell(fmt.Sprintf("adder-%d", worker), planes...).Recover(a.ring.t)
+		require.Equal(a.ring.t, ctltest.Done, result.Code, "%s", result)
 	}
 }
 

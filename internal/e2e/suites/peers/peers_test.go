@@ -139,11 +139,13 @@ func (r *ring) change(change string) {
 // dead an earlier join, which somebody else has finished, is in doubt there.
 func (r *ring) recover(change string) {
 	r.t.Helper()
-	result := r.changer.End(r.t, "wal", "recover")
-	if change == forceRemove && result.Code == ctltest.Doubt {
-		require.Contains(r.t, result.Output, "Join of "+r.guest.Name(), "%s", result)
-		return
+	if change == forceRemove {
+		if result := r.changer.End(r.t, "wal", "recover"); result.Code == ctltest.Doubt {
+			require.Contains(r.t, result.Output, "Join of "+r.guest.Name(), "%s", result)
+			return
+		}
 	}
+	result := r.changer.Recover(r.t)
 	require.Equal(r.t, ctltest.Done, result.Code, "%s", result)
 }
 

@@ -101,13 +101,14 @@ func (r *accountRaces) round(n int) {
 	open := func(p *racer) bool { return p.result.Code == ctltest.Killed || p.result.Code == ctltest.Doubt }
 	for _, p := range racers[1:] {
 		if open(p) {
-			p.shell.Succeed(r.t, "wal", "recover")
+			result := p.shell.Recover(r.t)
+			require.Equal(r.t, ctltest.Done, result.Code, "%s", result)
 		}
 	}
 	// The removal comes last: it may have waited for one of the others.
 	remover, waits := racers[0], false
 	if open(remover) || r.removing() {
-		result := remover.shell.End(r.t, "wal", "recover")
+		result := remover.shell.Recover(r.t)
 		require.Contains(r.t, []int{ctltest.Done, ctltest.Doubt}, result.Code, "%s", result)
 		waits = result.Code == ctltest.Doubt
 		require.Equal(r.t, waits, strings.Contains(result.Output, "its namespace still holds"), "%s", result)
@@ -119,7 +120,8 @@ func (r *accountRaces) round(n int) {
 		for _, p := range racers[1:] {
 			first.Succeed(r.t, "servicecluster", "remove", p.payload, "-n", r.acme, "--ignore-not-found")
 		}
-		remover.shell.Succeed(r.t, "wal", "recover")
+		result := remover.shell.Recover(r.t)
+		require.Equal(r.t, ctltest.Done, result.Code, "%s", result)
 		require.Empty(r.t, r.stages(), "%s", remover.result)
 		auditor.Succeed(r.t, "audit")
 	}

@@ -216,7 +216,8 @@ func (r *races) recovered(name string, racers []*racer, frozen bool) {
 			continue
 		}
 		if p.result.Code == ctltest.Killed || p.result.Code == ctltest.Doubt {
-			p.shell.Succeed(r.t, "wal", "recover")
+			result := p.shell.Recover(r.t)
+			require.Equal(r.t, ctltest.Done, result.Code, "%s", result)
 		}
 	}
 	auditor := r.ring.Shell("auditor")
