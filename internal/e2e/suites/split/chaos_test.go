@@ -38,27 +38,27 @@ var (
 const everywhere = `{state.workload.kcp.io/cluster-1: Sync, state.workload.kcp.io/cluster-2: Sync, state.workload.kcp.io/cluster-3: Sync}`
 
 // In each of ATOLL_SPLIT_CHAOS rounds one server is stopped, another is cut off the network, the process is killed twice at
-// random moments, types come and go, and workloads are made, changed, drained and deleted. Then all sides are equal again:
-// nothing is lost or left over, what was to live has lived, and what others made is as they made it.
+// random moments, types come and go, and workloads are made, changed, placed elsewhere, drained and deleted. Then all sides
+// are equal again: nothing is lost or left over, what was to live has lived, and what others made is as they made it.
 func TestChaos(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
-	w := newWorld(t)
+	w := newWorld(t, true)
 	w.random = rand.New(rand.NewPCG(seed, 0))
 	w.register("cluster-3", 4)
 	w.furnish()
 	lives := w.lives()
 	sides := append([]string{"upstream"}, clusterNames...)
-	rounds := ctltest.Count(t, "ATOLL_SPLIT_CHAOS", 4)
+	rounds, midst := ctltest.Count(t, "ATOLL_SPLIT_CHAOS", 4), 0
 	for i := range rounds {
 		begun := time.Now()
 		stopped, cut := sides[i%4], sides[(i+1+i/4%3)%4]
-		w.round(i, stopped, cut)
+		midst += w.round(i, stopped, cut)
 		t.Logf("round %d: %s stopped, %s cut off: %s", i, stopped, cut, time.Since(begun).Round(time.Millisecond))
 	}
 	begun := time.Now()
 	w.settle()
-	t.Logf("%d kills; all is equal %s after the last change", 2*rounds, time.Since(begun).Round(time.Millisecond))
+	t.Logf("%d kills, %d of them in the midst of a placement; all is equal %s after the last change", 2*rounds+1, midst+1, time.Since(begun).Round(time.Millisecond))
 	require.Equal(t, lives, w.lives())
 	w.rests(clusterNames...)
 }
@@ -66,9 +66,11 @@ func TestChaos(t *testing.T) {
 // furnish makes what is to live, and in each cluster what belongs to others: a Deployment, and a ConfigMap in whose place
 // one of the upstream's is to be.
 func (w *world) furnish() {
+	w.create(policies, "{apiVersion: splitter.atoll.dev/v1alpha1, kind: PlacementPolicy, metadata: {name: all}, spec: {dependents: true}}")
+	w.create(configMaps, "{apiVersion: v1, kind: ConfigMap, metadata: {name: followed}, data: {round: none}}")
 	w.create(deployments, deployment("web", 15))
 	w.create(statefulSets, fmt.Sprintf("{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db}, spec: {replicas: 6, serviceName: db, selector: {matchLabels: {app: db}}, template: %s}}",
-		fmt.Sprintf(pod, "db", "")))
+		fmt.Sprintf(pod, "db", "volumes: [{name: v, configMap: {name: followed}}],")))
 	w.create(daemonSets, fmt.Sprintf("{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: agent}, spec: {selector: {matchLabels: {app: agent}}, template: %s}}",
 		fmt.Sprintf(pod, "agent", "")))
 	w.create(configMaps, "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, labels: "+everywhere+"}, data: {round: none}}")
@@ -120,8 +122,9 @@ func (w *world) forget(side, plural string) {
 	require.NoError(w.t, w.clients[side].Resource(definitions).Delete(w.t.Context(), plural+".example.com", metav1.DeleteOptions{}))
 }
 
-// round stops a server and cuts another off, changes what can be changed meanwhile, and brings them back.
-func (w *world) round(i int, stopped, cut string) {
+// round stops a server and cuts another off, changes what can be changed meanwhile, and brings them back. It says how often
+// the process was killed in the midst of a placement.
+func (w *world) round(i int, stopped, cut string) (midst int) {
 	w.churn(i)
 	before := w.version(stopped)
 	w.change(i)
@@ -133,7 +136,7 @@ func (w *world) round(i int, stopped, cut string) {
 	if stopped != "upstream" {
 		w.change(i + 1)
 	}
-	w.dies()
+	midst += w.dies()
 	if outlived {
 		w.moment()
 		w.boxes[cut].cut()
@@ -142,18 +145,20 @@ func (w *world) round(i int, stopped, cut string) {
 	w.expires(stopped, before)
 	w.change(i + 2)
 	w.boxes[cut].mend()
-	w.dies()
+	return midst + w.dies()
 }
 
-// dies kills the process at a random moment, and another one begins.
-func (w *world) dies() {
+// dies kills the process at a random moment, and another one begins. It returns 1 if a parent was about to leave a cluster.
+func (w *world) dies() (midst int) {
 	w.moment()
 	w.manager.kill(w.t)
+	midst = w.leaving()
 	w.manager.start(w.t)
+	return midst
 }
 
 // moment is of random length.
-func (w *world) moment() { time.Sleep(time.Duration(w.random.IntN(2000)) * time.Millisecond) }
+func (w *world) moment() { time.Sleep(time.Duration(w.random.IntN(1200)) * time.Millisecond) }
 
 // churn lets types and a whole workload come and go.
 func (w *world) churn(i int) {
@@ -170,8 +175,9 @@ func (w *world) churn(i int) {
 
 func (w *world) change(i int) {
 	w.patch(configMaps, "settings", fmt.Sprintf(`{"data":{"round":"%d"}}`, i))
+	w.patch(configMaps, "followed", fmt.Sprintf(`{"data":{"round":"%d"}}`, i))
 	w.patch(widgets, "wheel", fmt.Sprintf(`{"spec":{"size":%d}}`, i))
-	switch i % 4 {
+	switch i % 5 {
 	case 0:
 		w.patch(deployments, "web", fmt.Sprintf(`{"metadata":{"annotations":{"round":"%d"}},"spec":{"replicas":%d}}`, i, 10+w.random.IntN(10)))
 	case 1:
@@ -180,6 +186,8 @@ func (w *world) change(i int) {
 		w.patch(statefulSets, "db", fmt.Sprintf(`{"spec":{"replicas":%d}}`, 1+w.random.IntN(12)))
 	case 3:
 		w.patchTarget("cluster-2", map[bool]string{true: `{"spec":{"evictAfter":"2020-01-01T00:00:00Z"}}`, false: `{"spec":{"evictAfter":null}}`}[w.random.IntN(2) == 0])
+	case 4:
+		w.allow(1+w.random.IntN(3), w.random.IntN(3))
 	}
 }
 
@@ -220,7 +228,7 @@ func (w *world) expires(side, version string) {
 	})
 }
 
-// settle ends all changes and awaits that all sides are equal.
+// settle ends all changes but one, kills the process in the midst of that, and awaits that all sides are equal.
 func (w *world) settle() {
 	w.learn("cluster-1", "widgets", "Widget")
 	list, err := w.of("upstream", deployments).List(w.t.Context(), metav1.ListOptions{LabelSelector: "!splitter.atoll.dev/parent"})
@@ -234,15 +242,16 @@ func (w *world) settle() {
 	w.patchTarget("cluster-3", `{"metadata":{"labels":{"splitter.atoll.dev/weight":"4"}}}`)
 	w.patch(deployments, "web", `{"spec":{"replicas":15}}`)
 	w.patch(statefulSets, "db", `{"spec":{"replicas":9}}`)
-	w.divided(deployments, "web", map[string]int{"cluster-1": 3, "cluster-2": 5, "cluster-3": 7})
-	w.divided(statefulSets, "db", map[string]int{"cluster-1": 2, "cluster-2": 3, "cluster-3": 4})
-	w.eventually(daemonSets, "agent", "runs in all clusters", func(_ context.Context, agent *unstructured.Unstructured) error {
-		if n := number(agent, "status", "numberAvailable"); n != 3 {
+	w.leaves()
+	w.divided(statefulSets, "db", map[string]int{"cluster-1": 3, "cluster-3": 6})
+	w.eventually(daemonSets, "agent", "runs in two clusters", func(_ context.Context, agent *unstructured.Unstructured) error {
+		if n := number(agent, "status", "numberAvailable"); n != 2 {
 			return fmt.Errorf("numberAvailable is %d", n)
 		}
 		return nil
 	})
 	w.copied()
+	planetest.Eventually(w.t, long, "all is placed", w.placed)
 	planetest.Eventually(w.t, long, "all sides are equal", w.equal)
 }
 
@@ -288,7 +297,7 @@ func (w *world) equal(ctx context.Context) error {
 		}
 		for _, obj := range list.Items {
 			c := obj.GetLabels()["workloads.kcp.io/cluster"]
-			if parent := map[schema.GroupVersionResource]string{deployments: "web", statefulSets: "db", daemonSets: "agent"}[gvr]; c == "" && obj.GetName() != parent || c != "" && obj.GetAnnotations()["splitter.atoll.dev/parent-name"] != parent {
+			if parent := parents[gvr]; c == "" && obj.GetName() != parent || c != "" && obj.GetAnnotations()["splitter.atoll.dev/parent-name"] != parent {
 				return fmt.Errorf("%s %s is left over upstream, with finalizers %v", gvr.Resource, obj.GetName(), obj.GetFinalizers())
 			}
 			if c != "" {
@@ -325,6 +334,7 @@ func (w *world) lives() map[string]string {
 	for gvr, name := range map[schema.GroupVersionResource]string{deployments: "web", statefulSets: "db", daemonSets: "agent", widgets: "wheel"} {
 		note("upstream", w.of("upstream", gvr), name, uid)
 	}
+	note("upstream", w.of("upstream", configMaps), "followed", uid)
 	for _, c := range clusterNames {
 		note("upstream", w.clients["upstream"].Resource(syncTargets), c, uid)
 	}

@@ -19,16 +19,22 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/splitter"
+	"github.com/atoll-dev/atoll/splitter/placement"
 	"github.com/atoll-dev/atoll/syncer"
 	"github.com/atoll-dev/atoll/syncer/crds"
 	syncerv1alpha1 "github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
-// managed is the environment variable that makes the test program the manager: the directory of the kubeconfigs.
-const managed = "ATOLL_SPLIT_MANAGER"
+const (
+	// managed is the environment variable that makes the test program the manager: the directory of the kubeconfigs.
+	managed = "ATOLL_SPLIT_MANAGER"
+	// placed is the one that makes it place parents by PlacementPolicies, if it is not empty.
+	placed = "ATOLL_SPLIT_PLACED"
+)
 
 // Nobody waits as long as life should.
 const (
@@ -37,7 +43,7 @@ const (
 	rejoin    = 2 * time.Second
 )
 
-// manage runs splitter, syncers and types until the process is told to end.
+// manage runs splitter, syncers and types, and placement if it is to, until the process is told to end.
 func manage(dir string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -93,9 +99,24 @@ func runManager(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
+	starts := []func(context.Context) error{types.Start, targets.Start}
+	place := splitter.Everywhere
+	if os.Getenv(placed) != "" {
+		controller, err := placement.New(up, splitter.SyncTargets(up), placement.Options{
+			Workloads: []schema.GroupVersionResource{deployments, statefulSets, daemonSets},
+			Periods:   splitter.Periods{Grace: grace, Rejoin: rejoin}, Linger: time.Second,
+			Observer: &placement.Observer{Placed: func(ctx context.Context, e placement.PlacedEvent) {
+				logr.FromContextOrDiscard(ctx).Info("placed", "what", fmt.Sprintf("%+v", e))
+			}},
+		})
+		if err != nil {
+			return err
+		}
+		place, starts = placement.Place, append(starts, controller.Start)
+	}
 	split, err := splitter.New(up, splitter.SyncTargets(up), splitter.Options{
 		Kinds: []splitter.Kind{splitter.Deployments(), splitter.StatefulSets(), splitter.DaemonSets(), splitter.Jobs(), splitter.CronJobs()},
-		Grace: grace, Rejoin: rejoin,
+		Place: place, Grace: grace, Rejoin: rejoin,
 		Observer: &splitter.Observer{Divided: func(ctx context.Context, e splitter.DividedEvent) {
 			logr.FromContextOrDiscard(ctx).Info("divided", "kind", e.Kind, "parent", e.Parent.Name, "plan", fmt.Sprint(e.Plan.Shards), "written", e.Written, "removed", e.Removed, "err", fmt.Sprint(e.Err))
 		}},
@@ -104,9 +125,9 @@ func runManager(ctx context.Context, dir string) error {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return types.Start(ctx) })
-	group.Go(func() error { return targets.Start(ctx) })
-	group.Go(func() error { return split.Start(ctx) })
+	for _, start := range append(starts, split.Start) {
+		group.Go(func() error { return start(ctx) })
+	}
 	return group.Wait()
 }
 
@@ -136,9 +157,10 @@ func connect(dir, name string) (*region.Conn, error) {
 
 // manager is the process.
 type manager struct {
-	dir string
-	log *os.File
-	cmd *exec.Cmd
+	dir      string
+	policies bool // place parents
+	log      *os.File
+	cmd      *exec.Cmd
 }
 
 func (m *manager) start(t *testing.T) {
@@ -147,6 +169,9 @@ func (m *manager) start(t *testing.T) {
 	require.NoError(t, err)
 	m.cmd = exec.CommandContext(context.WithoutCancel(t.Context()), self)
 	m.cmd.Env = append(os.Environ(), managed+"="+m.dir)
+	if m.policies {
+		m.cmd.Env = append(m.cmd.Env, placed+"=true")
+	}
 	m.cmd.Stdout, m.cmd.Stderr = m.log, m.log
 	_, err = m.cmd.StdinPipe() // open until the process, or this one, ends
 	require.NoError(t, err)
@@ -173,11 +198,11 @@ func (m *manager) stop(t *testing.T) {
 }
 
 // newManager starts the process, which logs among the logs of a plane. It ends with the test.
-func newManager(t *testing.T, dir, logs string) *manager {
+func newManager(t *testing.T, dir, logs string, policies bool) *manager {
 	t.Helper()
 	log, err := os.Create(filepath.Join(logs, "manager.log"))
 	require.NoError(t, err)
-	m := &manager{dir: dir, log: log}
+	m := &manager{dir: dir, policies: policies, log: log}
 	m.start(t)
 	t.Cleanup(func() {
 		m.stop(t)

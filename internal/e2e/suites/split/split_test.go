@@ -32,7 +32,7 @@ func deployment(name string, replicas int) string {
 
 // The story of the multi-cluster demonstration and what follows, in one world and in this order.
 func TestSplit(t *testing.T) {
-	w := newWorld(t)
+	w := newWorld(t, false)
 	for _, story := range []struct {
 		name string
 		tell func(*world)
@@ -261,7 +261,7 @@ func (w *world) kills() {
 			case 3:
 				w.patch(statefulSets, "db", fmt.Sprintf(`{"spec":{"replicas":%d}}`, 1+rand.IntN(12)))
 			}
-			time.Sleep(time.Duration(rand.IntN(3000)) * time.Millisecond) // the moment is at random
+			time.Sleep(time.Duration(rand.IntN(2000)) * time.Millisecond) // the moment is at random
 			w.manager.kill(w.t)
 			w.manager.start(w.t)
 		}

@@ -30,6 +30,7 @@ import (
 	"github.com/atoll-dev/atoll/internal/e2e/planetest"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/splitter"
+	"github.com/atoll-dev/atoll/splitter/v1alpha1"
 	syncerv1alpha1 "github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
@@ -60,7 +61,8 @@ type world struct {
 	random      *rand.Rand // of chaos
 }
 
-func newWorld(t *testing.T) *world {
+// newWorld starts one. With policies parents are placed by PlacementPolicies, otherwise everywhere.
+func newWorld(t *testing.T, policies bool) *world {
 	t.Helper()
 	options := []plane.Options{plane.Upstream()}
 	for _, name := range clusterNames {
@@ -78,10 +80,10 @@ func newWorld(t *testing.T) *world {
 	up := w.planes["upstream"]
 	api, err := region.APIFor(up.Config())
 	require.NoError(t, err)
-	_, err = config.InstallCRDs(t.Context(), api, config.InstallOptions{Groups: []string{syncerv1alpha1.GroupVersion.Group}})
+	_, err = config.InstallCRDs(t.Context(), api, config.InstallOptions{Groups: []string{syncerv1alpha1.GroupVersion.Group, v1alpha1.GroupName}})
 	require.NoError(t, err)
 	w.namespace = planetest.Namespace(t, up)
-	w.manager = newManager(t, dir, up.Logs())
+	w.manager = newManager(t, dir, up.Logs(), policies)
 	w.register("cluster-1", 2)
 	w.register("cluster-2", 3)
 	for _, gvr := range kinds {
