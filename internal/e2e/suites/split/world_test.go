@@ -318,7 +318,7 @@ func (w *world) rests(clusters ...string) {
 		}
 		return all, nil
 	}
-	planetest.Eventually(w.t, long, "nothing is written", func(ctx context.Context) error {
+	planetest.Eventually(w.t, long+still(w.t), "nothing is written", func(ctx context.Context) error {
 		before, err := versions(ctx)
 		if err != nil {
 			return err
