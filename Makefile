@@ -12,7 +12,7 @@ RUNS ?= 1000000
 CASES ?= 100000
 TOOL := go tool -modfile=tools/go.mod
 
-.PHONY: help build test e2e judge explore security mutants simulate torn divide bench buildcost fuzz lint generate drift compat demo demo-kubecon
+.PHONY: help build test e2e judge explore security mutants simulate torn hunt divide bench buildcost fuzz lint generate drift compat demo demo-kubecon
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,6 +48,11 @@ simulate: ## RUNS (1000000) random schedules of the protocol, figures to docs/ex
 
 torn: ## what a loss of power may leave of the log's file, figures to docs/torn-images.md
 	ATOLL_DOCS="$(CURDIR)/docs" $(GOTEST) -count=1 -v -run '^Test(TornImages|CutFirstFile|FlippedBits|FileSizeLimit|FullLog)$$' ./wal
+
+hunt: ## CASES (100000) of each property test, and schedules of merged watches, from seeds that nobody chose (hours)
+	$(GOTEST) -count=1 -p 1 -timeout 120m -run '^Test' $$(grep -rl --include='*_test.go' -e '^\s"pgregory.net/rapid"' . | xargs -n1 dirname | sort -u) \
+		-rapid.seed=0 -rapid.checks=$(CASES)
+	ATOLL_SCHEDULES=1000 $(GOTEST) -count=1 -timeout 120m -run '^Test(Model|Informer)' ./router/aggregate
 
 divide: ## CASES (100000) of each property of the division, and other methods compared, to docs/division.md (minutes)
 	ATOLL_CASES=$(CASES) ATOLL_DOCS="$(CURDIR)/docs" $(GOTEST) -count=1 -timeout 60m -v -run '^Test(Divide.*|MethodsCompared)$$' ./splitter \

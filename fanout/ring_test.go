@@ -19,14 +19,14 @@ import (
 	"github.com/atoll-dev/atoll/account"
 	"github.com/atoll-dev/atoll/config"
 	"github.com/atoll-dev/atoll/fanout"
-	"github.com/atoll-dev/atoll/internal/bubbletest"
+	"github.com/atoll-dev/atoll/internal/maintest"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/region/regiontest"
 	"github.com/atoll-dev/atoll/wal"
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
-func TestMain(m *testing.M) { bubbletest.Main(m) }
+func TestMain(m *testing.M) { maintest.Main(m) }
 
 var (
 	serviceClusters = schema.GroupKind{Group: "kubecarrier.io", Kind: "ServiceCluster"}

@@ -22,13 +22,13 @@ import (
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/yaml"
 
-	"github.com/atoll-dev/atoll/internal/bubbletest"
+	"github.com/atoll-dev/atoll/internal/maintest"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/region/regiontest"
 	"github.com/atoll-dev/atoll/syncer"
 )
 
-func TestMain(m *testing.M) { bubbletest.Main(m) }
+func TestMain(m *testing.M) { maintest.Main(m) }
 
 const target = "my-cluster"
 

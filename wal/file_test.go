@@ -14,8 +14,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
-	"go.uber.org/goleak"
 
+	"github.com/atoll-dev/atoll/internal/maintest"
 	"github.com/atoll-dev/atoll/wal"
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	if child() {
 		return
 	}
-	goleak.VerifyTestMain(m)
+	maintest.Main(m)
 }
 
 // open opens a log and checks it, with our own means and with bbolt's, when the test ends.

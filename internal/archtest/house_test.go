@@ -39,9 +39,9 @@ func TestHouse(t *testing.T) {
 			none(t, Documented(p, load(t, p.Dir, p.Files), p.Files))
 		}
 	})
-	t.Run("bubbles", func(t *testing.T) {
+	t.Run("mains", func(t *testing.T) {
 		for _, p := range packages {
-			none(t, Bubbles(p, load(t, p.Dir, p.TestFiles)))
+			none(t, Mains(p, load(t, p.Dir, p.TestFiles)))
 		}
 	})
 	t.Run("examples", func(t *testing.T) {

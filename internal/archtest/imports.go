@@ -8,6 +8,7 @@ import (
 	"go/ast"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -138,15 +139,18 @@ func Forbidden(packages []Package) []string {
 	return wrong
 }
 
-// Bubbles checks that a package whose tests use testing/synctest beside client-go lets internal/bubbletest run them.
-func Bubbles(p Package, tests []*ast.File) []string {
-	bubbles := slices.ContainsFunc(tests, func(f *ast.File) bool {
-		return slices.ContainsFunc(f.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == `"testing/synctest"` })
-	})
-	if !bubbles || !slices.Contains(p.Foreign, "k8s.io/apimachinery/pkg/util/runtime") || slices.Contains(p.TestImports, "internal/bubbletest") {
+// Mains checks that internal/maintest runs the tests of a package that uses testing/synctest beside client-go, or rapid.
+func Mains(p Package, tests []*ast.File) []string {
+	imports := func(path string) bool {
+		return slices.ContainsFunc(tests, func(f *ast.File) bool {
+			return slices.ContainsFunc(f.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == strconv.Quote(path) })
+		})
+	}
+	bubbles := imports("testing/synctest") && slices.Contains(p.Foreign, "k8s.io/apimachinery/pkg/util/runtime")
+	if !bubbles && !imports("pgregory.net/rapid") || slices.Contains(p.TestImports, "internal/maintest") {
 		return nil
 	}
-	return []string{p.Path + " uses testing/synctest: let its TestMain call internal/bubbletest.Main, or errors of client-go wait for other clocks"}
+	return []string{p.Path + ": let its TestMain call internal/maintest.Main, or its tests depend on clocks and seeds that nobody chose"}
 }
 
 // requirements are the modules that the root go.mod may name without "// indirect".

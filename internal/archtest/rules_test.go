@@ -53,17 +53,19 @@ func TestForbiddenRule(t *testing.T) {
 	require.Len(t, Forbidden([]Package{{Path: "region", Foreign: []string{"k8s.io/client-go/informers"}}}), 1)
 }
 
-func TestBubblesRule(t *testing.T) {
+func TestMainsRule(t *testing.T) {
 	parse := func(imported string) []*ast.File {
 		f, err := parser.ParseFile(token.NewFileSet(), "x_test.go", "package x\n\nimport \""+imported+"\"\n", parser.ImportsOnly)
 		require.NoError(t, err)
 		return []*ast.File{f}
 	}
 	client := []string{"k8s.io/apimachinery/pkg/util/runtime"}
-	require.Len(t, Bubbles(Package{Path: "region", Foreign: client}, parse("testing/synctest")), 1)
-	require.Empty(t, Bubbles(Package{Path: "region", Foreign: client, TestImports: []string{"internal/bubbletest"}}, parse("testing/synctest")))
-	require.Empty(t, Bubbles(Package{Path: "region", Foreign: client}, parse("testing")))
-	require.Empty(t, Bubbles(Package{Path: "wal"}, parse("testing/synctest")))
+	require.Len(t, Mains(Package{Path: "region", Foreign: client}, parse("testing/synctest")), 1)
+	require.Empty(t, Mains(Package{Path: "region", Foreign: client, TestImports: []string{"internal/maintest"}}, parse("testing/synctest")))
+	require.Empty(t, Mains(Package{Path: "region", Foreign: client}, parse("testing")))
+	require.Empty(t, Mains(Package{Path: "wal"}, parse("testing/synctest")))
+	require.Len(t, Mains(Package{Path: "wal"}, parse("pgregory.net/rapid")), 1)
+	require.Empty(t, Mains(Package{Path: "wal", TestImports: []string{"internal/maintest"}}, parse("pgregory.net/rapid")))
 }
 
 func TestRequirementsRule(t *testing.T) {

@@ -67,7 +67,7 @@ func Source(f File) []string {
 			}
 		}
 	}
-	if f.isTest() || parsed.Name.Name == "main" {
+	if f.isTest() || parsed.Name.Name == "main" || (Package{Path: path.Dir(f.Path)}).IsTest() {
 		return wrong
 	}
 	for _, i := range parsed.Imports {

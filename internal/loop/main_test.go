@@ -16,12 +16,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/atoll-dev/atoll/internal/bubbletest"
 	"github.com/atoll-dev/atoll/internal/loop"
+	"github.com/atoll-dev/atoll/internal/maintest"
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
-func TestMain(m *testing.M) { bubbletest.Main(m) }
+func TestMain(m *testing.M) { maintest.Main(m) }
 
 var boxes = schema.GroupVersionResource{Group: "example.org", Version: "v1", Resource: "boxes"}
 

@@ -15,14 +15,14 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/atoll-dev/atoll/internal/bubbletest"
+	"github.com/atoll-dev/atoll/internal/maintest"
 	"github.com/atoll-dev/atoll/internal/rightstest"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/region/regiontest"
 	"github.com/atoll-dev/atoll/region/shard"
 )
 
-func TestMain(m *testing.M) { bubbletest.Main(m) }
+func TestMain(m *testing.M) { maintest.Main(m) }
 
 const (
 	namespace = "kube-public"

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/atoll-dev/atoll/internal/bubbletest"
+	"github.com/atoll-dev/atoll/internal/maintest"
 )
 
 // refusals are what informers said of events that they did not take.
@@ -19,7 +19,7 @@ var refusals struct {
 }
 
 func TestMain(m *testing.M) {
-	bubbletest.Main(m, func(_ context.Context, _ error, message string, _ ...any) {
+	maintest.Main(m, func(_ context.Context, _ error, message string, _ ...any) {
 		if strings.Contains(message, "watch event") {
 			refusals.Lock()
 			defer refusals.Unlock()

@@ -6,7 +6,7 @@ package placement_test
 import (
 	"testing"
 
-	"github.com/atoll-dev/atoll/internal/bubbletest"
+	"github.com/atoll-dev/atoll/internal/maintest"
 )
 
-func TestMain(m *testing.M) { bubbletest.Main(m) }
+func TestMain(m *testing.M) { maintest.Main(m) }

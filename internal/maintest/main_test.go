@@ -1,21 +1,23 @@
 // Copyright The Atoll Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package bubbletest_test
+package maintest_test
 
 import (
 	"errors"
+	"flag"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"pgregory.net/rapid"
 
-	"github.com/atoll-dev/atoll/internal/bubbletest"
+	"github.com/atoll-dev/atoll/internal/maintest"
 )
 
-func TestMain(m *testing.M) { bubbletest.Main(m) }
+func TestMain(m *testing.M) { maintest.Main(m) }
 
 // An error outside of bubbles holds up nobody in one.
 func TestErrorsDoNotWait(t *testing.T) {
@@ -25,4 +27,17 @@ func TestErrorsDoNotWait(t *testing.T) {
 		utilruntime.HandleErrorWithContext(t.Context(), errors.New("inside"), "Told")
 		require.Zero(t, time.Since(before))
 	})
+}
+
+// Two property tests of one seed see the same cases.
+func TestCasesAreChosen(t *testing.T) {
+	if flag.Lookup("rapid.seed").Value.String() != "1" {
+		t.Skip("the command line asks for another seed")
+	}
+	drawn := func() []int {
+		var all []int
+		rapid.Check(t, func(t *rapid.T) { all = append(all, rapid.Int().Draw(t, "n")) })
+		return all
+	}
+	require.Equal(t, drawn(), drawn())
 }
