@@ -48,5 +48,8 @@
 //   - That a rollout of the pods keeps one budget over all clusters if it is given as a percentage: each shard has its own,
 //     rounded for itself.
 //   - That pods of a StatefulSet keep their ordinals when they move, or that their volumes follow.
+//   - That replicas which find no node in their cluster are told from those that are not ready yet: nobody looks at pods. A
+//     parent names a cluster by what that one's controllers say: a Deployment in Available, Progressing and ReplicaFailure,
+//     a Job in FailureTarget and Failed. Of StatefulSets and DaemonSets there are counters only.
 //   - Anything if workload controllers run in the API server of the parents: they would act on parents and shards alike.
 package splitter
