@@ -39,6 +39,7 @@
 //     being balanced.
 //   - Replicas move only when enough work elsewhere: those that are available do not fall below what the parent's own
 //     maxUnavailable allows by anything that the Splitter does. No move begins before the last one is done.
+//   - A SyncTarget with a weight that cannot be read counts as one without a weight, and keeps nobody waiting.
 //   - The parent's observedGeneration is its generation only when every cluster has seen its part of it.
 //   - Where all is as it should be nothing is written, by a restart neither.
 //

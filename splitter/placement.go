@@ -22,16 +22,13 @@ type Placement func(parent *unstructured.Unstructured, clusters []Cluster) (Dema
 // ErrUndecided is what the error of a Placement wraps that does not know yet.
 var ErrUndecided = errors.New("not placed yet")
 
-// Everywhere is the Placement over all clusters that may have replicas, by the weights of their WeightLabel. At most a
-// quarter of the replicas move at once.
+// Everywhere is the Placement over all clusters that may have replicas, by the weights of their WeightLabel. One that cannot
+// be read counts as absent, and stops no other; see Observer.Cluster. At most a quarter of the replicas move at once.
 func Everywhere(parent *unstructured.Unstructured, clusters []Cluster) (Demand, []Share, error) {
 	d := Demand{Moves: Quarter(parent)}
 	shares := make([]Share, 0, len(clusters))
 	for _, c := range clusters {
-		weight, err := c.Weight()
-		if err != nil {
-			return Demand{}, nil, err
-		}
+		weight, _ := c.Weight()
 		shares = append(shares, Restrict(Share{Name: c.Name, Weight: weight}, c))
 	}
 	return d, shares, nil
@@ -42,7 +39,8 @@ func Quarter(parent *unstructured.Unstructured) int64 {
 	return max(1, numberOr(parent, 1, "spec", "replicas")/4)
 }
 
-// Weight is that of the cluster's WeightLabel, nil if it has none. It fails if the label is not a whole number.
+// Weight is that of the cluster's WeightLabel, nil if it has none. It fails if the label is not a whole number below 2^31;
+// the weight is nil then too.
 func (c Cluster) Weight() (*int64, error) {
 	label := c.Labels[v1alpha1.WeightLabel]
 	if label == "" {
@@ -50,7 +48,7 @@ func (c Cluster) Weight() (*int64, error) {
 	}
 	weight, err := strconv.ParseUint(label, 10, 31)
 	if err != nil {
-		return nil, fmt.Errorf("cluster %s: label %s is %q, not a whole number", c.Name, v1alpha1.WeightLabel, label)
+		return nil, fmt.Errorf("cluster %s: label %s is %q, not a whole number below 2^31", c.Name, v1alpha1.WeightLabel, label)
 	}
 	return new(int64(weight)), nil
 }

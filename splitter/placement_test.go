@@ -6,6 +6,7 @@ package splitter_test
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -61,5 +62,47 @@ func TestPlacements(t *testing.T) {
 		says(twice, nil)
 		require.Empty(t, shards())
 		require.Zero(t, failed.Load())
+	})
+}
+
+// A weight that cannot be read counts as absent and is told of once; nobody waits for it to be put right.
+func TestAWeightThatCannotBeReadStopsNobody(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var told []string
+		w := newWorld(t, splitter.Options{Observer: &splitter.Observer{
+			Cluster: func(_ context.Context, e splitter.ClusterEvent) {
+				mu.Lock()
+				defer mu.Unlock()
+				told = append(told, e.Cluster+": "+e.Err.Error())
+			},
+		}}, cluster("a", "2"), cluster("b", "2x"))
+		tells := func() []string {
+			mu.Lock()
+			defer mu.Unlock()
+			now := told
+			told = nil
+			return now
+		}
+		says := func(value string) string {
+			return fmt.Sprintf("b: cluster b: label splitter.atoll.dev/weight is %q, not a whole number below 2^31", value)
+		}
+		w.create(deployments, deployment("web", 15))
+		w.rest()
+		require.Equal(t, map[string]int64{"a": 10, "b": 5}, w.shards())
+		require.Equal(t, []string{says("2x")}, tells())
+
+		w.clusters.set(cluster("a", "2"), cluster("b", "2x"), cluster("c", "0"))
+		w.rest()
+		require.Empty(t, tells(), "it was told of")
+		w.clusters.set(cluster("a", "2"), cluster("b", "-2"), cluster("c", "0"))
+		w.rest()
+		require.Equal(t, []string{says("-2")}, tells())
+		w.clusters.set(cluster("a", "2"), cluster("b", "3"), cluster("c", "0"))
+		w.rest()
+		require.Empty(t, tells())
+		w.clusters.set(cluster("a", "2"), cluster("b", "-2"), cluster("c", "0"))
+		w.rest()
+		require.Equal(t, []string{says("-2")}, tells(), "once more")
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -61,6 +62,9 @@ type Options struct {
 type Observer struct {
 	// Divided is called after shards were written or removed, and after an attempt to divide has failed.
 	Divided func(context.Context, DividedEvent)
+	// Cluster is called when the weight of a cluster cannot be read, and so counts as absent: once, until its label is
+	// another.
+	Cluster func(context.Context, ClusterEvent)
 }
 
 // DividedEvent says what became of a parent.
@@ -73,9 +77,23 @@ type DividedEvent struct {
 	Err              error
 }
 
+// ClusterEvent says what is wrong with a cluster.
+type ClusterEvent struct {
+	Cluster string
+	// Err has the name of the cluster and the label, and the value that cannot be read.
+	Err error
+}
+
 func (o *Observer) divided(ctx context.Context, e DividedEvent) {
 	if o != nil && o.Divided != nil && (e.Err != nil || len(e.Written)+len(e.Removed) > 0) {
 		o.Divided(ctx, e)
+	}
+}
+
+func (o *Observer) cluster(ctx context.Context, e ClusterEvent) {
+	logr.FromContextOrDiscard(ctx).Info("A weight counts as absent", "reason", e.Err.Error())
+	if o != nil && o.Cluster != nil {
+		o.Cluster(ctx, e)
 	}
 }
 
@@ -119,12 +137,28 @@ func (s *Splitter) Start(ctx context.Context) error {
 		wg.Go(func() { _ = k.objects.Start(ctx) }) // goes on through errors until ctx ends
 	}
 	wg.Go(func() {
+		var misread map[string]string
 		for list := range s.clusters.Watch(ctx) {
+			misread = s.misread(ctx, list, misread)
 			s.readiness.set(list, time.Now())
 			s.Again()
 		}
 	})
 	return s.queue.Start(ctx, s.work)
+}
+
+// misread tells of weights that cannot be read, except those that it told of before, by cluster.
+func (s *Splitter) misread(ctx context.Context, list []Cluster, before map[string]string) map[string]string {
+	now := map[string]string{}
+	for _, c := range list {
+		if _, err := c.Weight(); err != nil {
+			now[c.Name] = c.Labels[v1alpha1.WeightLabel]
+			if now[c.Name] != before[c.Name] {
+				s.opts.Observer.cluster(ctx, ClusterEvent{Cluster: c.Name, Err: err})
+			}
+		}
+	}
+	return now
 }
 
 // Again looks at all parents again, as when a Placement has changed its mind. It does not block.

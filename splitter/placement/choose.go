@@ -26,8 +26,8 @@ import (
 // and name: always the same for one object, and fair over many.
 //
 // A cluster that only holds what it has is chosen only if it is present, and one that drains is not. Nor is one whose
-// share in the policy has the maximum zero, or the weight zero and no minimum. It fails if the policy's selector or a
-// cluster's weight label cannot be read.
+// share in the policy has the maximum zero, or the weight zero and no minimum. A weight label that cannot be read counts
+// as absent. It fails if the policy's selector cannot be read.
 func Choose(spec v1alpha1.PlacementPolicySpec, uid types.UID, clusters []splitter.Cluster, present []string) ([]string, error) {
 	if spec.Mode == v1alpha1.PlacementNone {
 		return nil, nil
@@ -42,11 +42,7 @@ func Choose(spec v1alpha1.PlacementPolicySpec, uid types.UID, clusters []splitte
 		if c.State == splitter.Draining || c.State == splitter.Holding && !is || !selector.Matches(labels.Set(c.Labels)) {
 			continue
 		}
-		asks, err := claim(spec.Clusters, c)
-		if err != nil {
-			return nil, err
-		}
-		if !asks.nothing() {
+		if !claim(spec.Clusters, c).nothing() {
 			candidates = append(candidates, c)
 		}
 	}
@@ -79,10 +75,8 @@ func (s share) nothing() bool {
 }
 
 // claim reads the share of a cluster. The policy's weight counts before that of the cluster's label.
-func claim(shares []v1alpha1.ClusterShare, c splitter.Cluster) (s share, err error) {
-	if s.weight, err = c.Weight(); err != nil {
-		return share{}, err
-	}
+func claim(shares []v1alpha1.ClusterShare, c splitter.Cluster) (s share) {
+	s.weight, _ = c.Weight() // a bad label of one cluster is no reason to stop for all
 	for _, p := range shares {
 		if p.Name != c.Name {
 			continue
@@ -97,7 +91,7 @@ func claim(shares []v1alpha1.ClusterShare, c splitter.Cluster) (s share, err err
 			s.max = new(int64(*p.Max))
 		}
 	}
-	return s, nil
+	return s
 }
 
 // take chooses n of the clusters; zero: all.

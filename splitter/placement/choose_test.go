@@ -182,12 +182,17 @@ func TestChooseIsFair(t *testing.T) {
 	}
 }
 
+func TestChooseCountsAWeightThatCannotBeReadAsAbsent(t *testing.T) {
+	for _, weight := range []string{"much", "2x", "-1", "1.5", "2147483648"} {
+		bad := splitter.Cluster{Name: "a", Labels: map[string]string{v1alpha1.WeightLabel: weight}}
+		require.Equal(t, []string{"a", "b"}, choose(t, v1alpha1.PlacementPolicySpec{}, "", []splitter.Cluster{bad, {Name: "b"}}), weight)
+	}
+}
+
 func TestChooseRefuses(t *testing.T) {
 	_, err := placement.Choose(v1alpha1.PlacementPolicySpec{ClusterSelector: &metav1.LabelSelector{
 		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}},
 	}}, "", nil, nil)
 	require.ErrorContains(t, err, "clusterSelector")
-	_, err = placement.Choose(v1alpha1.PlacementPolicySpec{}, "", []splitter.Cluster{{Name: "a", Labels: map[string]string{v1alpha1.WeightLabel: "much"}}}, nil)
-	require.ErrorContains(t, err, "cluster a")
 	require.Empty(t, choose(t, v1alpha1.PlacementPolicySpec{Mode: v1alpha1.PlacementNone}, "", []splitter.Cluster{{Name: "a"}}, "a"))
 }

@@ -54,10 +54,7 @@ func Place(parent *unstructured.Unstructured, clusters []splitter.Cluster) (spli
 		if leaving {
 			c.State = splitter.Draining
 		}
-		asks, err := claim(how.Clusters, c)
-		if err != nil {
-			return splitter.Demand{}, nil, err
-		}
+		asks := claim(how.Clusters, c)
 		if leaving {
 			asks.weight = new(int64(0)) // it lacks nothing
 		}

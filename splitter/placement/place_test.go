@@ -11,6 +11,7 @@ import (
 
 	"github.com/atoll-dev/atoll/splitter"
 	"github.com/atoll-dev/atoll/splitter/placement"
+	"github.com/atoll-dev/atoll/splitter/v1alpha1"
 )
 
 func TestPlace(t *testing.T) {
@@ -20,6 +21,8 @@ func TestPlace(t *testing.T) {
 	a, b, c := in("a", "1", splitter.Placeable), in("b", "1", splitter.Placeable), in("c", "2", splitter.Placeable)
 	small, drains := a, in("a", "1", splitter.Draining)
 	small.Pods = new(int64(2))
+	misread := b
+	misread.Labels = map[string]string{v1alpha1.WeightLabel: "2x"}
 	for name, test := range map[string]struct {
 		annotations map[string]any
 		clusters    []splitter.Cluster
@@ -29,6 +32,7 @@ func TestPlace(t *testing.T) {
 	}{
 		"only where it is placed": {map[string]any{"placement": "a,c"}, []splitter.Cluster{a, b, c}, nil, map[string]int64{"a": 6, "c": 6}, 0},
 		"weights":                 {map[string]any{"placement": "a,c", "division": `{"clusters":[{"name":"c","weight":2}]}`}, []splitter.Cluster{a, b, c}, nil, map[string]int64{"a": 4, "c": 8}, 0},
+		"a weight that is none":   {map[string]any{"placement": "a,b"}, []splitter.Cluster{a, misread}, nil, map[string]int64{"a": 6, "b": 6}, 0},
 		"bounds":                  {map[string]any{"placement": "a,b", "division": `{"clusters":[{"name":"a","max":2},{"name":"b","max":3}]}`}, []splitter.Cluster{a, b, c}, nil, map[string]int64{"a": 2, "b": 3}, 7},
 		"zones":                   {map[string]any{"placement": "a,b,c", "division": `{"spreadBy":["` + zone + `"]}`}, []splitter.Cluster{a, b, c}, nil, map[string]int64{"a": 3, "b": 3, "c": 6}, 0},
 		"room":                    {map[string]any{"placement": "a,b"}, []splitter.Cluster{small, b}, nil, map[string]int64{"a": 2, "b": 10}, 0},

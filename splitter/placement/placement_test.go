@@ -299,6 +299,12 @@ func TestPoliciesSayWhetherTheyCanBeFollowed(t *testing.T) {
 		w.patch(policies, "gold", `{"spec":{"maxClusters":1}}`)
 		w.rest()
 		require.Equal(t, "True Complete 1 of generation 2", ready("gold"))
+		w.set(cluster("a", "tier=gold", v1alpha1.WeightLabel+"=2x"), cluster("c", v1alpha1.WeightLabel+"=3x"))
+		w.rest()
+		require.Equal(t, "True Complete 1 of generation 2", ready("gold"), "a label that cannot be read stops nobody")
+		conditions, _, _ := unstructured.NestedSlice(w.get(policies, "gold").Object, "status", "conditions")
+		require.Equal(t, `1 clusters are chosen; cluster a: label splitter.atoll.dev/weight is "2x", not a whole number below 2^31, counts as absent`,
+			conditions[0].(map[string]any)["message"])
 		w.Reset()
 		time.Sleep(time.Hour)
 		require.Empty(t, w.writes(), "at rest")

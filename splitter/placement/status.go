@@ -6,6 +6,7 @@ package placement
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,7 +26,7 @@ func (c *Controller) report(ctx context.Context, key types.NamespacedName) (time
 		return 0, nil
 	}
 	chosen, err := c.policies.chooses(key, clusters)
-	status := map[string]any{"observedGeneration": obj.GetGeneration(), "conditions": []any{verdict(obj, len(chosen), err)}}
+	status := map[string]any{"observedGeneration": obj.GetGeneration(), "conditions": []any{verdict(obj, len(chosen), misread(chosen, clusters), err)}}
 	if len(chosen) > 0 {
 		status["clusters"] = int64(len(chosen))
 	}
@@ -40,9 +41,28 @@ func (c *Controller) report(ctx context.Context, key types.NamespacedName) (time
 	return 0, err
 }
 
+// misread says which weights of the clusters that are chosen cannot be read, if any: a few of them.
+func misread(chosen []string, clusters []splitter.Cluster) (message string) {
+	const few = 10
+	n := 0
+	for _, c := range clusters {
+		_, err := c.Weight()
+		if err == nil || !slices.Contains(chosen, c.Name) {
+			continue
+		}
+		if n++; n <= few {
+			message += "; " + err.Error() + ", counts as absent"
+		}
+	}
+	if n > few {
+		message += fmt.Sprintf("; and %d more like it", n-few)
+	}
+	return message
+}
+
 // verdict is the condition Ready of a policy. Its time is that of before as long as its status is.
-func verdict(obj *unstructured.Unstructured, clusters int, err error) map[string]any {
-	status, reason, message := "True", v1alpha1.ReasonComplete, fmt.Sprintf("%d clusters are chosen", clusters)
+func verdict(obj *unstructured.Unstructured, clusters int, misread string, err error) map[string]any {
+	status, reason, message := "True", v1alpha1.ReasonComplete, fmt.Sprintf("%d clusters are chosen%s", clusters, misread)
 	mode, _, _ := unstructured.NestedString(obj.Object, "spec", "mode")
 	switch {
 	case err != nil:

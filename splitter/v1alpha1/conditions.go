@@ -15,8 +15,7 @@ const (
 	//
 	// True: it does, or can (reason Complete).
 	// False: clusters lack replicas (ClustersNotReady), no cluster is chosen
-	// (NoClusters), a selector cannot be read (Invalid), or the bounds contradict
-	// the replicas (Unplaceable).
+	// (NoClusters), or a selector cannot be read (Invalid).
 	// Unknown: clusters are silent (ClustersUnknown), or nothing was observed yet
 	// (Pending).
 	ConditionReady ConditionType = "Ready"
@@ -31,10 +30,8 @@ const (
 	ReasonClustersUnknown ConditionReason = "ClustersUnknown"
 	// ReasonNoClusters: no cluster is chosen.
 	ReasonNoClusters ConditionReason = "NoClusters"
-	// ReasonInvalid: a selector cannot be read, or a cluster's weight cannot.
+	// ReasonInvalid: a selector cannot be read.
 	ReasonInvalid ConditionReason = "Invalid"
-	// ReasonUnplaceable: bounds leave replicas without a cluster.
-	ReasonUnplaceable ConditionReason = "Unplaceable"
 	// ReasonPending: nothing was observed yet.
 	ReasonPending ConditionReason = "Pending"
 )

@@ -18,7 +18,7 @@ const (
 	ShardsFinalizer = "splitter.atoll.dev/shards"
 
 	// WeightLabel is the label of a SyncTarget that has another share than the others, which have 1: a whole number, not
-	// below zero.
+	// below zero. One that cannot be read counts as absent.
 	WeightLabel = "splitter.atoll.dev/weight"
 )
 
