@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/atoll-dev/atoll/internal/loop"
 )
 
 // Deployments returns the Kind of apps/v1 Deployments. What the parent may have unavailable and in excess during a rollout,
@@ -161,7 +163,7 @@ func (k deployments) progress(wanted int64, shards []Shard) map[string]any {
 }
 
 func condition(kind string, is bool, yes, no, message string) map[string]any {
-	c := map[string]any{"type": kind, "status": "False", "reason": no, "message": message}
+	c := map[string]any{"type": kind, "status": "False", "reason": no, "message": loop.Shorten(message, loop.LongestMessage)}
 	if is {
 		c["status"], c["reason"] = "True", yes
 	}

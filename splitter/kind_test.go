@@ -206,7 +206,7 @@ func TestFoldOfHundredsOfClusters(t *testing.T) {
 		require.NoError(t, err)
 		data, err := json.Marshal(status)
 		require.NoError(t, err)
-		require.Less(t, len(data), 128<<10, kind.Resource())
+		require.Less(t, len(data), 16<<10, kind.Resource())
 		if kind.Resource().Resource == "deployments" {
 			require.Contains(t, string(data), "300 of 600 replicas are available: 000-")
 			require.Contains(t, string(data), " 1 of 2 and 290 more")

@@ -174,7 +174,8 @@ func writeTarget(ctx context.Context, client loopClient, target *v1alpha1.SyncTa
 	now.ObservedGeneration = target.Generation
 	change(now, func(t v1alpha1.SyncTargetConditionType, status metav1.ConditionStatus, reason v1alpha1.SyncTargetConditionReason, message string) {
 		next := metav1.Condition{
-			Type: string(t), Status: status, Reason: string(reason), Message: message, ObservedGeneration: target.Generation, LastTransitionTime: metav1.Now(),
+			Type: string(t), Status: status, Reason: string(reason), Message: loop.Shorten(message, loop.LongestMessage),
+			ObservedGeneration: target.Generation, LastTransitionTime: metav1.Now(),
 		}
 		at := slices.IndexFunc(now.Conditions, func(c metav1.Condition) bool { return c.Type == next.Type })
 		if at < 0 {

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
@@ -51,7 +51,7 @@ func (l *lane) showCondition(ctx context.Context, key types.NamespacedName, u *u
 	}
 	next := condition{Status: metav1.ConditionTrue, Reason: "Synced"}
 	if trouble {
-		next = condition{Status: metav1.ConditionFalse, Reason: string(problem.Reason), Message: strings.ToValidUTF8(problem.Message[:min(len(problem.Message), maxMessage)], "")}
+		next = condition{Status: metav1.ConditionFalse, Reason: string(problem.Reason), Message: loop.Shorten(problem.Message, maxMessage)}
 	}
 	name := v1alpha1.SyncedCondition
 	if shared {

@@ -6,12 +6,14 @@ package syncer_test
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -229,6 +231,14 @@ func TestTypesOfTargets(t *testing.T) {
 			require.Contains(t, asJSON(t, f.target().Status), "things.example.org (Refused: no)")
 			f.up.create(configMaps, a)
 			f.eventually("the copy", func() bool { return f.down.get(configMaps, "a") != nil })
+			// More than an API server takes of a condition is not left unsaid.
+			f.targets.SetTypes(target, []string{"long (" + strings.Repeat("ö", 40000) + ")"}, true)
+			for _, kind := range []string{"TypesDefined", "TypesCompatible"} {
+				f.eventually(kind+" says how much it does not say", func() bool {
+					c := meta.FindStatusCondition(f.target().Status.Conditions, kind)
+					return strings.HasPrefix(c.Message, "long (ö") && strings.HasSuffix(c.Message, "more bytes)") && len(c.Message) <= 4096
+				})
+			}
 			f.targets.SetTypes(target, nil, true)
 			f.says("TypesDefined True Compatible")
 			f.says("TypesCompatible True Compatible")

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
@@ -25,6 +26,9 @@ type said struct {
 
 // say writes conditions of a SyncTarget that are not there yet.
 func (t *Targets) say(ctx context.Context, target *v1alpha1.SyncTarget, all ...said) error {
+	for i := range all {
+		all[i].message = loop.Shorten(all[i].message, loop.LongestMessage) // as it will be read again
+	}
 	if !slices.ContainsFunc(all, func(s said) bool {
 		there := meta.FindStatusCondition(target.Status.Conditions, string(s.condition))
 		return there == nil || there.Status != s.status || there.Reason != string(s.reason) || there.Message != s.message || there.ObservedGeneration != target.Generation

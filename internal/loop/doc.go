@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package loop is what control loops are made of: [Objects], a copy of the objects of one resource in one API server,
-// kept by list and watch; [Queue], which works on keys; and [Apply], which writes only what differs.
+// kept by list and watch; [Queue], which works on keys; [Apply], which writes only what differs; and [Shorten], which bounds
+// what conditions say.
 //
 // Guaranteed:
 //   - A copy that is not [Objects.Synced] is not absence, and one whose [Objects.Err] is not nil is old. What was known

@@ -282,7 +282,8 @@ func TestPoliciesSayWhetherTheyCanBeFollowed(t *testing.T) {
 		w := newWorld(t)
 		w.policy("gold", "{clusterSelector: {matchLabels: {tier: gold}}}")
 		w.policy("none", "{mode: None}")
-		w.policy("broken", "{selector: {matchExpressions: [{key: app, operator: Near}]}}")
+		// An API server would refuse the whole of such a word in a condition.
+		w.policy("broken", "{selector: {matchExpressions: [{key: app, operator: "+strings.Repeat("Near", 10000)+"}]}}")
 		w.place(placement.Options{}, cluster("a"))
 		w.rest()
 		ready := func(name string) string {

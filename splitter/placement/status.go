@@ -80,7 +80,7 @@ func verdict(obj *unstructured.Unstructured, clusters int, misread string, err e
 			at = then
 		}
 	}
-	return map[string]any{"type": string(v1alpha1.ConditionReady), "status": status, "reason": string(reason), "message": message,
+	return map[string]any{"type": string(v1alpha1.ConditionReady), "status": status, "reason": string(reason), "message": loop.Shorten(message, loop.LongestMessage),
 		"lastTransitionTime": at, "observedGeneration": obj.GetGeneration()}
 }
 
