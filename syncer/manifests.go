@@ -33,7 +33,7 @@ type Install struct {
 	Kubeconfig []byte
 	// Image is the container image of a program that takes the arguments of examples/syncer. Required.
 	Image string
-	// Types are those that are synced: the syncer is granted them and no others. Nil: WorkloadTypes.
+	// Types are those that are synced: the syncer is granted them and no others. Nil: WorkloadTypes. Empty is refused.
 	Types []schema.GroupResource
 	// Heartbeat is how often the syncer says that it is alive. Zero: 20 s. Targets set it to theirs.
 	Heartbeat time.Duration
@@ -73,6 +73,9 @@ func (in Install) check() error {
 	}
 	if in.Image == "" {
 		wrong = append(wrong, errors.New("install: Image is empty: want that of a program that takes the arguments of examples/syncer"))
+	}
+	if in.Types != nil && len(in.Types) == 0 {
+		wrong = append(wrong, errors.New("install: Types is empty: name each type, or leave it nil for WorkloadTypes"))
 	}
 	for i, gr := range in.Types {
 		if gr.Resource == "" || strings.Contains(gr.Resource+gr.Group, "*") {

@@ -101,11 +101,12 @@ func TestManifestsByDefault(t *testing.T) {
 func TestManifestsRefuse(t *testing.T) {
 	good := syncer.Install{Target: target, Upstream: "u", Kubeconfig: []byte("k"), Image: "i"}
 	for field, spoil := range map[string]func(*syncer.Install){
-		"Target":     func(in *syncer.Install) { in.Target = "-" },
-		"Upstream":   func(in *syncer.Install) { in.Upstream = "" },
-		"Kubeconfig": func(in *syncer.Install) { in.Kubeconfig = nil },
-		"Image":      func(in *syncer.Install) { in.Image = "" },
-		"Types[0]":   func(in *syncer.Install) { in.Types = []schema.GroupResource{{Group: "*", Resource: "*"}} },
+		"Target":         func(in *syncer.Install) { in.Target = "-" },
+		"Upstream":       func(in *syncer.Install) { in.Upstream = "" },
+		"Kubeconfig":     func(in *syncer.Install) { in.Kubeconfig = nil },
+		"Image":          func(in *syncer.Install) { in.Image = "" },
+		"Types is empty": func(in *syncer.Install) { in.Types = []schema.GroupResource{} },
+		"Types[0]":       func(in *syncer.Install) { in.Types = []schema.GroupResource{{Group: "*", Resource: "*"}} },
 	} {
 		in := good
 		spoil(&in)
