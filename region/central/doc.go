@@ -64,6 +64,8 @@
 //     so nothing there says whose peer it is, and a mark would outlive a plane that is built anew. It shows where the two
 //     disagree: an Account of the one is a Conflict in the other, a PeerSet has other members than are configured, and of
 //     RegionClaims see claim.Observer.Contradicted.
+//   - That who wrote a status is known without managedFields: where an API server or a proxy in between leaves them out of its
+//     answers, the status of every claim looks like somebody else's.
 //   - status.lastContact is as old as the last change of the status.
 //   - A Peer lists at most 1,024 regions.
 //   - The Peer local is not deleted when the installation is no master any more.
