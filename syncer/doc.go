@@ -41,6 +41,10 @@
 //   - Objects that are born downstream stay there, unless [Options.Upsync] brings them up.
 //   - A copy that somebody deletes is made again, unless [DeleteUpstream] was chosen; and then too, if no syncer ran at the
 //     time.
+//   - With [DeleteUpstream], a downstream that is restored from an older backup while a Syncer runs is one in which somebody
+//     has deleted what is newer than the backup: that is deleted upstream too, as far as [DeleteCap] lets it. Stop the Syncer,
+//     restore, and start it when all is there: it makes the copies again. What was born downstream after the backup is
+//     deleted upstream in any case.
 //   - Two syncers of one target at once are not coordinated: both write.
 //   - Of a type whose status is not a subresource downstream nobody can tell which spec a status speaks of: it goes up once
 //     the present spec is there.
