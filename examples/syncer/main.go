@@ -50,13 +50,16 @@ type options struct {
 
 func parse(args []string) (options, error) {
 	o := options{Reread: 10 * time.Second}
-	var types string
+	var types, upsync string
+	var deletes bool
 	flags := flag.NewFlagSet("syncer", flag.ContinueOnError)
 	flags.StringVar(&o.Target, "target", "", "name of the SyncTarget; required")
 	flags.StringVar(&o.Upstream, "identity", "", "of the upstream; without it, the UID of its namespace kube-system")
 	flags.StringVar(&o.Up, "upstream", "", "path of the upstream's kubeconfig; required")
 	flags.StringVar(&o.Down, "downstream", "", "path of the cluster's kubeconfig; without it, the cluster in whose Pod this runs")
 	flags.StringVar(&types, "types", "", "what is synced, such as configmaps,deployments.apps; without it, every type that both sides serve but RBAC and the like")
+	flags.StringVar(&upsync, "upsync", "", "of which of these types objects that are born in the cluster come up, if they are labelled for it, such as configmaps; without it, of none")
+	flags.BoolVar(&deletes, "delete-upstream", false, "delete upstream what somebody deletes in the cluster, instead of making it again there")
 	flags.DurationVar(&o.Heartbeat, "heartbeat", 20*time.Second, "how often the SyncTarget's status is written")
 	flags.DurationVar(&o.Discovery, "discovery", 30*time.Second, "how often the types of both sides are compared")
 	flags.IntVar(&o.Level, "v", 0, "how much is logged: 0 to 4")
@@ -69,14 +72,23 @@ func parse(args []string) (options, error) {
 	case o.Target == "" || o.Up == "":
 		return options{}, errors.New("-target and -upstream are required")
 	}
-	if types != "" {
-		var named []schema.GroupResource
-		for _, name := range strings.Split(types, ",") {
-			named = append(named, schema.ParseGroupResource(strings.TrimSpace(name)))
-		}
-		o.Types = func(gr schema.GroupResource) bool { return slices.Contains(named, gr) }
+	o.Types, o.Upsync = named(types), named(upsync)
+	if deletes {
+		o.OnDownstreamDelete = syncer.DeleteUpstream
 	}
 	return o, nil
+}
+
+// named is a filter for types in a list, nil if it is empty.
+func named(list string) syncer.TypeFilter {
+	if list == "" {
+		return nil
+	}
+	var types []schema.GroupResource
+	for _, name := range strings.Split(list, ",") {
+		types = append(types, schema.ParseGroupResource(strings.TrimSpace(name)))
+	}
+	return func(gr schema.GroupResource) bool { return slices.Contains(types, gr) }
 }
 
 func run(ctx context.Context, args []string) error {

@@ -56,6 +56,30 @@ func TestParse(t *testing.T) {
 	require.ErrorContains(t, run(t.Context(), []string{"-target=a", "-upstream=" + filepath.Join(t.TempDir(), "none")}), "upstream")
 }
 
+// The commands of README.md are understood.
+func TestReadme(t *testing.T) {
+	page, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	var all []options
+	for line := range strings.Lines(string(page)) {
+		if args, ok := strings.CutPrefix(strings.TrimSpace(line), "go run ./examples/syncer "); ok {
+			o, err := parse(strings.Fields(args))
+			require.NoError(t, err, line)
+			all = append(all, o)
+		}
+	}
+	require.Len(t, all, 2)
+	require.Nil(t, all[0].Types)
+	require.Nil(t, all[0].Upsync)
+	require.Equal(t, syncer.RecreateCopy, all[0].OnDownstreamDelete)
+	configMaps := schema.GroupResource{Resource: "configmaps"}
+	require.True(t, all[1].Types(schema.GroupResource{Group: "apps", Resource: "deployments"}))
+	require.True(t, all[1].Types(configMaps))
+	require.True(t, all[1].Upsync(configMaps))
+	require.False(t, all[1].Upsync(schema.GroupResource{Group: "apps", Resource: "deployments"}))
+	require.Equal(t, syncer.DeleteUpstream, all[1].OnDownstreamDelete)
+}
+
 // It syncs from one kubeconfig to the other, also with those that come later.
 func TestRun(t *testing.T) {
 	crd, err := config.CRD("synctargets.workload.kcp.io")
