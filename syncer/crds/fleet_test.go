@@ -66,7 +66,10 @@ func TestOneBadTypeStopsNoOther(t *testing.T) {
 
 	targets, err := syncer.NewTargets(w.apis[crds.Upstream], syncer.TargetsOptions{
 		Heartbeat: 100 * time.Millisecond, Recheck: 100 * time.Millisecond,
-		Configure: func(_ *v1alpha1.SyncTarget, opts *syncer.Options) { opts.Discovery = 100 * time.Millisecond },
+		Configure: func(_ *v1alpha1.SyncTarget, opts *syncer.Options) {
+			opts.Discovery = 100 * time.Millisecond
+			opts.Types = func(gr runtimeschema.GroupResource) bool { return gr.Group == "example.com" } // others have nothing to say here
+		},
 	})
 	require.NoError(t, err)
 	fleet, err := crds.NewFleet(w.apis[crds.Upstream], targets, crds.Options{Policy: w.policy, Interval: 100 * time.Millisecond})
