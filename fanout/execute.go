@@ -51,6 +51,7 @@ func (r *runner) execute(ctx context.Context, command protocol.Command, write lo
 	reply, err := r.call(ctx, command, write)
 	switch {
 	case err == nil:
+	case errors.Is(context.Cause(ctx), errWatched):
 	case event.Peer == "": // the log
 		r.failed(event.Peer, err)
 	default:

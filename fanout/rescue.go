@@ -79,8 +79,7 @@ func (c *Coordinator) Rescue(ctx context.Context, opts RescueOptions) (*RescueRe
 	g.SetLimit(sweepers)
 	for i, t := range found {
 		g.Go(func() error {
-			// One that is alive may take its time.
-			ctx, cancel := context.WithTimeout(ctx, 2*c.opts.LeaseTimeout+c.opts.CallTimeout)
+			ctx, cancel := c.forLease(ctx)
 			defer cancel()
 			_, errs[i] = c.sweepTrace(ctx, t, lease)
 			return nil

@@ -65,6 +65,14 @@ func (c *Coordinator) mendAll(ctx context.Context, kind Kind, peers []string, fi
 	return n + more, errors.Join(err, also)
 }
 
+// errWatched ends the look at a reservation that is alive. It says nothing of the peer that was being asked.
+var errWatched = errors.New("it has been watched for long enough")
+
+// forLease bounds the look at a reservation: one that is alive may take its time.
+func (c *Coordinator) forLease(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, 2*c.opts.LeaseTimeout+c.opts.CallTimeout, errWatched)
+}
+
 // mend sweeps the objects that findings name, each once.
 func (c *Coordinator) mend(ctx context.Context, kind Kind, findings []finding) (int, error) {
 	type place struct {
@@ -89,9 +97,8 @@ func (c *Coordinator) mend(ctx context.Context, kind Kind, findings []finding) (
 			}
 			ctx := ctx
 			if f.reservation() {
-				// One that is alive may take its time.
 				var cancel context.CancelFunc
-				ctx, cancel = context.WithTimeout(ctx, 2*c.opts.LeaseTimeout+c.opts.CallTimeout)
+				ctx, cancel = c.forLease(ctx)
 				defer cancel()
 			}
 			r, err := c.sweeper(ctx, kind, region.PeerName(f.mendAt), f.mend.obj, f.mend.view, true)
