@@ -169,8 +169,8 @@ func TestControllerMakesNothingForAnAccountThatIsGone(t *testing.T) {
 			!slices.ContainsFunc(p.copies(), func(o *loop.Objects) bool { return o.Err() != nil })
 	})
 
-	server.Inject(regiontest.Fault{Verb: "list", Resource: resource.GroupResource(), Times: -1, Do: regiontest.Hang()})
 	server.Reset()
+	server.Inject(regiontest.Fault{Verb: "list", Resource: resource.GroupResource(), Times: -1, Do: regiontest.Hang()})
 	require.NoError(t, server.Load(saved))
 	eventually(t, func() bool { _, there := p.namespaces.Get(acme); return !there })
 	_, err = p.work(t.Context(), "acme")

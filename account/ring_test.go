@@ -64,7 +64,7 @@ func coordinate(t testing.TB, d region.Directory, kinds ...fanout.Kind) *fanout.
 		kinds = Kinds()
 	}
 	c, err := fanout.New(d, waltest.NewMemory(), fanout.Options{
-		Kinds: kinds, LeaseTimeout: 100 * time.Millisecond, CallTimeout: time.Second, Cleanup: time.Second, SweepEvery: 200 * time.Millisecond,
+		Kinds: kinds, LeaseTimeout: 100 * time.Millisecond, CallTimeout: time.Minute, Cleanup: time.Second, SweepEvery: 200 * time.Millisecond,
 	})
 	require.NoError(t, err)
 	return c
@@ -98,7 +98,7 @@ func run(t testing.TB, start func(context.Context) error) (stop func()) {
 
 func eventually(t testing.TB, condition func() bool, msg ...any) {
 	t.Helper()
-	require.Eventually(t, condition, 30*time.Second, 10*time.Millisecond, msg...)
+	require.Eventually(t, condition, 2*time.Minute, 10*time.Millisecond, msg...)
 }
 
 func connTo(t testing.TB, d region.Directory, name region.PeerName) *region.Conn {
@@ -143,7 +143,7 @@ func writesTo(s *regiontest.Server) (n int) {
 // are: the loops of all of them have had their turn.
 func quiet(t testing.TB, servers ...*regiontest.Server) {
 	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for {
 		for _, s := range servers {
 			s.Reset()

@@ -208,7 +208,7 @@ func TestAdoptOneOfTwo(t *testing.T) {
 func TestAdoptWithAnUnreachablePeer(t *testing.T) {
 	r := newRing(t)
 	log := waltest.NewMemory()
-	c := coordinator(t, r, log, fanout.Options{CallTimeout: 200 * time.Millisecond})
+	c := coordinator(t, r, log, fanout.Options{})
 	acme := addAccount(t, c)
 	client := clustersIn(t, r, "us-east", acme)
 	apply(t, client, newServiceCluster(acme, "db"))

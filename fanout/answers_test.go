@@ -182,7 +182,7 @@ func TestARemovalInDoubtNamesItsOccupants(t *testing.T) {
 	c := coordinator(t, r, log, fanout.Options{Cleanup: time.Millisecond})
 	server := r.Server("ap-south")
 	server.Inject(regiontest.Fault{Verb: "update", Resource: resourceOf(key("", name)).GroupResource(), Times: -1, Do: regiontest.Refuse(503)})
-	_, err := c.Remove(within(t, 500*time.Millisecond), accounts, key("", name), fanout.RemoveOptions{})
+	_, err := c.Remove(t.Context(), accounts, key("", name), fanout.RemoveOptions{})
 	_, inDoubt := errors.AsType[*fanout.InDoubtError](err)
 	require.True(t, inDoubt, "%v", err)
 	server.Reset()

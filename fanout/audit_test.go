@@ -96,7 +96,7 @@ func TestAnAuditBesideAnAddFindsNothing(t *testing.T) {
 			}
 		}
 		return true
-	}, 10*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	_, err := coordinator(t, r, waltest.NewMemory(), fanout.Options{}).Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east"})
 	require.NoError(t, err)
 	wg.Wait()

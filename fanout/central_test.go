@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -61,7 +62,7 @@ func sharedLog(t testing.TB, s *regiontest.Server, l *line) *kubelog.Log {
 	c.Wrap(func(to http.RoundTripper) http.RoundTripper { return lineTransport{l, to} })
 	api, err := region.APIFor(c)
 	require.NoError(t, err)
-	log, err := kubelog.New(api, kubelog.Options{Timeout: 2 * time.Second})
+	log, err := kubelog.New(api, kubelog.Options{Timeout: time.Minute})
 	require.NoError(t, err)
 	return log
 }
@@ -106,7 +107,8 @@ func TestCentralRivals(t *testing.T) {
 	r, s := newRing(t), newCentral(t)
 	var all []*fanout.Coordinator
 	for range 3 {
-		all = append(all, coordinator(t, r, sharedLog(t, s, &line{}), fanout.Options{}))
+		// A lease in which whoever is alive shows it.
+		all = append(all, coordinator(t, r, sharedLog(t, s, &line{}), fanout.Options{LeaseTimeout: 5 * time.Second}))
 	}
 	acme := addAccount(t, all[0])
 	for range 5 {
@@ -115,7 +117,7 @@ func TestCentralRivals(t *testing.T) {
 		var wg sync.WaitGroup
 		for i, c := range all {
 			wg.Go(func() {
-				_, errs[i] = c.Add(within(t, 20*time.Second), newServiceCluster(acme, name), fanout.AddOptions{Target: peers[i]})
+				_, errs[i] = c.Add(within(t, time.Minute), newServiceCluster(acme, name), fanout.AddOptions{Target: peers[i]})
 			})
 		}
 		wg.Wait()
@@ -182,7 +184,7 @@ func centralCrashOnce(t *testing.T, r *regiontest.Ring, s *regiontest.Server, ac
 			return false
 		}
 		return true
-	}, 10*time.Second, time.Millisecond, "command %d", at)
+	}, time.Minute, time.Millisecond, "command %d", at)
 	requireClean(t, successor)
 
 	heal := cut(r)
@@ -197,33 +199,35 @@ func centralCrashOnce(t *testing.T, r *regiontest.Ring, s *regiontest.Server, ac
 // not settled by those who share its log.
 func TestCentralLeavesTheLiving(t *testing.T) {
 	t.Parallel()
-	r, s := newRing(t), newCentral(t)
-	slow := make(chan struct{})
-	var once sync.Once
-	reached := make(chan struct{})
-	working := coordinator(t, r, sharedLog(t, s, &line{}), fanout.Options{
-		LeaseTimeout: 400 * time.Millisecond,
-		Observer: &fanout.Observer{Step: func(_ context.Context, e fanout.StepEvent) {
-			if e.Verb == "decide" && !e.Done {
-				once.Do(func() { close(reached) })
-				<-slow
-			}
-		}},
+	synctest.Test(t, func(t *testing.T) {
+		r, s := newRing(t), newCentral(t)
+		slow := make(chan struct{})
+		var once sync.Once
+		reached := make(chan struct{})
+		working := coordinator(t, r, sharedLog(t, s, &line{}), fanout.Options{
+			LeaseTimeout: 400 * time.Millisecond,
+			Observer: &fanout.Observer{Step: func(_ context.Context, e fanout.StepEvent) {
+				if e.Verb == "decide" && !e.Done {
+					once.Do(func() { close(reached) })
+					<-slow
+				}
+			}},
+		})
+		other := coordinator(t, r, sharedLog(t, s, &line{}), fanout.Options{LeaseTimeout: 400 * time.Millisecond, CallTimeout: time.Second})
+		name, done := unique("acme"), make(chan error, 1)
+		go func() {
+			_, err := working.Add(t.Context(), newAccount(name), fanout.AddOptions{})
+			done <- err
+		}()
+		<-reached
+		ops, err := other.Recover(t.Context())
+		require.NoError(t, err)
+		require.Empty(t, ops)
+		_, _ = other.Sweep(t.Context()) // it watches for a lease
+		close(slow)
+		require.NoError(t, <-done)
+		requireClean(t, other)
 	})
-	other := coordinator(t, r, sharedLog(t, s, &line{}), fanout.Options{LeaseTimeout: 400 * time.Millisecond})
-	name, done := unique("acme"), make(chan error, 1)
-	go func() {
-		_, err := working.Add(t.Context(), newAccount(name), fanout.AddOptions{})
-		done <- err
-	}()
-	<-reached
-	ops, err := other.Recover(t.Context())
-	require.NoError(t, err)
-	require.Empty(t, ops)
-	_, _ = other.Sweep(t.Context()) // it watches for a lease
-	close(slow)
-	require.NoError(t, <-done)
-	requireClean(t, other)
 }
 
 // TestCentralAbortOfAnothers: what another coordinator works on is taken back
@@ -234,7 +238,7 @@ func TestCentralAbortOfAnothers(t *testing.T) {
 	slow, reached := make(chan struct{}), make(chan string, 1)
 	var once sync.Once
 	working := coordinator(t, r, sharedLog(t, s, &line{}), fanout.Options{
-		Identity: "them/1",
+		Identity: "them/1", LeaseTimeout: time.Hour, // its signs of life do not come between
 		Observer: &fanout.Observer{Step: func(_ context.Context, e fanout.StepEvent) {
 			if e.Verb == "decide" && !e.Done {
 				once.Do(func() {

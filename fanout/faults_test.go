@@ -129,5 +129,5 @@ func awaitClean(t *testing.T, c *fanout.Coordinator) {
 	require.Eventually(t, func() bool {
 		report, err := c.Audit(t.Context(), true)
 		return err == nil && len(report.Violations)+len(report.Pending) == 0
-	}, 10*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -54,7 +55,7 @@ func TestAgreeOnASecret(t *testing.T) {
 	passwords := make([]string, coordinators)
 	var wg sync.WaitGroup
 	for i := range coordinators {
-		c := coordinator(t, r, waltest.NewMemory(), fanout.Options{Kinds: []fanout.Kind{secretKind()}})
+		c := coordinator(t, r, waltest.NewMemory(), fanout.Options{Kinds: []fanout.Kind{secretKind()}, LeaseTimeout: 5 * time.Second})
 		wg.Go(func() {
 			// Each begins at another peer.
 			opts := fanout.AddOptions{Target: peers[i%len(peers)]}

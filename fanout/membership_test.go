@@ -198,7 +198,7 @@ func TestStartMendsAndEnds(t *testing.T) {
 	require.Eventually(t, func() bool {
 		_, err := client.Get(t.Context(), "db", metav1.GetOptions{})
 		return err == nil
-	}, 10*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	stop()
 	wg.Wait()
 }

@@ -196,7 +196,7 @@ func TestUnreachable(t *testing.T) {
 				tired = func() {} // it ends by itself
 			}
 			c := coordinator(t, r, log, fanout.Options{
-				Observer: silence(t, r, tc.silent, tc.when, tc.back, tc.others, tired), CallTimeout: 300 * time.Millisecond, Cleanup: 300 * time.Millisecond,
+				Observer: silence(t, r, tc.silent, tc.when, tc.back, tc.others, tired), Cleanup: 300 * time.Millisecond,
 				MaxInFlight: time.Nanosecond, LeaseTimeout: 400 * time.Millisecond,
 			})
 			op, err := tc.run(ctx, c, tc.mode)
@@ -213,7 +213,7 @@ func TestUnreachable(t *testing.T) {
 		log := waltest.NewMemory()
 		ctx, cancel := withCancel(t)
 		defer cancel()
-		c := coordinator(t, r, log, fanout.Options{Cleanup: 300 * time.Millisecond, CallTimeout: 300 * time.Millisecond, Observer: &fanout.Observer{
+		c := coordinator(t, r, log, fanout.Options{LeaseTimeout: 5 * time.Second, Cleanup: 300 * time.Millisecond, Observer: &fanout.Observer{
 			Step: func(_ context.Context, e fanout.StepEvent) {
 				if e.Done && e.Verb == "read" && e.Err != nil {
 					cancel() // its commit was sent

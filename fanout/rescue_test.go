@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -98,28 +99,30 @@ func members(err error) []error {
 
 // A reservation that is alive is left, and the report says so.
 func TestRescueLeavesTheLiving(t *testing.T) {
-	r := newRing(t)
-	acme := addAccount(t, coordinator(t, r, waltest.NewMemory(), fanout.Options{}))
-	r.Partition("ap-south", true)
-	ctx, cancel := withCancel(t)
-	alive := coordinator(t, r, waltest.NewMemory(), fanout.Options{Identity: "me/1", LeaseTimeout: 200 * time.Millisecond, CallTimeout: time.Second})
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		_, err := alive.Add(ctx, newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east", Unreachable: fanout.Wait})
-		require.ErrorIs(t, err, fanout.ErrAborted)
+	synctest.Test(t, func(t *testing.T) {
+		r := newRing(t)
+		acme := addAccount(t, coordinator(t, r, waltest.NewMemory(), fanout.Options{}))
+		r.Partition("ap-south", true)
+		ctx, cancel := withCancel(t)
+		alive := coordinator(t, r, waltest.NewMemory(), fanout.Options{Identity: "me/1", LeaseTimeout: 200 * time.Millisecond, CallTimeout: time.Second})
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			_, err := alive.Add(ctx, newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east", Unreachable: fanout.Wait})
+			require.ErrorIs(t, err, fanout.ErrAborted)
+		})
+		defer wg.Wait()
+		defer cancel()
+		c := coordinator(t, some(t, r, "eu-west", "us-east"), waltest.NewMemory(), fanout.Options{LeaseTimeout: time.Second, CallTimeout: 500 * time.Millisecond})
+		require.Eventually(t, func() bool {
+			traces, err := c.Traces(context.WithoutCancel(t.Context()))
+			return err == nil && slices.ContainsFunc(traces, func(tr fanout.Trace) bool { return tr.State == fanout.Reserving })
+		}, time.Minute, 10*time.Millisecond)
+		report, err := c.Rescue(t.Context(), fanout.RescueOptions{Identity: "me/1"})
+		require.NoError(t, err)
+		require.False(t, report.Complete())
+		at := slices.IndexFunc(report.Operations, func(o fanout.Rescued) bool { return o.State == fanout.Reserving })
+		require.GreaterOrEqual(t, at, 0)
+		require.True(t, report.Operations[at].Left)
+		require.Contains(t, report.Operations[at].Did, "alive")
 	})
-	defer wg.Wait()
-	defer cancel()
-	c := coordinator(t, some(t, r, "eu-west", "us-east"), waltest.NewMemory(), fanout.Options{LeaseTimeout: time.Second, CallTimeout: 500 * time.Millisecond})
-	require.Eventually(t, func() bool {
-		traces, err := c.Traces(context.WithoutCancel(t.Context()))
-		return err == nil && slices.ContainsFunc(traces, func(tr fanout.Trace) bool { return tr.State == fanout.Reserving })
-	}, 10*time.Second, 10*time.Millisecond)
-	report, err := c.Rescue(t.Context(), fanout.RescueOptions{Identity: "me/1"})
-	require.NoError(t, err)
-	require.False(t, report.Complete())
-	at := slices.IndexFunc(report.Operations, func(o fanout.Rescued) bool { return o.State == fanout.Reserving })
-	require.GreaterOrEqual(t, at, 0)
-	require.True(t, report.Operations[at].Left)
-	require.Contains(t, report.Operations[at].Did, "alive")
 }

@@ -60,7 +60,7 @@ func coordinator(t testing.TB, d region.Directory, log wal.Log, opts fanout.Opti
 		opts.LeaseTimeout = 30 * time.Millisecond
 	}
 	if opts.CallTimeout == 0 {
-		opts.CallTimeout = 2 * time.Second
+		opts.CallTimeout = time.Minute // no call is given up because its process stood still
 	}
 	c, err := fanout.New(d, log, opts)
 	require.NoError(t, err)

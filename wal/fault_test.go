@@ -149,11 +149,13 @@ func TestCancelWhileQueued(t *testing.T) {
 	<-committing
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cause := errors.New("enough")
-	wg.Go(func() {
+	returned := make(chan error, 1)
+	go func() {
 		_, err := f.Begin(ctx, wal.Entry{ID: "second"})
-		require.ErrorIs(t, err, cause)
-	})
+		returned <- err
+	}()
 	cancel(cause)
+	require.ErrorIs(t, <-returned, cause) // while the first one is being committed
 	close(release)
 	wg.Wait()
 	_, err := f.Begin(t.Context(), wal.Entry{ID: "second"})

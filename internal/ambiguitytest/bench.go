@@ -73,7 +73,7 @@ func connect(t *testing.T, name region.PeerName, kubeconfig []byte) *region.Conn
 func (b *Bench) coordinator(t *testing.T, d region.Directory, log wal.Log, observer *fanout.Observer) *fanout.Coordinator {
 	t.Helper()
 	c, err := fanout.New(d, log, fanout.Options{
-		Kinds: account.Kinds(), LeaseTimeout: b.lease, CallTimeout: 5 * time.Second, MaxInFlight: time.Nanosecond, Observer: observer,
+		Kinds: account.Kinds(), LeaseTimeout: b.lease, CallTimeout: time.Minute, MaxInFlight: time.Nanosecond, Observer: observer,
 	})
 	require.NoError(t, err)
 	return c
