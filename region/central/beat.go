@@ -8,6 +8,8 @@ import (
 	"errors"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/atoll-dev/atoll/region"
 )
 
@@ -17,16 +19,21 @@ const beatInterval = 500 * time.Millisecond
 // signs are what a connection shows, as far as a status says it.
 type signs struct {
 	state    region.HealthState
+	refused  bool // the credentials are
 	rotation bool
+	unfit    bool // newer credentials are refused
 	other    bool // cluster
 }
 
 func signsOf(h region.Health) signs {
 	return signs{
-		state: h.State, rotation: h.Rotation != nil,
+		state: h.State, refused: refused(h.Err), rotation: h.Rotation != nil, unfit: refused(h.Rotation),
 		other: errors.Is(h.Rotation, region.ErrOtherCluster) || errors.Is(h.Err, region.ErrOtherCluster),
 	}
 }
+
+// refused says whether err is the answer of a peer that refuses credentials.
+func refused(err error) bool { return apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) }
 
 // beat looks at the health of all engaged peers, since connections do not tell when it changes.
 func (p *Peers) beat(ctx context.Context) {

@@ -128,6 +128,27 @@ func TestCredentialsRejected(t *testing.T) {
 	})
 }
 
+// A peer that did not answer and then refuses the credentials is said to do that, and the other way round.
+func TestSilentThenRejected(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "eu")
+		w.register("eu")
+		w.start(PeersOptions{})
+		pass(2 * time.Second)
+		require.Equal(t, "True Reachable", w.ready("eu"))
+		w.servers["eu"].Partition(true)
+		pass(10 * time.Minute)
+		require.Equal(t, "False Unreachable", w.ready("eu"))
+		w.servers["eu"].Inject(regiontest.Fault{Times: -1, Do: regiontest.Refuse(http.StatusUnauthorized)})
+		w.servers["eu"].Partition(false)
+		pass(10 * time.Minute)
+		require.Equal(t, "False CredentialsRejected", w.ready("eu"))
+		w.servers["eu"].Partition(true)
+		pass(10 * time.Minute)
+		require.Equal(t, "False Unreachable", w.ready("eu"))
+	})
+}
+
 // A peer that flaps is written about at once at first, and then only now and then.
 func TestFlappingMakesNoStorm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -110,7 +110,7 @@ func (f *findings) kubeconfigValid(p *masterv1alpha1.Peer) metav1.Condition {
 	case errors.Is(rotation, region.ErrOtherCluster), errors.Is(f.health.Err, region.ErrOtherCluster):
 		return condition(kind, metav1.ConditionFalse, masterv1alpha1.PeerReasonOtherCluster,
 			"the kubeconfig reaches another cluster than this peer is; it is not used")
-	case apierrors.IsUnauthorized(rotation), apierrors.IsForbidden(rotation):
+	case refused(rotation):
 		return condition(kind, metav1.ConditionFalse, masterv1alpha1.PeerReasonCredentialsRejected,
 			"the peer refuses the new kubeconfig; the one before is used as long as it works")
 	case rotation == nil && f.health.State == region.Unknown && accepted(p) && before != nil && before.Status == metav1.ConditionFalse:
@@ -131,7 +131,7 @@ func (f *findings) reachable(p *masterv1alpha1.Peer) metav1.Condition {
 		return condition(kind, metav1.ConditionTrue, masterv1alpha1.PeerReasonReachable, "")
 	case region.Unhealthy:
 		reason := masterv1alpha1.PeerReasonUnreachable
-		if apierrors.IsUnauthorized(f.health.Err) || apierrors.IsForbidden(f.health.Err) {
+		if refused(f.health.Err) {
 			reason = masterv1alpha1.PeerReasonCredentialsRejected
 		}
 		return condition(kind, metav1.ConditionFalse, reason, fmt.Sprint(f.health.Err))
