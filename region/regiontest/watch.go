@@ -58,6 +58,9 @@ func (s *Server) serveWatch(w http.ResponseWriter, c *call) error {
 	ctx, cancel := context.WithCancel(c.http.Context())
 	defer cancel()
 	defer s.faults.watching(cancel)()
+	if s.cut.Load() { // since the request was let in
+		s.abort(c, errPartitioned)
+	}
 	watch := &watcher{s: s, w: w, c: c, filter: filter, at: at, bookmarks: isTrue(c.query.Get("allowWatchBookmarks"))}
 	t, now, compacted := s.store.watched(c.resource.gr())
 	fresh := c.query.Get("resourceVersion") == "" || at == 0
