@@ -50,7 +50,7 @@ func TestRotateUnderLoad(t *testing.T) {
 	c := newCluster("one", "token-0")
 	authorities := []*authority{newAuthority(t), newAuthority(t)}
 	addresses := []string{authorities[0].serve(t, c), authorities[1].serve(t, c)}
-	conn := newConn(t, credentialsFor(t, addresses[0], authorities[0].pem, "token-0"), ConnOptions{Await: 10 * time.Second})
+	conn := newConn(t, credentialsFor(t, addresses[0], authorities[0].pem, "token-0"), ConnOptions{Await: time.Minute})
 	client := conn.Dynamic().Resource(widgets).Namespace("default")
 
 	ctx, stop := context.WithCancel(t.Context())
@@ -77,7 +77,7 @@ func TestRotateUnderLoad(t *testing.T) {
 		before := len(c.seen())
 		c.setToken(token, true)
 		require.NoError(t, conn.Rotate(t.Context(), credentialsFor(t, addresses[i%2], authorities[i%2].pem, token)))
-		require.Eventually(t, func() bool { return len(c.seen()) > before }, 10*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return len(c.seen()) > before }, time.Minute, time.Millisecond)
 	}
 	stop()
 	wg.Wait()

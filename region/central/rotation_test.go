@@ -6,6 +6,7 @@ package central
 import (
 	"context"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -102,8 +103,8 @@ func TestRotationUnderLoad(t *testing.T) {
 			w.secret("eu-kubeconfig", "garbage")
 		case 7:
 			w.secret("eu-kubeconfig", string(other))
-			await("refused", func() bool { return conn.Health().Rotation != nil })
-			require.ErrorIs(t, conn.Health().Rotation, region.ErrOtherCluster)
+			// A rotation that took too long says less, and is tried again.
+			await("refused", func() bool { return errors.Is(conn.Health().Rotation, region.ErrOtherCluster) })
 		}
 		w.secret("eu-kubeconfig", doors[i%len(doors)])
 		await("rotated", func() bool { return conn.Health().Generation == uint64(i+1) })

@@ -207,6 +207,20 @@ func writes(s *regiontest.Server) (n int) {
 	return n
 }
 
+// landed counts those of them that were carried out.
+func landed(s *regiontest.Server) (n int) {
+	for _, r := range s.Requests() {
+		switch r.Verb {
+		case "get", "list", "watch":
+		default:
+			if r.Code/100 == 2 {
+				n++
+			}
+		}
+	}
+	return n
+}
+
 func (w *world) lease() *unstructured.Unstructured {
 	w.t.Helper()
 	l, err := w.api.Dynamic().Resource(leases).Namespace("kubecarrier-system").Get(w.t.Context(), leaseName(usEast1), metav1.GetOptions{})
