@@ -132,10 +132,33 @@ const patience = 3 * time.Minute
 // says nothing of the peer, it runs it again, as its output tells people to.
 func (s *Shell) Recover(t *testing.T) Result {
 	t.Helper()
+	runs := s.answered(t, func(r Result) bool {
+		return r.Code != Doubt || !strings.Contains(r.Output, "no answer from ")
+	}, "wal", "recover")
+	return runs[len(runs)-1]
+}
+
+// Audit runs "audit", of which the last run must exit with 0, and returns what all runs printed: while a peer could not be
+// read, so that nobody judged what it holds, it runs it again.
+func (s *Shell) Audit(t *testing.T, flags ...string) string {
+	t.Helper()
+	runs := s.answered(t, func(r Result) bool { return r.Code != Doubt }, append([]string{"audit"}, flags...)...)
+	require.Equal(t, Done, runs[len(runs)-1].Code, "%s", runs)
+	var printed strings.Builder
+	for _, r := range runs {
+		printed.WriteString(r.Output)
+	}
+	return printed.String()
+}
+
+// answered runs the program until all peers have answered it, or patience has passed.
+func (s *Shell) answered(t *testing.T, all func(Result) bool, args ...string) (runs []Result) {
+	t.Helper()
 	for deadline := time.Now().Add(patience); ; {
-		result := s.End(t, "wal", "recover")
-		if result.Code != Doubt || !strings.Contains(result.Output, "no answer from ") || time.Now().After(deadline) {
-			return result
+		result := s.End(t, args...)
+		runs = append(runs, result)
+		if all(result) || time.Now().After(deadline) {
+			return runs
 		}
 		t.Logf("%s", result)
 	}

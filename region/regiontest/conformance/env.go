@@ -140,7 +140,8 @@ func (e *Env) GVR() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: e.Group, Version: "v1", Resource: "widgets"}
 }
 
-// CRD makes the CRD and waits until it is served.
+// CRD makes the CRD and waits until it is established and served. A real server serves it from the moment on at which its
+// names are accepted, and writes a little later that it is established.
 func (e *Env) CRD(change ...func(crd map[string]any)) {
 	e.Helper()
 	crd := widgetCRD(e.Group)
@@ -151,6 +152,10 @@ func (e *Env) CRD(change ...func(crd map[string]any)) {
 	require.NoError(e, err)
 	e.Cleanup(func() {
 		_ = e.Dynamic.Resource(crds).Delete(context.WithoutCancel(e.Ctx), crd.GetName(), metav1.DeleteOptions{})
+	})
+	e.Until("the CRD is established", func() bool {
+		made, err := e.Dynamic.Resource(crds).Get(e.Ctx, crd.GetName(), metav1.GetOptions{})
+		return err == nil && strings.HasPrefix(condition(made, "Established"), "True ")
 	})
 	e.Served(e.Group, "widgets")
 }

@@ -31,8 +31,8 @@ import (
 func TestMain(m *testing.M) { os.Exit(planetest.Run(m)) }
 
 const (
-	compaction = 4 * time.Second
-	calm       = 2 * time.Second // between two misfortunes
+	compaction = 10 * time.Second // a list and the watch that goes on from it fit between two, on a busy machine
+	calm       = 2 * time.Second  // between two misfortunes
 	settle     = 90 * time.Second
 )
 

@@ -114,7 +114,7 @@ func (r *accountRaces) round(n int) {
 		require.Equal(r.t, waits, strings.Contains(result.Output, "its namespace still holds"), "%s", result)
 	}
 	auditor := r.ring.Shell("auditor")
-	auditor.Succeed(r.t, "audit")
+	auditor.Audit(r.t)
 	r.settled(racers, waits)
 	if waits {
 		for _, p := range racers[1:] {
@@ -123,7 +123,7 @@ func (r *accountRaces) round(n int) {
 		result := remover.shell.Recover(r.t)
 		require.Equal(r.t, ctltest.Done, result.Code, "%s", result)
 		require.Empty(r.t, r.stages(), "%s", remover.result)
-		auditor.Succeed(r.t, "audit")
+		auditor.Audit(r.t)
 	}
 }
 

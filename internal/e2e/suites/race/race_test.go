@@ -223,9 +223,9 @@ func (r *races) recovered(name string, racers []*racer, frozen bool) {
 	auditor := r.ring.Shell("auditor")
 	if repair {
 		// A reservation that shows no sign of life is taken down after a lease.
-		auditor.Succeed(r.t, "audit", "--repair")
+		auditor.Audit(r.t, "--repair")
 	}
-	auditor.Succeed(r.t, "audit")
+	auditor.Audit(r.t)
 	r.told(name, racers)
 	require.Empty(r.t, r.witness.Twice())
 	ever := slices.DeleteFunc(r.witness.Owners(name), func(o ctltest.Object) bool { return payload(o) == before })

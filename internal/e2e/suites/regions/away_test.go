@@ -28,7 +28,7 @@ func peerAway(t *testing.T, w *world, reason string, begin, end fault) {
 	before := w.of(w.usEast).uids(t, accounts, regionClaims, namespaces)
 
 	require.NoError(t, begin(t.Context()))
-	t.Cleanup(func() { _ = end(context.WithoutCancel(t.Context())) }) // if the test fails in between
+	endsIfFailed(t, end)
 	away := w.of(w.central).await(t, "it is told that us-east is away", peers, "", "us-east",
 		isObserved, has("NotReady", "phase"), hasCondition("Reachable", "False", reason))
 	require.NoError(t, servesRegion("kept")(away), "an unreachable peer keeps its regions")
@@ -51,6 +51,17 @@ func peerAway(t *testing.T, w *world, reason string, begin, end fault) {
 	w.awaitClaim(t, w.usEast, "kept", "Bound")
 	w.awaitClaim(t, w.euWest, "kept", "Conflict")
 	w.forget(t, "kept", "other")
+}
+
+// endsIfFailed ends a fault if the test fails before it does. A test that passes has done
+// so: to restart a plane once more would be a fault in the test that follows.
+func endsIfFailed(t *testing.T, end fault) {
+	t.Helper()
+	t.Cleanup(func() {
+		if t.Failed() {
+			_ = end(context.WithoutCancel(t.Context()))
+		}
+	})
 }
 
 // forget deletes these claims in all planes.
@@ -90,7 +101,7 @@ func centralAway(t *testing.T, w *world, members *shard.Members, begin, end faul
 	}
 
 	require.NoError(t, begin(t.Context()))
-	t.Cleanup(func() { _ = end(context.WithoutCancel(t.Context())) })
+	endsIfFailed(t, end)
 	for _, p := range []*plane.Plane{w.usEast, w.apSouth} {
 		planetest.Apply(t, p, regionClaim("loodse", "kept"))
 		planetest.Apply(t, p, regionClaim("loodse", "new"))

@@ -97,7 +97,8 @@ func (w *world) createIn(side string, gvr schema.GroupVersionResource, manifest 
 	require.NoError(w.t, err)
 }
 
-// learn makes a type, after the end of one of that name that is being deleted, and forget deletes it.
+// learn makes a type, after the end of one of that name that is being deleted, and waits until it is served, which is a
+// moment after it is established. forget deletes it.
 func (w *world) learn(side, plural, kind string) {
 	w.t.Helper()
 	crd := &unstructured.Unstructured{}
@@ -112,6 +113,9 @@ func (w *world) learn(side, plural, kind string) {
 		is, err := w.clients[side].Resource(definitions).Get(ctx, crd.GetName(), metav1.GetOptions{})
 		if err == nil && (is.GetDeletionTimestamp() != nil || conditionOf(is, "Established") != "True InitialNamesAccepted") {
 			err = fmt.Errorf("%v", is.Object["status"])
+		}
+		if err == nil {
+			_, err = w.of(side, schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: plural}).List(ctx, metav1.ListOptions{})
 		}
 		return err
 	})

@@ -155,7 +155,13 @@ func TestTypesInStep(t *testing.T) {
 	for _, name := range []string{"cluster-1", "cluster-2"} {
 		remove(t, apis[name], "things.down.example.org")
 	}
-	require.Equal(t, crds.Orphaned, syncOne(t, fresh, "things", crds.Upstream).Reason)
+	// Discovery shows a type a moment longer than it is defined.
+	planetest.Eventually(t, time.Minute, "nobody has things any more", func(context.Context) error {
+		if state := syncOne(t, fresh, "things", crds.Upstream); state.Reason != crds.Orphaned {
+			return fmt.Errorf("it is %q: %s", state.Reason, state.Message)
+		}
+		return nil
+	})
 	require.NoError(t, upThings.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
 	require.Equal(t, crds.Removed, syncOne(t, fresh, "things", crds.Upstream).Reason)
 	remove(t, apis["upstream"], "gadgets.up.example.org")
