@@ -91,6 +91,7 @@ func TestHeartbeat(t *testing.T) {
 		require.Equal(t, before, p.target().ResourceVersion, "who has ended says nothing")
 
 		known := p.target().Status.Conditions
+		p.down.Inject(regiontest.Fault{Verb: "list", Resource: configMaps.GroupResource(), Do: regiontest.Delay(18 * time.Second)})
 		p.start(opts)
 		require.Equal(t, known, p.target().Status.Conditions, "who begins knows no better")
 	})

@@ -117,7 +117,7 @@ func TestAllRegions(t *testing.T) {
 			keys := informer.GetStore().ListKeys()
 			slices.Sort(keys)
 			return slices.Equal(keys, want)
-		}, 30*time.Second, 10*time.Millisecond, "%v, want %v", informer.GetStore().ListKeys(), want)
+		}, 2*time.Minute, 10*time.Millisecond, "%v, want %v", informer.GetStore().ListKeys(), want)
 	}
 	holds("default/a@eu.loodse", "default/a@us.loodse")
 	s.put(t, "us.loodse", "b")

@@ -27,8 +27,8 @@ var update = flag.Bool("update", false, "write testdata/story.txt anew")
 // mask replaces what differs from run to run.
 func mask(story []byte) string {
 	for _, m := range []struct{ pattern, with string }{
-		{`\([0-9.]+m?s\)`, "(TIME)"},
-		{`in [0-9.]+m?s\.`, "in TIME."},
+		{`\([0-9hms.]+\)`, "(TIME)"},
+		{`in [0-9hms.]+\.\n`, "in TIME.\n"},
 		{`cluster [0-9a-f]{8}`, "cluster UID"},
 		{`[0-9a-f]{11}-[0-9a-f]{20}`, "ID"},
 		{`[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]+Z`, "NOW"},

@@ -127,7 +127,7 @@ func TestRun(t *testing.T) {
 	require.Eventually(t, func() bool {
 		_, err := copies.Get(ctx, "a", metav1.GetOptions{})
 		return err == nil
-	}, time.Minute, 20*time.Millisecond)
+	}, 3*time.Minute, 20*time.Millisecond)
 	cancel()
 	require.NoError(t, <-done)
 }

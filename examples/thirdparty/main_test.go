@@ -66,7 +66,7 @@ func TestThirdparty(t *testing.T) {
 		said, _, _ := unstructured.NestedString(obj.Object, "data", "outcome")
 		return said
 	}
-	require.Eventually(t, func() bool { return outcome("db-1") == "yours" && outcome("db-2") == "taken" }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return outcome("db-1") == "yours" && outcome("db-2") == "taken" }, 3*time.Minute, 10*time.Millisecond) // what fails once is tried again after a minute
 	require.Empty(t, outcome("other"))
 	cancel()
 	require.NoError(t, <-ended)

@@ -109,7 +109,7 @@ func TestAlone(t *testing.T) {
 		_, _, err := client.send(t, http.MethodPut, "hello")
 		errs <- err
 	}()
-	require.Eventually(t, func() bool { return len(box.Requests()) == 2 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return len(box.Requests()) == 2 }, time.Minute, time.Millisecond)
 	close(goOn)
 	require.NoError(t, <-errs)
 	require.NoError(t, <-errs)
@@ -139,7 +139,7 @@ func through(t *testing.T, handler http.HandlerFunc) (*boxtest.Box, *caller) {
 	require.NoError(t, err)
 	client, err := rest.HTTPClientFor(toBox)
 	require.NoError(t, err)
-	client.Timeout = 10 * time.Second
+	client.Timeout = time.Minute
 	t.Cleanup(client.CloseIdleConnections)
 	return box, &caller{client, toBox.Host}
 }

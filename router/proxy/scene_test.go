@@ -201,7 +201,7 @@ func (s *scene) logged() string {
 
 // eventually waits for a condition.
 func eventually(ctx context.Context, probe func() error) error {
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	for {
 		err := probe()

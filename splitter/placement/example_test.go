@@ -109,12 +109,13 @@ func placesOverTime(ctx context.Context, api atollregion.API) error {
 		return err
 	}
 	return wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
-		web, err := api.Dynamic().Resource(deployments).Namespace("default").Get(ctx, "web", metav1.GetOptions{})
-		if err != nil {
-			return false, err
-		}
+		// It follows the Deployment, which is placed first.
 		settings, err := api.Dynamic().Resource(configMaps).Namespace("default").Get(ctx, "settings", metav1.GetOptions{})
 		if err != nil || settings.GetAnnotations()[v1alpha1.PlacementAnnotation] == "" {
+			return false, err
+		}
+		web, err := api.Dynamic().Resource(deployments).Namespace("default").Get(ctx, "web", metav1.GetOptions{})
+		if err != nil {
 			return false, err
 		}
 		fmt.Println("Deployment web:", web.GetAnnotations()[v1alpha1.PlacementAnnotation])

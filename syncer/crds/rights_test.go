@@ -36,7 +36,7 @@ func TestRightsSufficeAndAreUsed(t *testing.T) {
 		w.servers[side], w.apis[side], program[side] = s, rightstest.API(t, s, rightstest.Admin), rightstest.API(t, s, rightstest.Program)
 	}
 	c, err := crds.New(crds.Options{
-		Upstream: program[crds.Upstream], Timeout: 10 * time.Second,
+		Upstream: program[crds.Upstream], Timeout: time.Hour, // of a clock that others share
 		Targets: func() []crds.Target { return []crds.Target{{Name: "a", API: program["a"]}} },
 		Policy: crds.Policy{
 			{Group: "example.com", Resource: "goods", Direction: crds.Pull, Remove: true},

@@ -63,6 +63,7 @@ func TestDisplay(t *testing.T) {
 			time.Sleep(900 * time.Millisecond)
 			require.Empty(t, out.String(), "what is quick is not shown")
 			time.Sleep(2100 * time.Millisecond)
+			synctest.Wait() // it is drawn anew at this moment, too
 			shown := screen(out.String())
 			require.Len(t, shown, 3)
 			require.Equal(t, "Account acme: eu: held", shown[0])
@@ -101,7 +102,7 @@ func TestProgressOnATerminal(t *testing.T) {
 	code, text := run("peer", "init")
 	require.Equal(t, exitDone, code, text)
 	servers["us"].Partition(true)
-	code, text = run("account", "add", "-f", file, "--target", "eu", "--unreachable", "wait", "--timeout", "3s")
+	code, text = run("account", "add", "-f", file, "--target", "eu", "--unreachable", "wait", "--timeout", "8s")
 	require.Equal(t, exitFailed, code, text)
 	require.Contains(t, text, "Account acme: eu: held\n")
 	require.Regexp(t, `Account acme: us: reserving, no answer since \S+ \(\ds\)`, text)
