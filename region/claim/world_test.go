@@ -196,29 +196,27 @@ func passes(d time.Duration) {
 }
 
 // writes counts the requests of a server that change something, or try to.
-func writes(s *regiontest.Server) (n int) {
-	for _, r := range s.Requests() {
-		switch r.Verb {
-		case "get", "list", "watch":
-		default:
+func writes(s *regiontest.Server) int { return len(writeCodes(s)) }
+
+// landed counts those of them that were carried out.
+func landed(s *regiontest.Server) (n int) {
+	for _, code := range writeCodes(s) {
+		if code/100 == 2 {
 			n++
 		}
 	}
 	return n
 }
 
-// landed counts those of them that were carried out.
-func landed(s *regiontest.Server) (n int) {
+func writeCodes(s *regiontest.Server) (codes []int) {
 	for _, r := range s.Requests() {
 		switch r.Verb {
 		case "get", "list", "watch":
 		default:
-			if r.Code/100 == 2 {
-				n++
-			}
+			codes = append(codes, r.Code)
 		}
 	}
-	return n
+	return codes
 }
 
 func (w *world) lease() *unstructured.Unstructured {
