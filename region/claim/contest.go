@@ -5,6 +5,7 @@ package claim
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -126,34 +127,49 @@ func (b *bid) make(ctx context.Context) (won bool, err error) {
 		_, err := b.write(ctx, ours, reopened(claim), ruling{undecided: notDecided})
 		return false, err
 	}
-	var rivals int
+	rivals, ok, err := b.rivals(ctx)
+	if err != nil || !ok || len(rivals) == 0 {
+		return false, err
+	}
 	r := ruling{decision: decision{peer: b.winner.peer, uid: b.winner.uid, since: b.since}, firm: true}
-	for name := range b.scene.contacts {
+	for _, rival := range rivals {
+		if done, err := b.write(ctx, rival.at, rival.claim, r); !done {
+			return false, err
+		}
+	}
+	return b.write(ctx, ours, claim, r)
+}
+
+// rival is a claim that loses if the bid wins, as it was read.
+type rival struct {
+	at    *peer
+	claim *unstructured.Unstructured
+}
+
+// rivals reads the claims of all other peers. False means that the bid must not go on.
+// Nobody is told anything before all are read: the last one may be why nobody has lost.
+func (b *bid) rivals(ctx context.Context) (_ []rival, ok bool, _ error) {
+	var all []rival
+	for _, name := range slices.Sorted(maps.Keys(b.scene.contacts)) {
 		if name == b.winner.peer {
 			continue
 		}
-		other := b.arbiter.peer(name)
-		if other == nil {
-			return false, nil
+		at := b.arbiter.peer(name)
+		if at == nil {
+			return nil, false, nil
 		}
-		rival, err := b.read(ctx, other)
+		claim, err := b.read(ctx, at)
 		switch {
 		case err != nil:
-			return false, err
-		case rival == nil, !inForce(rival):
+			return nil, false, err
+		case claim == nil, !inForce(claim):
 			continue // a guard or a reservation that cannot be committed as long as we stand
-		case !biddable(rival), b.view.precedes(b.candidate(other, rival), b.winner) < 0:
-			return false, nil
+		case !biddable(claim), b.view.precedes(b.candidate(at, claim), b.winner) < 0:
+			return nil, false, nil
 		}
-		rivals++
-		if done, err := b.write(ctx, other, rival, r); !done {
-			return false, err
-		}
+		all = append(all, rival{at, claim})
 	}
-	if rivals == 0 {
-		return false, nil
-	}
-	return b.write(ctx, ours, claim, r)
+	return all, true, nil
 }
 
 // biddable says whether a claim, as it was read, leaves it open who is Bound.

@@ -123,6 +123,7 @@ func TestABidAsksTheServersAndNotItsCopies(t *testing.T) {
 		first := w.claim("us")
 		time.Sleep(time.Second)
 		w.claim("eu")
+		time.Sleep(time.Second)
 		w.claim("ap")
 		a, err := New(nil, w.ring, Options{})
 		require.NoError(t, err)
@@ -141,6 +142,7 @@ func TestABidAsksTheServersAndNotItsCopies(t *testing.T) {
 		}
 		require.False(t, bidFor("eu"), "an elder one shows")
 		require.Equal(t, "silence", w.said("eu"))
+		require.Equal(t, "silence", w.said("ap"), "who was read before the elder one has lost to nobody")
 
 		require.True(t, bidFor("us"))
 		require.Equal(t, "Bound us", w.said("us"))
