@@ -41,7 +41,8 @@
 //     maxUnavailable allows by anything that the Splitter does. No move begins before the last one is done.
 //   - A SyncTarget with a weight that cannot be read counts as one without a weight, and keeps nobody waiting.
 //   - The parent's observedGeneration is its generation only when every cluster has seen its part of it.
-//   - Where all is as it should be nothing is written, by a restart neither.
+//   - Where all is as it should be nothing is written, by a restart neither. Nor is anything that was worked out before the
+//     Splitter has seen its own last write of an object.
 //
 // Not guaranteed:
 //   - That everybody gets its quota rounded down or up. No method can promise that together with the above; the distance

@@ -82,8 +82,10 @@ func (s *Splitter) reconcile(ctx context.Context, k *sort, key types.NamespacedN
 		// First the finalizer, so that no shard can outlive its parent; then its event.
 		mark := identity(parent)
 		mark.SetFinalizers([]string{v1alpha1.ShardsFinalizer})
-		_, err := loop.Apply(ctx, k.client(key.Namespace), parent, mark, Manager)
-		return 0, err
+		if _, err := k.apply(ctx, parent, mark); !errors.Is(err, errAwaited) {
+			return 0, err
+		}
+		return retried, nil
 	}
 	soon, err := s.divide(ctx, k, parent, list, silent, mine)
 	if soon && (again == 0 || again > retried) {
@@ -123,7 +125,7 @@ func (s *Splitter) divide(ctx context.Context, k *sort, parent *unstructured.Uns
 	var taken []string
 	var errs []error
 	var parts []Shard
-	created := false
+	awaited := false
 	for _, w := range want {
 		desired := s.dress(parent, w)
 		part := Shard{Cluster: w.Cluster, Object: have[w.Cluster].Object, Silent: silent[w.Cluster]}
@@ -133,12 +135,12 @@ func (s *Splitter) divide(ctx context.Context, k *sort, parent *unstructured.Uns
 			taken = append(taken, desired.GetName())
 		case errors.Is(err, errLeaving):
 		case errors.Is(err, errAwaited):
-			created = true
+			awaited = true
 		case err != nil:
 			errs = append(errs, err)
 		case changed:
 			event.Written = append(event.Written, desired.GetName())
-			created = created || part.Object == nil
+			awaited = true
 		default:
 			part.Current = true
 		}
@@ -156,21 +158,23 @@ func (s *Splitter) divide(ctx context.Context, k *sort, parent *unstructured.Uns
 	if err := errors.Join(errs...); err != nil {
 		return false, err
 	}
-	if created {
-		return true, nil // its event follows, and there is nothing to report of it yet
+	if awaited {
+		return true, nil // its event follows, and only then is there anything to report of it
 	}
-	return taken != nil, s.report(ctx, k, parent, plan, parts, taken)
+	err = s.report(ctx, k, parent, plan, parts, taken)
+	if errors.Is(err, errAwaited) {
+		return true, nil
+	}
+	return taken != nil, err
 }
 
 var (
 	errTaken   = errors.New("the name is taken by an object of somebody else")
 	errLeaving = errors.New("what has the name is on its way out")
-	errAwaited = errors.New("its event is on the way")
 )
 
 // write creates a shard or brings it to what it should be.
 func (s *Splitter) write(ctx context.Context, k *sort, current, desired *unstructured.Unstructured) (changed bool, err error) {
-	c := k.client(desired.GetNamespace())
 	key := loop.KeyOf(desired)
 	obj, there := k.objects.Get(key)
 	if current == nil && there && obj.GetLabels()[v1alpha1.ParentLabel] == desired.GetLabels()[v1alpha1.ParentLabel] {
@@ -181,7 +185,7 @@ func (s *Splitter) write(ctx context.Context, k *sort, current, desired *unstruc
 			return false, errLeaving // it will be made anew when it is gone
 		}
 		desired.SetUID(current.GetUID())
-		return loop.Apply(ctx, c, current, desired, Manager)
+		return k.apply(ctx, current, desired)
 	}
 	if there {
 		if parentOf(obj) == "" {
@@ -189,20 +193,13 @@ func (s *Splitter) write(ctx context.Context, k *sort, current, desired *unstruc
 		}
 		return false, errLeaving // of a parent before this one: it goes first
 	}
-	if !k.made.begin(key, time.Now()) {
-		return false, errAwaited
-	}
 	// With a resourceVersion that no object has this creates, or is a conflict with whatever the copy does not show yet.
 	desired.SetResourceVersion("1")
-	_, err = c.Apply(ctx, desired.GetName(), desired, metav1.ApplyOptions{FieldManager: Manager})
-	if err == nil {
-		return true, nil
-	}
-	k.made.end(key)
+	changed, err = k.apply(ctx, nil, desired)
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
-		return false, met(ctx, c, desired)
+		return false, met(ctx, k.client(key.Namespace), desired)
 	}
-	return false, fmt.Errorf("create shard %s: %w", key, err)
+	return changed, err
 }
 
 // met says whose the object is that has the name of a shard and that the copy does not show.

@@ -223,13 +223,13 @@ type sort struct {
 	place   int
 	objects *loop.Objects
 	shards  *index
-	made    *creations
+	pending *pending
 	queue   *loop.Queue
 	dynamic dynamic.Interface
 }
 
 func (s *Splitter) newSort(place int, kind Kind) *sort {
-	k := &sort{kind: kind, place: place, shards: newIndex(), made: &creations{at: map[types.NamespacedName]time.Time{}}, queue: s.queue, dynamic: s.up.Dynamic()}
+	k := &sort{kind: kind, place: place, shards: newIndex(), pending: newPending(), queue: s.queue, dynamic: s.up.Dynamic()}
 	k.objects = loop.NewObjects(k.dynamic, kind.Resource(), loop.ObjectsOptions{
 		Strip: loop.KeepManager(Manager), Changed: k.changed, Indexed: true, Flows: k.all,
 	})
@@ -241,7 +241,7 @@ func (k *sort) client(namespace string) dynamic.ResourceInterface {
 }
 
 func (k *sort) changed(key types.NamespacedName) {
-	k.made.end(key)
+	k.pending.end(key)
 	obj, ok := k.objects.Get(key)
 	parent := ""
 	if ok {
@@ -270,29 +270,6 @@ func (k *sort) all() {
 			k.add(loop.KeyOf(obj))
 		}
 	}
-}
-
-// creations are the shards whose event is on the way, so that none is written again because the copy does not have it yet.
-type creations struct {
-	mu sync.Mutex
-	at map[types.NamespacedName]time.Time
-}
-
-// begin says whether a shard is to be created now.
-func (c *creations) begin(key types.NamespacedName, now time.Time) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if at, ok := c.at[key]; ok && now.Sub(at) < retried/2 {
-		return false
-	}
-	c.at[key] = now
-	return true
-}
-
-func (c *creations) end(key types.NamespacedName) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.at, key)
 }
 
 // index knows the shards of a parent by their keys.

@@ -7,7 +7,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"iter"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -88,11 +90,47 @@ func newAPI(t *testing.T, s *regiontest.Server) region.API {
 	return api
 }
 
+// newLateWorld is a world whose splitter sees each change some time after it was made.
+func newLateWorld(t *testing.T, opts splitter.Options, clusters ...splitter.Cluster) *world {
+	t.Helper()
+	s := regiontest.NewServer(regiontest.Options{History: 100000})
+	t.Cleanup(s.Close)
+	t.Cleanup(func() { time.Sleep(time.Second) }) // until a watch that was stopped has read its last
+	config := s.Config()
+	config.Wrap(func(rt http.RoundTripper) http.RoundTripper { return late{rt} })
+	api, err := region.APIFor(config)
+	require.NoError(t, err)
+	return newWorldOn(t, s, api, opts, clusters...)
+}
+
+// late holds back what watches bring.
+type late struct{ http.RoundTripper }
+
+func (l late) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := l.RoundTripper.RoundTrip(r)
+	if err == nil && r.URL.Query().Get("watch") == "true" {
+		response.Body = lateBody{response.Body}
+	}
+	return response, err
+}
+
+type lateBody struct{ io.ReadCloser }
+
+func (b lateBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	time.Sleep(300 * time.Millisecond)
+	return n, err
+}
+
 func newWorld(t *testing.T, opts splitter.Options, clusters ...splitter.Cluster) *world {
 	t.Helper()
 	s := regiontest.NewServer(regiontest.Options{History: 100000})
 	t.Cleanup(s.Close)
-	api := newAPI(t, s)
+	return newWorldOn(t, s, newAPI(t, s), opts, clusters...)
+}
+
+func newWorldOn(t *testing.T, s *regiontest.Server, api region.API, opts splitter.Options, clusters ...splitter.Cluster) *world {
+	t.Helper()
 	var err error
 	w := &world{Server: s, t: t, api: api, clusters: &script{list: clusters, changed: make(chan struct{})}}
 	w.split, err = splitter.New(api, w.clusters, opts)

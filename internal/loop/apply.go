@@ -27,15 +27,22 @@ func Apply(ctx context.Context, c dynamic.ResourceInterface, current, desired *u
 	if current != nil && !differs(current, desired, manager, subresources) {
 		return false, nil
 	}
+	_, err = Write(ctx, c, current, desired, manager, subresources...)
+	return true, err
+}
+
+// Write is [Apply] of what is known to differ. It returns the resourceVersion that the object has then: that of current if
+// nothing was changed after all.
+func Write(ctx context.Context, c dynamic.ResourceInterface, current, desired *unstructured.Unstructured, manager string, subresources ...string) (version string, err error) {
 	if current != nil && len(subresources) > 0 && desired.GetUID() != "" {
 		desired = desired.DeepCopy()
 		desired.SetResourceVersion(current.GetResourceVersion())
 	}
-	_, err = c.Apply(ctx, desired.GetName(), desired, metav1.ApplyOptions{FieldManager: manager, Force: true}, subresources...)
+	after, err := c.Apply(ctx, desired.GetName(), desired, metav1.ApplyOptions{FieldManager: manager, Force: true}, subresources...)
 	if err != nil {
-		return true, fmt.Errorf("apply %s %s: %w", desired.GetKind(), KeyOf(desired), err)
+		return "", fmt.Errorf("apply %s %s: %w", desired.GetKind(), KeyOf(desired), err)
 	}
-	return true, nil
+	return after.GetResourceVersion(), nil
 }
 
 // KeepManager returns a Strip that leaves only what managers own in an object's managedFields: what Apply needs.
