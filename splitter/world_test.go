@@ -7,9 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"iter"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -26,6 +24,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/yaml"
 
+	"github.com/atoll-dev/atoll/internal/latetest"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/region/regiontest"
 	"github.com/atoll-dev/atoll/splitter"
@@ -97,29 +96,10 @@ func newLateWorld(t *testing.T, opts splitter.Options, clusters ...splitter.Clus
 	t.Cleanup(s.Close)
 	t.Cleanup(func() { time.Sleep(time.Second) }) // until a watch that was stopped has read its last
 	config := s.Config()
-	config.Wrap(func(rt http.RoundTripper) http.RoundTripper { return late{rt} })
+	config.Wrap(latetest.Watches(300 * time.Millisecond))
 	api, err := region.APIFor(config)
 	require.NoError(t, err)
 	return newWorldOn(t, s, api, opts, clusters...)
-}
-
-// late holds back what watches bring.
-type late struct{ http.RoundTripper }
-
-func (l late) RoundTrip(r *http.Request) (*http.Response, error) {
-	response, err := l.RoundTripper.RoundTrip(r)
-	if err == nil && r.URL.Query().Get("watch") == "true" {
-		response.Body = lateBody{response.Body}
-	}
-	return response, err
-}
-
-type lateBody struct{ io.ReadCloser }
-
-func (b lateBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	time.Sleep(300 * time.Millisecond)
-	return n, err
 }
 
 func newWorld(t *testing.T, opts splitter.Options, clusters ...splitter.Cluster) *world {

@@ -51,6 +51,7 @@ type seen struct{ one, many, down uint64 }
 // have been needed.
 type memo struct {
 	down, up pending
+	sent     pending   // the last write upstream, whatever of
 	refused  string    // the hash of what the downstream does not accept, and
 	version  string    // the resourceVersion of what is there instead,
 	until    time.Time // when it is tried again
@@ -82,7 +83,15 @@ func newPending(hash, before, after string) pending {
 
 // awaited returns how long to wait for the copy, which has version, to show the write of hash; 0: no more.
 func (p pending) awaited(hash, version string) time.Duration {
-	if p.hash != hash || p.before == p.after || version != p.before {
+	if p.hash != hash {
+		return 0
+	}
+	return p.behind(version)
+}
+
+// behind is awaited, of whatever was written.
+func (p pending) behind(version string) time.Duration {
+	if p.before == p.after || version != p.before {
 		return 0
 	}
 	return max(0, time.Until(p.until))
@@ -275,6 +284,9 @@ func (l *lane) look(key, place types.NamespacedName) (now seen, wait time.Durati
 		return now, -1
 	}
 	up := cmp.Or(one, many)
+	if wait := l.memos[key].sent.behind(up); wait > 0 {
+		return now, wait // all that we would write would be worked out from what is no more
+	}
 	made := l.memos[key].made
 	if made == (echo{}) || up != made.before && up != made.up || down != "" && down != made.down {
 		return now, 0

@@ -44,6 +44,14 @@ func (l *lane) pass(ctx context.Context, key types.NamespacedName) (again time.D
 	}
 	u, shared := l.upstream(key)
 	d, _ := l.down.Get(place)
+	if u != nil {
+		before := u.GetResourceVersion()
+		defer func() {
+			if after := u.GetResourceVersion(); after != before {
+				l.remember(key, func(m *memo) { m.sent = newPending("", before, after) })
+			}
+		}()
+	}
 	switch {
 	case u == nil && d == nil:
 		l.problem(ctx, key, "", "")

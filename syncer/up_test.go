@@ -80,6 +80,30 @@ func TestStatusWhileTheSpecIsOnItsWay(t *testing.T) {
 	})
 }
 
+// Of a status that changes again before the upstream's copy shows what was written of it, nothing is worked out from what is
+// no more: it goes up when that is seen.
+func TestStatusIsNotWrittenFromAnOldCopy(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := &pair{t: t, up: newSide(t, "up", regiontest.Options{}), down: newSide(t, "down", regiontest.Options{})}
+		p.up.late()
+		p.start(syncer.Options{})
+		p.up.create(deployments, deployment)
+		for p.down.get(deployments, "web") == nil {
+			time.Sleep(10 * time.Millisecond)
+		}
+		for i := range 20 {
+			p.down.patch(deployments, "web", `{"status":{"observedGeneration":1,"replicas":20,"readyReplicas":`+asJSON(t, i)+`}}`, "status")
+			time.Sleep(50 * time.Millisecond)
+		}
+		p.rest()
+		require.EqualValues(t, 19, field(p.up.get(deployments, "web"), "status", "readyReplicas"))
+		for _, r := range p.up.Requests() {
+			require.NotEqual(t, http.StatusConflict, r.Code, "%s %s %s", r.Verb, r.Path, r.FieldManager)
+		}
+		require.Equal(t, 1, p.up.writesBy("atoll-syncer-"+target), "the finalizer, once")
+	})
+}
+
 // A copy that was made anew has no status yet, and a server that is away says nothing: the last known stays.
 func TestLastKnownStatusStays(t *testing.T) {
 	inBubble(t, func(t *testing.T) {

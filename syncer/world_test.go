@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/yaml"
 
+	"github.com/atoll-dev/atoll/internal/latetest"
 	"github.com/atoll-dev/atoll/internal/maintest"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/region/regiontest"
@@ -85,6 +86,17 @@ func newSide(t *testing.T, name string, opts regiontest.Options) *side {
 	require.NoError(t, err)
 	s.client, s.api = api.Dynamic(), api
 	return s
+}
+
+// late lets whoever is started next see each change of s some time after it was made.
+func (s *side) late() {
+	s.t.Helper()
+	s.t.Cleanup(func() { time.Sleep(time.Second) }) // until a watch that was stopped has read its last
+	config := s.Config()
+	config.Wrap(latetest.Watches(300 * time.Millisecond))
+	var err error
+	s.api, err = region.APIFor(config)
+	require.NoError(s.t, err)
 }
 
 func (s *side) of(gvr schema.GroupVersionResource, namespace ...string) dynamic.ResourceInterface {
@@ -164,6 +176,16 @@ func (s *side) writes() []string {
 		}
 	}
 	return all
+}
+
+// writesBy counts the requests by a field manager.
+func (s *side) writesBy(manager string) (n int) {
+	for _, r := range s.Requests() {
+		if r.FieldManager == manager {
+			n++
+		}
+	}
+	return n
 }
 
 // pair is an upstream, a downstream, and a syncer between them.
