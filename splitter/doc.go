@@ -42,9 +42,12 @@
 //   - A SyncTarget with a weight that cannot be read counts as one without a weight, and keeps nobody waiting.
 //   - The parent's observedGeneration is its generation only when every cluster has seen its part of it.
 //   - Where all is as it should be nothing is written, by a restart neither. Nor is anything that was worked out before the
-//     Splitter has seen its own last write of an object.
+//     Splitter has seen all that it has written of a parent and its shards.
 //
 // Not guaranteed:
+//   - That a request to take replicas away counts which nobody has heard of: one that the API server carries out only after
+//     it was asked what had become of it, or after the process that sent it has died and another has read its copy. It
+//     fails if its shard has been written since.
 //   - That everybody gets its quota rounded down or up. No method can promise that together with the above; the distance
 //     is rarely more than one replica.
 //   - That a rollout of the pods keeps one budget over all clusters if it is given as a percentage: each shard has its own,

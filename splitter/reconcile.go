@@ -50,6 +50,10 @@ func (s *Splitter) work(ctx context.Context, key string) (again time.Duration, e
 }
 
 func (s *Splitter) reconcile(ctx context.Context, k *sort, key types.NamespacedName) (time.Duration, error) {
+	unseen, err := k.unseen(ctx, key) // before anything is read
+	if err != nil {
+		return 0, err
+	}
 	parent, ok := k.objects.Get(key)
 	var list []Cluster
 	var silent map[string]bool
@@ -73,19 +77,20 @@ func (s *Splitter) reconcile(ctx context.Context, k *sort, key types.NamespacedN
 	}
 	switch {
 	case !ok:
+		k.writes.forget(key)
 		return 0, nil
 	case parent.GetDeletionTimestamp() != nil || !s.divisible(parent):
 		return s.end(ctx, k, parent, mine)
 	case !known:
 		return 0, nil // all parents are worked on when the clusters are
+	case unseen > 0:
+		return unseen, nil // what was just taken away would be taken once more
 	case !finalized(parent):
 		// First the finalizer, so that no shard can outlive its parent; then its event.
 		mark := identity(parent)
 		mark.SetFinalizers([]string{v1alpha1.ShardsFinalizer})
-		if _, err := k.apply(ctx, parent, mark); !errors.Is(err, errAwaited) {
-			return 0, err
-		}
-		return retried, nil
+		_, err := k.apply(ctx, key, parent, mark)
+		return 0, err
 	}
 	soon, err := s.divide(ctx, k, parent, list, silent, mine)
 	if soon && (again == 0 || again > retried) {
@@ -129,7 +134,7 @@ func (s *Splitter) divide(ctx context.Context, k *sort, parent *unstructured.Uns
 	for _, w := range want {
 		desired := s.dress(parent, w)
 		part := Shard{Cluster: w.Cluster, Object: have[w.Cluster].Object, Silent: silent[w.Cluster]}
-		changed, err := s.write(ctx, k, part.Object, desired)
+		changed, err := s.write(ctx, k, event.Parent, part.Object, desired)
 		switch {
 		case errors.Is(err, errTaken):
 			taken = append(taken, desired.GetName())
@@ -149,7 +154,9 @@ func (s *Splitter) divide(ctx context.Context, k *sort, parent *unstructured.Uns
 	}
 	for _, cluster := range slices.Sorted(maps.Keys(have)) {
 		obj := have[cluster].Object
-		if err := remove(ctx, k, obj); err != nil {
+		err := remove(ctx, k, obj)
+		k.writes.add(event.Parent, loop.KeyOf(obj), written{gone: obj.GetUID()}, err)
+		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
@@ -161,20 +168,17 @@ func (s *Splitter) divide(ctx context.Context, k *sort, parent *unstructured.Uns
 	if awaited {
 		return true, nil // its event follows, and only then is there anything to report of it
 	}
-	err = s.report(ctx, k, parent, plan, parts, taken)
-	if errors.Is(err, errAwaited) {
-		return true, nil
-	}
-	return taken != nil, err
+	return taken != nil, s.report(ctx, k, parent, plan, parts, taken)
 }
 
 var (
 	errTaken   = errors.New("the name is taken by an object of somebody else")
 	errLeaving = errors.New("what has the name is on its way out")
+	errAwaited = errors.New("its event is on the way")
 )
 
 // write creates a shard or brings it to what it should be.
-func (s *Splitter) write(ctx context.Context, k *sort, current, desired *unstructured.Unstructured) (changed bool, err error) {
+func (s *Splitter) write(ctx context.Context, k *sort, parent types.NamespacedName, current, desired *unstructured.Unstructured) (changed bool, err error) {
 	key := loop.KeyOf(desired)
 	obj, there := k.objects.Get(key)
 	if current == nil && there && obj.GetLabels()[v1alpha1.ParentLabel] == desired.GetLabels()[v1alpha1.ParentLabel] {
@@ -185,7 +189,8 @@ func (s *Splitter) write(ctx context.Context, k *sort, current, desired *unstruc
 			return false, errLeaving // it will be made anew when it is gone
 		}
 		desired.SetUID(current.GetUID())
-		return k.apply(ctx, current, desired)
+		desired.SetResourceVersion(current.GetResourceVersion()) // so that what follows it is this write, see written
+		return k.apply(ctx, parent, current, desired)
 	}
 	if there {
 		if parentOf(obj) == "" {
@@ -195,7 +200,7 @@ func (s *Splitter) write(ctx context.Context, k *sort, current, desired *unstruc
 	}
 	// With a resourceVersion that no object has this creates, or is a conflict with whatever the copy does not show yet.
 	desired.SetResourceVersion("1")
-	changed, err = k.apply(ctx, nil, desired)
+	changed, err = k.apply(ctx, parent, nil, desired)
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
 		return false, met(ctx, k.client(key.Namespace), desired)
 	}

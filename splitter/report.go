@@ -39,7 +39,7 @@ func (s *Splitter) report(ctx context.Context, k *sort, parent *unstructured.Uns
 	}
 	desired := identity(parent)
 	desired.Object["status"] = status
-	_, err = k.apply(ctx, parent, desired, "status")
+	_, err = k.apply(ctx, loop.KeyOf(parent), parent, desired, "status")
 	return err
 }
 

@@ -223,13 +223,13 @@ type sort struct {
 	place   int
 	objects *loop.Objects
 	shards  *index
-	pending *pending
+	writes  *writes
 	queue   *loop.Queue
 	dynamic dynamic.Interface
 }
 
 func (s *Splitter) newSort(place int, kind Kind) *sort {
-	k := &sort{kind: kind, place: place, shards: newIndex(), pending: newPending(), queue: s.queue, dynamic: s.up.Dynamic()}
+	k := &sort{kind: kind, place: place, shards: newIndex(), writes: newWrites(), queue: s.queue, dynamic: s.up.Dynamic()}
 	k.objects = loop.NewObjects(k.dynamic, kind.Resource(), loop.ObjectsOptions{
 		Strip: loop.KeepManager(Manager), Changed: k.changed, Indexed: true, Flows: k.all,
 	})
@@ -241,7 +241,6 @@ func (k *sort) client(namespace string) dynamic.ResourceInterface {
 }
 
 func (k *sort) changed(key types.NamespacedName) {
-	k.pending.end(key)
 	obj, ok := k.objects.Get(key)
 	parent := ""
 	if ok {

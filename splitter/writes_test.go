@@ -1,0 +1,158 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package splitter_test
+
+import (
+	"io"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/region/regiontest"
+	"github.com/atoll-dev/atoll/splitter"
+)
+
+// line is how a Splitter reaches its API server. What watches say can be held back.
+type line struct {
+	to   http.RoundTripper
+	mu   sync.Mutex
+	free chan struct{} // closed while nothing is held back
+}
+
+func newLine() *line {
+	l := &line{free: make(chan struct{})}
+	close(l.free)
+	return l
+}
+
+func (l *line) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := l.to.RoundTrip(r)
+	if err == nil && r.URL.Query().Has("watch") {
+		response.Body = &heard{response.Body, l}
+	}
+	return response, err
+}
+
+// hold holds back what is said from now on, until release.
+func (l *line) hold() (release func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	free := make(chan struct{})
+	l.free = free
+	return sync.OnceFunc(func() { close(free) })
+}
+
+// heard is what a watch says.
+type heard struct {
+	io.ReadCloser
+	line *line
+}
+
+func (h *heard) Read(p []byte) (int, error) {
+	n, err := h.ReadCloser.Read(p)
+	h.line.mu.Lock()
+	free := h.line.free
+	h.line.mu.Unlock()
+	<-free
+	return n, err
+}
+
+// A replica is taken from one cluster, and before the copy shows that another placement takes them from another one. What
+// may be unavailable is taken already.
+func TestNothingIsTakenTwice(t *testing.T) {
+	for name, test := range map[string]struct {
+		a     int64 // how many there are
+		fault []regiontest.Fault
+	}{
+		"one of several":                    {a: 4},
+		"the last":                          {a: 1},
+		"the answer was lost":               {a: 4, fault: []regiontest.Fault{{Verb: "patch", Name: "web--a", Do: regiontest.DropReply()}}},
+		"the last, and the answer was lost": {a: 1, fault: []regiontest.Fault{{Verb: "delete", Name: "web--a", Do: regiontest.DropReply()}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				var shares atomic.Pointer[[]splitter.Share]
+				s := regiontest.NewServer(regiontest.Options{History: 100000})
+				t.Cleanup(s.Close)
+				l, config := newLine(), s.Config()
+				config.Wrap(func(to http.RoundTripper) http.RoundTripper { l.to = to; return l })
+				api, err := region.APIFor(config)
+				require.NoError(t, err)
+				share := func(a, b int64) {
+					shares.Store(&[]splitter.Share{{Name: "a", Min: a, Max: &a}, {Name: "b", Min: b, Max: &b}, {Name: "c"}})
+				}
+				share(test.a, 4)
+				w := newWorldOn(t, s, api, splitter.Options{Place: func(*unstructured.Unstructured, []splitter.Cluster) (splitter.Demand, []splitter.Share, error) {
+					return splitter.Demand{}, *shares.Load(), nil
+				}})
+				says := func(a, b int64) {
+					share(a, b)
+					w.split.Again()
+					w.rest()
+				}
+				w.create(deployments, deployment("web", 12, "  strategy: {rollingUpdate: {maxUnavailable: 1, maxSurge: 1}}"))
+				w.rest()
+				works := func(c string) { w.works("web--"+c, w.shards()[c]) }
+				for c := range w.shards() {
+					works(c)
+				}
+				w.rest()
+
+				release := l.hold()
+				t.Cleanup(release)
+				w.Inject(test.fault...)
+				says(0, 4)
+				taken := map[string]int64{"a": test.a - 1, "b": 4, "c": 8}
+				if test.a == 1 {
+					delete(taken, "a")
+				}
+				require.Equal(t, taken, w.shards())
+				if test.a > 1 {
+					works("a")
+				}
+				says(test.a, 0)
+				require.Equal(t, taken, w.shards(), "what is available has not been seen")
+
+				release()
+				w.rest()
+				back := map[string]int64{"a": test.a, "b": 4, "c": 12 - test.a}
+				require.Equal(t, back, w.shards(), "no more than one may be unavailable")
+				works("a")
+				works("c")
+				w.rest()
+				delete(back, "b")
+				require.Equal(t, back, w.shards())
+			})
+		})
+	}
+}
+
+// A write that was lost on its way is made again, whatever it was.
+func TestWhatIsLostIsWrittenAgain(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, splitter.Options{}, cluster("a", ""), cluster("b", ""))
+		lose := func(verb string) {
+			w.Inject(regiontest.Fault{Verb: verb, Name: "web--a", Times: 2, Do: regiontest.DropRequest()})
+		}
+		lose("patch")
+		w.create(deployments, deployment("web", 4))
+		w.rest()
+		require.Equal(t, map[string]int64{"a": 2, "b": 2}, w.shards())
+		lose("patch")
+		w.patch(deployments, "web", `{"spec":{"replicas":8}}`)
+		w.rest()
+		require.Equal(t, map[string]int64{"a": 4, "b": 4}, w.shards())
+		lose("delete")
+		w.clusters.set(cluster("b", ""))
+		w.rest()
+		w.works("web--b", 8)
+		w.rest()
+		require.Equal(t, map[string]int64{"b": 8}, w.shards())
+	})
+}
