@@ -5,6 +5,7 @@ package placement_test
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/atoll-dev/atoll/region/regiontest"
 	"github.com/atoll-dev/atoll/splitter"
@@ -26,8 +28,8 @@ import (
 type thrash struct {
 	*world
 	rand      *rand.Rand
-	available map[string]int64    // in each cluster
-	reported  map[string][2]int64 // of how many
+	available map[types.UID]int64    // of each shard
+	reported  map[types.UID][2]int64 // of how many
 	list      []splitter.Cluster
 	stop      func()
 }
@@ -50,7 +52,7 @@ func TestThrash(t *testing.T) {
 		for name, lossy := range map[string]bool{"moves": false, "losses": true} {
 			t.Run(fmt.Sprint(name, seed), func(t *testing.T) {
 				bubble(t, func(t *testing.T) {
-					x := &thrash{world: newWorld(t), rand: rand.New(rand.NewPCG(uint64(seed), 1)), available: map[string]int64{}, reported: map[string][2]int64{}}
+					x := &thrash{world: newWorld(t), rand: rand.New(rand.NewPCG(uint64(seed), 1)), available: map[types.UID]int64{}, reported: map[types.UID][2]int64{}}
 					x.run(lossy)
 				})
 			})
@@ -78,7 +80,7 @@ func (x *thrash) run(lossy bool) {
 		for range 1 + x.rand.IntN(15) {
 			works := x.tick()
 			if !lossy {
-				require.GreaterOrEqual(t, works, int64(6), "%v of %v", x.available, x.shards())
+				require.GreaterOrEqual(t, works, int64(6), "of %v", x.shards())
 			}
 		}
 	}
@@ -121,24 +123,25 @@ func (x *thrash) run(lossy bool) {
 // any more are gone. It returns how many are available.
 func (x *thrash) tick() (works int64) {
 	synctest.Wait()
-	shards := x.shards()
-	for c, n := range shards {
-		x.available[c] = min(n, x.available[c]+1)
-		works += x.available[c]
+	here := map[types.UID]bool{}
+	shards := x.shardObjects()
+	for _, shard := range shards {
+		uid := shard.GetUID()
+		here[uid] = true
+		x.available[uid] = min(replicasOf(shard), x.available[uid]+1)
+		works += x.available[uid]
 	}
-	for c, n := range shards {
-		if now := [2]int64{x.available[c], n}; x.reported[c] != now && x.get(deployments, "web--"+c) != nil {
-			x.works("web--"+c, x.available[c]) // it may be the end of others
-			x.reported[c] = now
+	for _, shard := range shards {
+		uid, name := shard.GetUID(), shard.GetName()
+		now := [2]int64{x.available[uid], replicasOf(shard)}
+		if still := x.get(deployments, name); x.reported[uid] != now && still != nil && still.GetUID() == uid {
+			x.works(name, x.available[uid]) // it may be the end of others
+			x.reported[uid] = now
 			synctest.Wait()
 		}
 	}
-	for c := range x.available {
-		if _, ok := shards[c]; !ok {
-			delete(x.available, c)
-			delete(x.reported, c)
-		}
-	}
+	maps.DeleteFunc(x.available, func(uid types.UID, _ int64) bool { return !here[uid] })
+	maps.DeleteFunc(x.reported, func(uid types.UID, _ [2]int64) bool { return !here[uid] })
 	time.Sleep(time.Second)
 	synctest.Wait()
 	return works
@@ -161,10 +164,8 @@ func (x *thrash) happens(lossy bool) {
 	case n == 3:
 		x.Inject(regiontest.Fault{Verb: "patch", Resource: configMaps.GroupResource(), Times: 1 + x.rand.IntN(3), Do: regiontest.Refuse(503)})
 	case n == 4 && lossy:
-		for c := range x.shards() {
-			delete(x.reported, c)
-			_ = x.of(deployments).Delete(x.t.Context(), "web--"+c, metav1.DeleteOptions{})
-			break
+		if shards := x.shardObjects(); len(shards) > 0 {
+			_ = x.of(deployments).Delete(x.t.Context(), shards[0].GetName(), metav1.DeleteOptions{})
 		}
 	case n == 5 && lossy:
 		x.list[i] = silent(plain)

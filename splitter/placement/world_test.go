@@ -275,15 +275,29 @@ func (w *world) works(name string, available int64) {
 // shards are what each cluster is to have.
 func (w *world) shards() map[string]int64 {
 	w.t.Helper()
-	all, err := w.of(deployments).List(w.t.Context(), metav1.ListOptions{})
-	require.NoError(w.t, err)
 	m := map[string]int64{}
-	for _, d := range all.Items {
-		if c := d.GetLabels()["workloads.kcp.io/cluster"]; c != "" {
-			m[c], _, _ = unstructured.NestedInt64(d.Object, "spec", "replicas")
-		}
+	for _, shard := range w.shardObjects() {
+		m[shard.GetLabels()["workloads.kcp.io/cluster"]] = replicasOf(shard)
 	}
 	return m
+}
+
+// shardObjects are the shards, in the order of their names.
+func (w *world) shardObjects() (shards []*unstructured.Unstructured) {
+	w.t.Helper()
+	all, err := w.of(deployments).List(w.t.Context(), metav1.ListOptions{})
+	require.NoError(w.t, err)
+	for i := range all.Items {
+		if all.Items[i].GetLabels()["workloads.kcp.io/cluster"] != "" {
+			shards = append(shards, &all.Items[i])
+		}
+	}
+	return shards
+}
+
+func replicasOf(shard *unstructured.Unstructured) int64 {
+	n, _, _ := unstructured.NestedInt64(shard.Object, "spec", "replicas")
+	return n
 }
 
 // writes are the requests that change something since the last Reset.
