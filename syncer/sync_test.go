@@ -82,7 +82,7 @@ func TestEachChangeIsWorkedOutOnce(t *testing.T) {
 		require.Zero(t, worked.Load(), "all is listed anew, and is as it was")
 
 		// Somebody was faster: both changes arrive.
-		p.up.Inject(regiontest.Fault{Verb: "patch", Resource: configMaps.GroupResource(), Name: "a", Do: regiontest.Delay(2 * time.Second)})
+		p.up.Inject(regiontest.Fault{Verb: "patch", Resource: configMaps.GroupResource(), Name: "a", Do: regiontest.Delay(5 * time.Second)}) // longer than settle
 		p.up.create(configMaps, a)
 		p.settle()
 		got := p.up.get(configMaps, "a")
