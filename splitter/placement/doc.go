@@ -41,6 +41,7 @@
 // Not guaranteed:
 //   - That clusters are chosen by the room that they have. Place keeps each workload below the pods that a cluster can hold,
 //     as far as its SyncTarget says that; the sum over workloads is not looked at.
+//   - That Options.Linger is kept to over a restart: since when something is to leave is known in memory, and then begins anew.
 //   - That groups stay even: what is present is kept, even if a new group has less.
 //   - That volumes follow: a PersistentVolumeClaim that is placed in another cluster gets another, empty volume there.
 //   - That kinds without replicas, a DaemonSet or CronJob for instance, work in the new place before they leave the old.
