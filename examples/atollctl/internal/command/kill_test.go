@@ -124,6 +124,7 @@ func (c *cell) killedAt(t *testing.T, m moment, n int, command []string, again [
 	k := &killer{process: child, ended: make(chan struct{})}
 	m.arm(k, n)
 	err := k.run()
+	c.rest(t)
 	m.disarm()
 	if !k.struck {
 		require.NoError(t, err)
@@ -135,6 +136,17 @@ func (c *cell) killedAt(t *testing.T, m moment, n int, command []string, again [
 	c.run(t, exitDone, "audit")
 	c.run(t, exitDone, "wal", "verify")
 	return true
+}
+
+// rest waits until the servers have done with every request that reached them: what the process sent before it
+// died may stand still in one for a while, and must not go on when its moment is over.
+func (c *cell) rest(t *testing.T) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		return !slices.ContainsFunc(c.servers, func(s *server) bool {
+			return slices.ContainsFunc(s.Requests(), func(r regiontest.Request) bool { return r.Code == 0 && r.Err == nil })
+		})
+	}, time.Minute, 5*time.Millisecond, "a request is still in progress")
 }
 
 // killer ends a process.
