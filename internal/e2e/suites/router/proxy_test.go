@@ -4,6 +4,8 @@
 package router_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -14,7 +16,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
 
+	"github.com/atoll-dev/atoll/internal/e2e/plane"
 	"github.com/atoll-dev/atoll/internal/e2e/planetest"
 )
 
@@ -46,6 +53,27 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: readers}
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: bob}]
 `
 
+// formTeam grants all this, and returns when the API server knows it: it learns of roles and bindings by watches.
+func formTeam(t *testing.T, p *plane.Plane, namespace string) {
+	t.Helper()
+	planetest.Apply(t, p, fmt.Sprintf(team, namespace))
+	reviews := planetest.Dynamic(t, p.Config()).Resource(authorizationv1.SchemeGroupVersion.WithResource("subjectaccessreviews"))
+	for _, who := range []string{"user: alice, groups: [dev], resourceAttributes: {resource: configmaps, verb: list", "user: bob, resourceAttributes: {resource: pods, verb: list"} {
+		review := &unstructured.Unstructured{}
+		require.NoError(t, yaml.Unmarshal([]byte("{apiVersion: authorization.k8s.io/v1, kind: SubjectAccessReview, spec: {"+who+", namespace: "+namespace+"}}}"), &review.Object))
+		planetest.Eventually(t, time.Minute, "the right of "+who, func(ctx context.Context) error {
+			answer, err := reviews.Create(ctx, review, metav1.CreateOptions{})
+			if err != nil {
+				return err
+			}
+			if allowed, _, _ := unstructured.NestedBool(answer.Object, "status", "allowed"); !allowed {
+				return errors.New("it is not known yet")
+			}
+			return nil
+		})
+	}
+}
+
 const settings = "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {color: %s}}"
 
 // TestKubectl uses a region through the proxy as people do.
@@ -53,7 +81,7 @@ func TestKubectl(t *testing.T) {
 	g := newGateway(t)
 	p := g.planes[0]
 	namespace := planetest.Namespace(t, g.planes...)
-	planetest.Apply(t, p, fmt.Sprintf(team, namespace))
+	formTeam(t, p, namespace)
 	const path = "/regions/eu-west-1.loodse"
 	alice, bob := g.kubectl(t, path, "token-of-alice"), g.kubectl(t, path, "token-of-bob")
 	in := "--namespace=" + namespace
@@ -99,7 +127,7 @@ func TestStreams(t *testing.T) {
 	g := newGateway(t)
 	p := g.planes[0]
 	namespace := planetest.Namespace(t, p)
-	planetest.Apply(t, p, fmt.Sprintf(team, namespace))
+	formTeam(t, p, namespace)
 	say := newNode(t, p)
 	newPod(t, p, namespace, "web")
 	const path = "/regions/eu-west-1.loodse"
