@@ -6,10 +6,10 @@ package deploy_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -53,9 +53,8 @@ func compile(t *testing.T) string {
 
 // replica is a process of the program.
 type replica struct {
-	health string
-	log    *output
-	stop   func()
+	log  *output
+	stop func()
 }
 
 // output is what a process writes, for others to read meanwhile.
@@ -76,12 +75,13 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-// start runs the program as Pods of the Deployment do, but for its kubeconfig and addresses, until stop is called.
+// start runs the program as Pods of the Deployment do, but for its kubeconfig and addresses, until stop is called. It listens
+// on ports that nobody else has, and says where.
 func start(t *testing.T, program, kubeconfig, identity string) *replica {
 	t.Helper()
-	r := &replica{health: address(t), log: &output{}}
+	r := &replica{log: &output{}}
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), program, "-namespace="+installation, "-kubeconfig="+kubeconfig,
-		"-health-address="+r.health, "-metrics-address="+address(t))
+		"-health-address=127.0.0.1:0", "-metrics-address=127.0.0.1:0")
 	cmd.Env = append(os.Environ(), "POD_NAME="+identity)
 	cmd.Stdout, cmd.Stderr = r.log, r.log
 	require.NoError(t, cmd.Start())
@@ -100,7 +100,11 @@ func start(t *testing.T, program, kubeconfig, identity string) *replica {
 
 // ready says why the replica is not.
 func (r *replica) ready(ctx context.Context) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.health+"/readyz", http.NoBody)
+	health, err := r.health()
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+health+"/readyz", http.NoBody)
 	if err != nil {
 		return err
 	}
@@ -117,12 +121,13 @@ func (r *replica) ready(ctx context.Context) error {
 	return err
 }
 
-// address is one that is free.
-func address(t *testing.T) string {
-	t.Helper()
-	var config net.ListenConfig
-	l, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
+// health is where the replica says that its probes are served.
+func (r *replica) health() (string, error) {
+	for line := range strings.Lines(r.log.String()) {
+		var entry struct{ Msg, Name, Addr string }
+		if json.Unmarshal([]byte(line), &entry) == nil && entry.Msg == "starting server" && entry.Name == "health probe" {
+			return entry.Addr, nil
+		}
+	}
+	return "", errors.New("it does not listen yet")
 }
