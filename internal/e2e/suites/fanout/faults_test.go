@@ -6,6 +6,7 @@ package fanout_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -43,7 +44,8 @@ func addAccount(t *testing.T, c *fanout.Coordinator) string {
 func TestOnePeerDown(t *testing.T) {
 	r := newRing(t, own(t))
 	down := r.planes[0]
-	c, log := r.coordinator(t, fanout.Options{LeaseTimeout: time.Second})
+	// A request on a connection that its server has left is perhaps in doubt, and nothing of it can appear.
+	c, log := r.coordinator(t, fanout.Options{LeaseTimeout: time.Second, MaxInFlight: time.Nanosecond})
 	acme := addAccount(t, c)
 	_, err := c.Add(within(t, time.Minute), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east"})
 	require.NoError(t, err)
@@ -61,13 +63,14 @@ func TestOnePeerDown(t *testing.T) {
 
 	require.NoError(t, down.Restart(t.Context()))
 	planetest.Eventually(t, time.Minute, "recovery", func(ctx context.Context) error {
-		_, err := c.Recover(ctx)
-		return err
+		if _, err := c.Recover(ctx); err != nil {
+			return err
+		}
+		for e, err := range log.Open(ctx) {
+			return errors.Join(err, fmt.Errorf("operation %s is open: %s", e.ID, e.State))
+		}
+		return nil
 	})
-	for e, err := range log.Open(t.Context()) {
-		require.NoError(t, err)
-		t.Fatalf("operation %s is open", e.ID)
-	}
 	r.audited(t, c)
 }
 

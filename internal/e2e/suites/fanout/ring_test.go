@@ -102,9 +102,13 @@ func trace(t *testing.T) *fanout.Observer {
 // audited fails the test unless all invariants hold and nothing is under way.
 func (r *ring) audited(t *testing.T, c *fanout.Coordinator) {
 	t.Helper()
-	report, err := c.Audit(t.Context(), false)
-	require.NoError(t, err)
-	require.NoError(t, report.Unread.Err())
+	var report *fanout.Report
+	planetest.Eventually(t, 2*time.Minute, "all peers are read", func(ctx context.Context) (err error) {
+		if report, err = c.Audit(ctx, false); err != nil {
+			return err
+		}
+		return report.Unread.Err()
+	})
 	require.Empty(t, report.Violations)
 	require.Empty(t, report.Pending)
 }
