@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -311,6 +312,11 @@ func writes(servers ...*regiontest.Server) []regiontest.Request {
 		}
 	}
 	return all
+}
+
+// landed are those that were carried out.
+func landed(all []regiontest.Request) []regiontest.Request {
+	return slices.DeleteFunc(all, func(r regiontest.Request) bool { return r.Code/100 != 2 })
 }
 
 // pass lets time go by until everything rests.
