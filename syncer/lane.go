@@ -33,6 +33,8 @@ type lane struct {
 	one, many, down *loop.Objects
 	// born has what was born downstream and is to be brought up, raised what was made of it upstream; nil: nothing is.
 	born, raised *loop.Objects
+	// missed is what a pass was to be made of while one of the first three was not fresh, missedBorn of the other two.
+	missed, missedBorn missed
 
 	mu       sync.Mutex
 	plain    bool // the type has no place for our condition
@@ -211,7 +213,7 @@ func (l *lane) fresh() error {
 	return errors.Join(wrap("upstream", l.one.Err()), wrap("upstream", l.many.Err()), wrap("downstream", l.down.Err()))
 }
 
-// flows looks at all objects when all copies have become fresh.
+// flows looks at all objects when all copies have become fresh, and at what was missed before.
 func (l *lane) flows() {
 	err := l.fresh()
 	l.mu.Lock()
@@ -229,6 +231,9 @@ func (l *lane) flows() {
 		for _, key := range l.raised.Keys() {
 			l.syncer.addBehind(l.queueKey(bornKey(key)))
 		}
+		for _, queued := range l.missedBorn.take() {
+			l.syncer.addBehind(queued)
+		}
 	}
 	if err != nil {
 		return
@@ -240,6 +245,9 @@ func (l *lane) flows() {
 	}
 	for _, place := range l.down.Keys() {
 		l.syncer.addBehind(l.queuePlace(place))
+	}
+	for _, queued := range l.missed.take() {
+		l.syncer.addBehind(queued)
 	}
 }
 

@@ -28,7 +28,7 @@ func wrap(what string, err error) error {
 
 // pass brings one object up to date on both sides. key is where it is upstream.
 func (l *lane) pass(ctx context.Context, key types.NamespacedName) (again time.Duration, err error) {
-	if l.fresh() != nil {
+	if l.missed.stale(l.queueKey(key), l.fresh) != nil {
 		return 0, nil // flows adds it again
 	}
 	place, err := l.placeOf(key)

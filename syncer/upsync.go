@@ -70,7 +70,7 @@ func (l *lane) bornFresh() error {
 
 // raise brings an object that was born downstream up, where it has key, with its status.
 func (l *lane) raise(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
-	if l.born == nil || l.bornFresh() != nil {
+	if l.born == nil || l.missedBorn.stale(l.queueKey(bornKey(key)), l.bornFresh) != nil {
 		return 0, nil // flows adds it again
 	}
 	place, err := l.placeOf(key)

@@ -1,0 +1,130 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package syncer_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/atoll-dev/atoll/region/regiontest"
+	"github.com/atoll-dev/atoll/syncer"
+)
+
+// leave takes an upstream ConfigMap away from the cluster.
+func (p *pair) leave(name string) {
+	p.t.Helper()
+	p.up.patch(configMaps, name, `{"metadata":{"labels":{"workloads.kcp.io/cluster":null}}}`)
+}
+
+// An object that leaves while a copy is not fresh, and that no copy has afterwards, is let go all the same.
+func TestLeftWhileACopyWasNotFresh(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := newPair(t, syncer.Options{})
+		p.down.create(configMaps, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {theirs: 'yes'}}}")
+		p.up.create(configMaps, a)
+		p.rest()
+		require.Equal(t, []string{"configmaps default/a Foreign"}, p.problems())
+		p.down.Partition(true)
+		time.Sleep(time.Minute)
+		p.leave("a")
+		time.Sleep(time.Minute)
+		require.NotEmpty(t, p.up.get(configMaps, "a").GetFinalizers(), "nothing is done while a copy is not fresh")
+		p.down.Partition(false)
+		time.Sleep(time.Minute)
+		require.Empty(t, p.up.get(configMaps, "a").GetFinalizers())
+		require.Empty(t, p.problems())
+	})
+}
+
+// An object that left while no syncer ran is found when a copy is not fresh, and let go when it is.
+func TestLeftBeforeACopyWasFresh(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := newPair(t, syncer.Options{})
+		p.down.create(configMaps, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {theirs: 'yes'}}}")
+		p.up.create(configMaps, a)
+		p.rest()
+		p.stop()
+		p.leave("a")
+		p.down.Inject(regiontest.Fault{Verb: "watch", Resource: configMaps.GroupResource(), Times: -1, Do: regiontest.Refuse(http.StatusInternalServerError)})
+		p.start(syncer.Options{})
+		time.Sleep(time.Minute)
+		p.down.Reset()
+		time.Sleep(time.Minute)
+		require.Empty(t, p.up.get(configMaps, "a").GetFinalizers())
+	})
+}
+
+// What was born downstream and had a problem has none when it is gone, whatever was fresh when it went.
+func TestBornWentWhileACopyWasNotFresh(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := newPair(t, upsyncAll)
+		p.up.create(widgets, "{apiVersion: example.org/v1, kind: Widget, metadata: {name: a, labels: {theirs: 'yes'}}}")
+		p.down.create(widgets, "{apiVersion: example.org/v1, kind: Widget, metadata: {name: a, labels: {state.workload.kcp.io/my-cluster: Upsync}}}")
+		p.rest()
+		require.Equal(t, []string{"widgets default/a Foreign"}, p.problems())
+		p.up.Partition(true)
+		time.Sleep(time.Minute)
+		p.down.delete(widgets, "a")
+		time.Sleep(time.Minute)
+		p.up.Partition(false)
+		time.Sleep(time.Minute)
+		require.Empty(t, p.problems())
+		require.NotNil(t, p.up.get(widgets, "a"))
+	})
+}
+
+// However often objects change, leave and come while a copy is not fresh, and however often it becomes that: each is looked
+// at once afterwards, and what is as it should be is not written.
+func TestMuchWhileACopyWasNotFresh(t *testing.T) {
+	const objects = 12
+	inBubble(t, func(t *testing.T) {
+		p := newPair(t, syncer.Options{})
+		name := func(i int) string { return fmt.Sprintf("c-%03d", i) }
+		for i := range objects {
+			p.down.create(configMaps, "{apiVersion: v1, kind: ConfigMap, metadata: {name: "+name(i)+", labels: {theirs: 'yes'}}}")
+		}
+		p.up.numbered(objects)
+		p.rest()
+		require.Len(t, p.problems(), objects)
+		for round := range 3 {
+			p.down.Partition(true)
+			time.Sleep(time.Minute)
+			for i := range objects {
+				for turn := range 3 {
+					p.up.patch(configMaps, name(i), fmt.Sprintf(`{"data":{"k":"%d-%d"}}`, round, turn))
+				}
+			}
+			for i := range objects / 3 {
+				p.leave(name(3*i + round))
+			}
+			time.Sleep(time.Minute)
+			p.reset()
+			p.down.Partition(false)
+			time.Sleep(59 * time.Second)
+			var asked []string
+			for _, r := range p.up.Requests() {
+				if r.Verb == "get" && r.Resource == configMaps.Resource {
+					asked = append(asked, r.Name)
+				}
+			}
+			require.Len(t, asked, objects/3)
+			require.Len(t, slices.Compact(slices.Sorted(slices.Values(asked))), objects/3)
+			require.Len(t, p.up.writes(), objects/3, "those that have left are let go")
+			require.Len(t, p.problems(), objects-(round+1)*objects/3)
+		}
+		p.reset()
+		p.down.Partition(true)
+		time.Sleep(time.Minute)
+		p.down.Partition(false)
+		time.Sleep(59 * time.Second)
+		for _, r := range p.up.Requests() {
+			require.False(t, r.Resource == configMaps.Resource && r.Verb != "list" && r.Verb != "watch", "nothing has happened since: %+v", r)
+		}
+	})
+}

@@ -1,0 +1,43 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package syncer
+
+import (
+	"maps"
+	"slices"
+	"sync"
+)
+
+// missed is what the queue was asked for while copies were not fresh. It is asked for again when they are: what no copy
+// has then, nobody else would ask for.
+type missed struct {
+	mu     sync.Mutex
+	queued map[string]bool
+}
+
+// stale returns fresh's error, and remembers queued then.
+func (m *missed) stale(queued string, fresh func() error) error {
+	if fresh() == nil {
+		return nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	// Asked again under the lock: who takes what was missed after the copies have become fresh finds it here.
+	err := fresh()
+	if err != nil {
+		if m.queued == nil {
+			m.queued = map[string]bool{}
+		}
+		m.queued[queued] = true
+	}
+	return err
+}
+
+func (m *missed) take() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	queued := slices.Collect(maps.Keys(m.queued))
+	m.queued = nil
+	return queued
+}
