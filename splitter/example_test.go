@@ -114,7 +114,7 @@ func readyOverTime(ctx context.Context, c dynamic.ResourceInterface) error {
 		name  string
 		ready int
 	}{{"web--cluster-1", 1}, {"web--cluster-2", 7}, {"web", 8}} {
-		err := wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+		err := wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
 			obj, err := c.Get(ctx, shard.name, metav1.GetOptions{})
 			if apierrors.IsNotFound(err) {
 				return false, nil

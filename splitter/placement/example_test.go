@@ -108,7 +108,7 @@ func placesOverTime(ctx context.Context, api atollregion.API) error {
 	if _, err := api.Dynamic().Resource(deployments).Namespace("default").Create(ctx, web, metav1.CreateOptions{}); err != nil {
 		return err
 	}
-	return wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+	return wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
 		// It follows the Deployment, which is placed first.
 		settings, err := api.Dynamic().Resource(configMaps).Namespace("default").Get(ctx, "settings", metav1.GetOptions{})
 		if err != nil || settings.GetAnnotations()[v1alpha1.PlacementAnnotation] == "" {
