@@ -61,21 +61,30 @@ func learn(t *testing.T, api region.API) learned {
 	for _, list := range lists {
 		out.lists[list.GroupVersion] = list
 	}
-	paths, err := api.Discovery().OpenAPIV3().Paths()
-	require.NoError(t, err)
-	for name, gv := range paths {
-		groupVersion, ok := strings.CutPrefix(name, "apis/")
-		if !ok {
-			groupVersion = strings.TrimPrefix(name, "api/")
+	// A server that has just begun publishes its documents one after another.
+	planetest.Eventually(t, time.Minute, "all types have a document", func(context.Context) error {
+		paths, err := api.Discovery().OpenAPIV3().Paths()
+		if err != nil {
+			return err
 		}
-		if out.lists[groupVersion] == nil {
-			continue
+		for groupVersion := range out.lists {
+			name := "apis/" + groupVersion
+			if !strings.Contains(groupVersion, "/") {
+				name = "api/" + groupVersion
+			}
+			path, ok := paths[name]
+			if !ok {
+				return fmt.Errorf("none is at %s", name)
+			}
+			data, err := path.Schema("application/json")
+			if err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+			out.documents[groupVersion], err = schema.ReadDocument(data)
+			require.NoError(t, err, name)
 		}
-		data, err := gv.Schema("application/json")
-		require.NoError(t, err)
-		out.documents[groupVersion], err = schema.ReadDocument(data)
-		require.NoError(t, err, name)
-	}
+		return nil
+	})
 	return out
 }
 

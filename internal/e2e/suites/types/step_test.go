@@ -6,13 +6,17 @@ package types_test
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/atoll-dev/atoll/internal/e2e/plane"
@@ -86,8 +90,14 @@ func TestTypesInStep(t *testing.T) {
 	await(t, c, "gadgets", "cluster-2", crds.Defined)
 	refused := await(t, c, "deployments", crds.Upstream, crds.Refused)
 	require.Contains(t, refused.Message, "should be a domain with at least one dot")
-	things := await(t, c, "things", crds.Upstream, crds.Defined)
-	require.Equal(t, []string{"cluster-1", "cluster-2"}, things.From)
+	var things crds.State
+	planetest.Eventually(t, time.Minute, "things are those of both clusters", func(context.Context) error {
+		things, _ = stateOf(c.States(), "things", crds.Upstream)
+		if things.Reason != crds.Defined || !slices.Equal(things.From, []string{"cluster-1", "cluster-2"}) {
+			return fmt.Errorf("they are %q, from %v: %s", things.Reason, things.From, things.Message)
+		}
+		return nil
+	})
 	require.Len(t, things.Differences, 1)
 
 	// What the upstream takes, both clusters take; what it refuses, some cluster refuses.
@@ -105,6 +115,14 @@ func TestTypesInStep(t *testing.T) {
 	})
 	require.Equal(t, map[string]any{"size": int64(5), "color": "red"}, stored.Object["spec"])
 	for name, size := range map[string]int64{"six": 6, "three": 3} {
+		// They may have been served as one cluster alone has them.
+		planetest.Eventually(t, time.Minute, name+" would be refused", func(ctx context.Context) error {
+			_, err := upThings.Create(ctx, thing(name, size), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			if !apierrors.IsInvalid(err) {
+				return fmt.Errorf("it is not: %w", err)
+			}
+			return nil
+		})
 		_, err := upThings.Create(t.Context(), thing(name, size), metav1.CreateOptions{})
 		require.True(t, apierrors.IsInvalid(err), "%s: %v", name, err)
 	}
@@ -127,6 +145,7 @@ func TestTypesInStep(t *testing.T) {
 	// At rest nothing is written, also by a controller that has just begun.
 	cancel()
 	require.NoError(t, <-done)
+	planetest.Eventually(t, time.Minute, "API servers have said all of the definitions", func(ctx context.Context) error { return said(ctx, apis) })
 	before := versions(t, apis)
 	fresh := controller(t, apis)
 	for range 3 {
@@ -141,11 +160,9 @@ func TestTypesInStep(t *testing.T) {
 	require.Equal(t, crds.Defined, state.Reason, state.Message)
 	require.NoError(t, two.Restart(t.Context()))
 	define(t, two, "down.example.org", "things", "Thing", 4)
-	state = syncOne(t, fresh, "things", crds.Upstream)
-	require.Equal(t, crds.Narrowing, state.Reason, state.Message)
+	becomes(t, fresh, "things", crds.Upstream, crds.Narrowing)
 	define(t, two, "down.example.org", "things", "Thing", 8)
-	state = syncOne(t, fresh, "things", crds.Upstream)
-	require.Equal(t, crds.Defined, state.Reason, state.Message)
+	becomes(t, fresh, "things", crds.Upstream, crds.Defined)
 	planetest.Eventually(t, time.Minute, "eight is taken", func(ctx context.Context) error {
 		_, err := upThings.Create(ctx, thing("eight", 8), metav1.CreateOptions{})
 		return err
@@ -155,17 +172,11 @@ func TestTypesInStep(t *testing.T) {
 	for _, name := range []string{"cluster-1", "cluster-2"} {
 		remove(t, apis[name], "things.down.example.org")
 	}
-	// Discovery shows a type a moment longer than it is defined.
-	planetest.Eventually(t, time.Minute, "nobody has things any more", func(context.Context) error {
-		if state := syncOne(t, fresh, "things", crds.Upstream); state.Reason != crds.Orphaned {
-			return fmt.Errorf("it is %q: %s", state.Reason, state.Message)
-		}
-		return nil
-	})
+	becomes(t, fresh, "things", crds.Upstream, crds.Orphaned)
 	require.NoError(t, upThings.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
 	require.Equal(t, crds.Removed, syncOne(t, fresh, "things", crds.Upstream).Reason)
 	remove(t, apis["upstream"], "gadgets.up.example.org")
-	require.Equal(t, crds.Removed, syncOne(t, fresh, "gadgets", "cluster-1").Reason)
+	becomes(t, fresh, "gadgets", "cluster-1", crds.Removed)
 }
 
 func controller(t *testing.T, apis map[string]region.API) *crds.Controller {
@@ -200,6 +211,44 @@ func await(t *testing.T, c *crds.Controller, resource, side string, want crds.Re
 		return nil
 	})
 	return found
+}
+
+// becomes syncs until a type is as it should be: discovery shows one a moment longer than it is defined, and a server that
+// has just begun may not answer in time.
+func becomes(t *testing.T, c *crds.Controller, resource, side string, want crds.Reason) {
+	t.Helper()
+	planetest.Eventually(t, time.Minute, fmt.Sprintf("%s on %s becomes %s", resource, side, want), func(context.Context) error {
+		if state := syncOne(t, c, resource, side); state.Reason != want {
+			return fmt.Errorf("it is %q: %s", state.Reason, state.Message)
+		}
+		return nil
+	})
+}
+
+// said says which definition an API server has something to write in yet: that it is served, and, of a group of
+// Kubernetes' own, whether it may be.
+func said(ctx context.Context, apis map[string]region.API) error {
+	for name, api := range apis {
+		list, err := api.Dynamic().Resource(crdResource).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		for _, item := range list.Items {
+			crd := &apiextensionsv1.CustomResourceDefinition{}
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(item.Object, crd); err != nil {
+				return err
+			}
+			conditions := map[apiextensionsv1.CustomResourceDefinitionConditionType]apiextensionsv1.ConditionStatus{}
+			for _, c := range crd.Status.Conditions {
+				conditions[c.Type] = c.Status
+			}
+			_, judged := conditions[apiextensionsv1.KubernetesAPIApprovalPolicyConformant]
+			if conditions[apiextensionsv1.Established] != apiextensionsv1.ConditionTrue || !judged && strings.HasSuffix(crd.Spec.Group, ".k8s.io") {
+				return fmt.Errorf("%s in %s: %v", crd.Name, name, crd.Status.Conditions)
+			}
+		}
+	}
+	return nil
 }
 
 func syncOne(t *testing.T, c *crds.Controller, resource, side string) crds.State {
