@@ -183,14 +183,13 @@ func (s *side) lacks(gvr schema.GroupVersionResource, name string) {
 	})
 }
 
-// rest waits until the syncer has not written for a while, and returns the resourceVersions of what it syncs, by side,
-// type and name.
-func (w *world) rest(ctx context.Context, t *testing.T, types []kind) map[string]string {
+// idle waits until the syncer has not written for so long.
+func (w *world) idle(t *testing.T, still time.Duration) {
 	t.Helper()
-	planetest.Eventually(t, long, "the syncer rests", func(ctx context.Context) error {
+	planetest.Eventually(t, long+still, "the syncer rests", func(ctx context.Context) error {
 		w.written()
 		select {
-		case <-time.After(2 * time.Second):
+		case <-time.After(still): // that nothing happens can only be seen in time that passes
 		case <-ctx.Done():
 		}
 		if writes := w.written(); len(writes) > 0 {
@@ -198,6 +197,13 @@ func (w *world) rest(ctx context.Context, t *testing.T, types []kind) map[string
 		}
 		return nil
 	})
+}
+
+// rest waits until the syncer has not written for a while, and returns the resourceVersions of what it syncs, by side,
+// type and name.
+func (w *world) rest(ctx context.Context, t *testing.T, types []kind) map[string]string {
+	t.Helper()
+	w.idle(t, 2*time.Second)
 	versions := map[string]string{}
 	for _, s := range []*side{w.up, w.down} {
 		for _, k := range types {
