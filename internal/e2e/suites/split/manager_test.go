@@ -36,11 +36,13 @@ const (
 	placed = "ATOLL_SPLIT_PLACED"
 )
 
-// Nobody waits as long as life should.
+// Nobody waits as long as life should. While replicas are counted, no cluster is lost that a crowded machine only slows
+// down; in chaos clusters are to be lost.
 const (
-	heartbeat = time.Second
-	grace     = 5 * time.Second
-	rejoin    = 2 * time.Second
+	heartbeat    = time.Second
+	grace        = 20 * time.Second
+	graceInChaos = 5 * time.Second
+	rejoin       = 2 * time.Second
 )
 
 // manage runs splitter, syncers and types, and placement if it is to, until the process is told to end.
@@ -100,11 +102,12 @@ func runManager(ctx context.Context, dir string) error {
 		return err
 	}
 	starts := []func(context.Context) error{types.Start, targets.Start}
-	place := splitter.Everywhere
+	place, periods := splitter.Everywhere, splitter.Periods{Grace: grace, Rejoin: rejoin}
 	if os.Getenv(placed) != "" {
+		periods.Grace = graceInChaos
 		controller, err := placement.New(up, splitter.SyncTargets(up), placement.Options{
 			Workloads: []schema.GroupVersionResource{deployments, statefulSets, daemonSets},
-			Periods:   splitter.Periods{Grace: grace, Rejoin: rejoin}, Linger: time.Second,
+			Periods:   periods, Linger: time.Second,
 			Observer: &placement.Observer{Placed: func(ctx context.Context, e placement.PlacedEvent) {
 				logr.FromContextOrDiscard(ctx).Info("placed", "what", fmt.Sprintf("%+v", e))
 			}},
@@ -116,7 +119,7 @@ func runManager(ctx context.Context, dir string) error {
 	}
 	split, err := splitter.New(up, splitter.SyncTargets(up), splitter.Options{
 		Kinds: []splitter.Kind{splitter.Deployments(), splitter.StatefulSets(), splitter.DaemonSets(), splitter.Jobs(), splitter.CronJobs()},
-		Place: place, Grace: grace, Rejoin: rejoin,
+		Place: place, Grace: periods.Grace, Rejoin: periods.Rejoin,
 		Observer: &splitter.Observer{Divided: func(ctx context.Context, e splitter.DividedEvent) {
 			logr.FromContextOrDiscard(ctx).Info("divided", "kind", e.Kind, "parent", e.Parent.Name, "plan", fmt.Sprint(e.Plan.Shards), "written", e.Written, "removed", e.Removed, "err", fmt.Sprint(e.Err))
 		}},
