@@ -38,8 +38,9 @@ type Change struct {
 // is refused.
 //
 // It lists all that is synced of each type, one type after the other. A type whose lists fail for 30 seconds, and an object
-// whose requests fail, is yielded with an error, and the next one goes on. It may be called with or without Start, also at
-// the same time; it needs the same rights.
+// whose requests fail, is yielded with an error, and the next one goes on. So is a type of which something was still to be
+// asked when a list ceased to be up to date: the rest of it is not told. It may be called with or without Start, also at the
+// same time; it needs the same rights.
 func (s *Syncer) Diff(ctx context.Context) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
 		plan := &plan{}
@@ -88,6 +89,9 @@ func (s *Syncer) diffType(ctx context.Context, plan *plan, name string, k kind, 
 				return false
 			}
 		}
+		if errors.Is(err, errNotFresh) {
+			return yield(Change{Resource: k.GVR.GroupResource()}, wrap("syncer: diff "+name, err)) && ctx.Err() == nil
+		}
 		if err != nil {
 			_, text, _ := strings.Cut(queued, "|")
 			if !yield(Change{Resource: k.GVR.GroupResource(), Object: shown(loop.ParseKey(strings.TrimPrefix(text, strayMark)))}, fmt.Errorf("syncer: diff: %w", err)) {
@@ -108,6 +112,11 @@ func (l *lane) listAll(ctx context.Context) error {
 		case <-ctx.Done():
 			return errors.Join(l.fresh(), wrap("list", ctx.Err()))
 		}
+	}
+	// All is there, even if a copy has ceased to be fresh meanwhile, so that flows has asked for nothing.
+	l.askForAll()
+	if l.born != nil {
+		l.askForBorn()
 	}
 	return l.sweepPages(ctx)
 }

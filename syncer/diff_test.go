@@ -161,3 +161,70 @@ func TestDiffOfWhatIsNotListed(t *testing.T) {
 		require.Contains(t, p.diff(upsyncAll), "widgets  error")
 	})
 }
+
+// A list that ceases to be up to date while Diff runs is an error: what is told never looks whole and is not.
+func TestDiffWhileACopyIsNotFresh(t *testing.T) {
+	opts := syncer.Options{Target: target, Types: only(configMaps.GroupResource())}
+	five := func(t *testing.T) *pair {
+		p := newPair(t, opts)
+		p.up.numbered(5)
+		p.rest()
+		p.stop()
+		for i := range 5 {
+			p.up.patch(configMaps, fmt.Sprintf("c-%03d", i), `{"data":{"k":"w"}}`)
+		}
+		return p
+	}
+	// told is what Diff yields if after happens after the first change.
+	told := func(p *pair, after func()) (changes []string, errs []error) {
+		s, err := syncer.New(p.up.api, p.down.api, opts)
+		require.NoError(p.t, err)
+		for c, err := range s.Diff(p.t.Context()) {
+			if err != nil {
+				errs = append(errs, err)
+				continue
+			}
+			changes = append(changes, c.Object.Name+" "+string(c.Write))
+			if len(changes) == 1 {
+				after()
+			}
+		}
+		return changes, errs
+	}
+	t.Run("until the end", func(t *testing.T) {
+		inBubble(t, func(t *testing.T) {
+			p := five(t)
+			changes, errs := told(p, func() {
+				p.down.Partition(true)
+				time.Sleep(time.Minute)
+			})
+			require.Equal(t, []string{"c-000 Update"}, changes)
+			require.Len(t, errs, 1)
+			require.ErrorContains(t, errs[0], "syncer: diff configmaps: a copy is not up to date: downstream: failed to list configmaps")
+		})
+	})
+	t.Run("for a while", func(t *testing.T) {
+		inBubble(t, func(t *testing.T) {
+			p := five(t)
+			changes, errs := told(p, func() {
+				p.down.Partition(true)
+				time.Sleep(time.Minute)
+				p.down.Partition(false)
+				time.Sleep(time.Minute)
+			})
+			require.Equal(t, []string{"c-000 Update", "c-001 Update", "c-002 Update", "c-003 Update", "c-004 Update"}, changes)
+			require.Empty(t, errs)
+		})
+	})
+	t.Run("from the beginning", func(t *testing.T) {
+		inBubble(t, func(t *testing.T) {
+			p := five(t)
+			p.up.Inject(regiontest.Fault{Verb: "watch", Resource: configMaps.GroupResource(), Times: -1, Do: regiontest.Refuse(http.StatusInternalServerError)})
+			p.down.Inject(regiontest.Fault{Verb: "list", Resource: configMaps.GroupResource(), Do: regiontest.Delay(time.Second)})
+			changes, errs := told(p, func() {})
+			require.Empty(t, changes)
+			require.Len(t, errs, 1)
+			require.ErrorContains(t, errs[0], "upstream: failed to watch configmaps")
+		})
+	})
+}

@@ -225,12 +225,7 @@ func (l *lane) flows() {
 	}
 	l.mu.Unlock()
 	if l.born != nil && l.bornFresh() == nil {
-		for _, place := range l.born.Keys() {
-			l.queueBorn(place)
-		}
-		for _, key := range l.raised.Keys() {
-			l.syncer.addBehind(l.queueKey(bornKey(key)))
-		}
+		l.askForBorn()
 		for _, queued := range l.missedBorn.take() {
 			l.syncer.addBehind(queued)
 		}
@@ -238,6 +233,14 @@ func (l *lane) flows() {
 	if err != nil {
 		return
 	}
+	l.askForAll()
+	for _, queued := range l.missed.take() {
+		l.syncer.addBehind(queued)
+	}
+}
+
+// askForAll asks for a pass over each object of the copies.
+func (l *lane) askForAll() {
 	for _, o := range []*loop.Objects{l.one, l.many} {
 		for _, key := range o.Keys() {
 			l.syncer.addBehind(l.queueKey(key))
@@ -246,8 +249,15 @@ func (l *lane) flows() {
 	for _, place := range l.down.Keys() {
 		l.syncer.addBehind(l.queuePlace(place))
 	}
-	for _, queued := range l.missed.take() {
-		l.syncer.addBehind(queued)
+}
+
+// askForBorn asks for a pass over each object that was born downstream.
+func (l *lane) askForBorn() {
+	for _, place := range l.born.Keys() {
+		l.queueBorn(place)
+	}
+	for _, key := range l.raised.Keys() {
+		l.syncer.addBehind(l.queueKey(bornKey(key)))
 	}
 }
 

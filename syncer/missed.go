@@ -4,9 +4,12 @@
 package syncer
 
 import (
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
+	"time"
 )
 
 // missed is what the queue was asked for while copies were not fresh. It is asked for again when they are: what no copy
@@ -40,4 +43,15 @@ func (m *missed) take() []string {
 	queued := slices.Collect(maps.Keys(m.queued))
 	m.queued = nil
 	return queued
+}
+
+var errNotFresh = errors.New("a copy is not up to date")
+
+// putOff is what a pass returns that cannot be made because a copy is not fresh: flows asks for it again. A dry run is asked
+// for only once, so it says so.
+func (s *Syncer) putOff(err error) (time.Duration, error) {
+	if s.dry {
+		return 0, fmt.Errorf("%w: %w", errNotFresh, err)
+	}
+	return 0, nil
 }

@@ -28,8 +28,8 @@ func wrap(what string, err error) error {
 
 // pass brings one object up to date on both sides. key is where it is upstream.
 func (l *lane) pass(ctx context.Context, key types.NamespacedName) (again time.Duration, err error) {
-	if l.missed.stale(l.queueKey(key), l.fresh) != nil {
-		return 0, nil // flows adds it again
+	if err := l.missed.stale(l.queueKey(key), l.fresh); err != nil {
+		return l.syncer.putOff(err)
 	}
 	place, err := l.placeOf(key)
 	if err != nil {

@@ -93,8 +93,8 @@ func (l *lane) selects(u metav1.Object) bool {
 
 // stray is for a copy in a namespace that holds none of the upstream's.
 func (l *lane) stray(ctx context.Context, place types.NamespacedName) (time.Duration, error) {
-	if l.missed.stale(l.queuePlace(place), l.fresh) != nil {
-		return 0, nil // flows adds it again
+	if err := l.missed.stale(l.queuePlace(place), l.fresh); err != nil {
+		return l.syncer.putOff(err)
 	}
 	key := place
 	key.Namespace = strayMark + key.Namespace

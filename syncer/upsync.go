@@ -70,8 +70,11 @@ func (l *lane) bornFresh() error {
 
 // raise brings an object that was born downstream up, where it has key, with its status.
 func (l *lane) raise(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
-	if l.born == nil || l.missedBorn.stale(l.queueKey(bornKey(key)), l.bornFresh) != nil {
-		return 0, nil // flows adds it again
+	if l.born == nil {
+		return 0, nil // nothing that is born downstream is brought up
+	}
+	if err := l.missedBorn.stale(l.queueKey(bornKey(key)), l.bornFresh); err != nil {
+		return l.syncer.putOff(err)
 	}
 	place, err := l.placeOf(key)
 	if err != nil {
