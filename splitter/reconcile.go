@@ -148,6 +148,7 @@ func (s *Splitter) divide(ctx context.Context, k *sort, parent *unstructured.Uns
 			awaited = true
 		default:
 			part.Current = true
+			awaited = awaited || part.Object == nil // it has come meanwhile: its event follows
 		}
 		parts = append(parts, part)
 		delete(have, w.Cluster)
@@ -296,7 +297,7 @@ func (s *Splitter) end(ctx context.Context, k *sort, parent *unstructured.Unstru
 	if err != nil {
 		return 0, err
 	}
-	if _, err := c.Patch(ctx, parent.GetName(), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: Manager}); err != nil && !apierrors.IsNotFound(err) {
+	if _, err := k.meta(parent.GetNamespace()).Patch(ctx, parent.GetName(), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: Manager}); err != nil && !apierrors.IsNotFound(err) {
 		return 0, fmt.Errorf("let go of %s: %w", loop.KeyOf(parent), err)
 	}
 	return 0, nil

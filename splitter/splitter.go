@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
 
 	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/region"
@@ -219,17 +220,18 @@ func (s *Splitter) have(have []Shard, obj, parent *unstructured.Unstructured, si
 
 // sort is one kind at work.
 type sort struct {
-	kind    Kind
-	place   int
-	objects *loop.Objects
-	shards  *index
-	writes  *writes
-	queue   *loop.Queue
-	dynamic dynamic.Interface
+	kind     Kind
+	place    int
+	objects  *loop.Objects
+	shards   *index
+	writes   *writes
+	queue    *loop.Queue
+	dynamic  dynamic.Interface
+	metadata metadata.Interface
 }
 
 func (s *Splitter) newSort(place int, kind Kind) *sort {
-	k := &sort{kind: kind, place: place, shards: newIndex(), writes: newWrites(), queue: s.queue, dynamic: s.up.Dynamic()}
+	k := &sort{kind: kind, place: place, shards: newIndex(), writes: newWrites(), queue: s.queue, dynamic: s.up.Dynamic(), metadata: s.up.Metadata()}
 	k.objects = loop.NewObjects(k.dynamic, kind.Resource(), loop.ObjectsOptions{
 		Strip: loop.KeepManager(Manager), Changed: k.changed, Indexed: true, Flows: k.all,
 	})
@@ -238,6 +240,11 @@ func (s *Splitter) newSort(place int, kind Kind) *sort {
 
 func (k *sort) client(namespace string) dynamic.ResourceInterface {
 	return k.dynamic.Resource(k.kind.Resource()).Namespace(namespace)
+}
+
+// meta is for writes: of their answers only the metadata matter.
+func (k *sort) meta(namespace string) metadata.ResourceInterface {
+	return k.metadata.Resource(k.kind.Resource()).Namespace(namespace)
 }
 
 func (k *sort) changed(key types.NamespacedName) {

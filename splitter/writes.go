@@ -101,7 +101,7 @@ func (k *sort) apply(ctx context.Context, parent types.NamespacedName, current, 
 	if current != nil {
 		before = current.GetResourceVersion()
 	}
-	after, err := loop.Write(ctx, k.client(desired.GetNamespace()), current, desired, Manager, subresources...)
+	after, err := loop.Write(ctx, k.meta(desired.GetNamespace()), current, desired, Manager, subresources...)
 	if err != nil || after != before {
 		k.writes.add(parent, loop.KeyOf(desired), written{before: before}, err)
 	}

@@ -5,13 +5,20 @@ package loop
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/dynamic"
+	"k8s.io/apimachinery/pkg/types"
 )
+
+// Patcher is a dynamic.ResourceInterface or a metadata.ResourceInterface. Of what a server answers with only metadata are
+// looked at here, and for the latter it encodes no more.
+type Patcher[T metav1.Object] interface {
+	Patch(ctx context.Context, name string, pt types.PatchType, data []byte, opts metav1.PatchOptions, subresources ...string) (T, error)
+}
 
 // Apply writes desired by server-side apply under manager, with force, unless current has it already: then it makes no
 // request and returns false. current is the object as it was read, nil if there is none; it must hold manager's entry of
@@ -23,7 +30,7 @@ import (
 // status; for a subresource of current the write therefore fails with a Conflict if the object changed at all. Applied each time, whether anything changes or not, are values that the server writes
 // differently (a quantity "1000m"), maps and lists that are empty and that others fill, and a desired without any field. subresources is at most one, "status" for instance, on whose fields the comparison is
 // then confined.
-func Apply(ctx context.Context, c dynamic.ResourceInterface, current, desired *unstructured.Unstructured, manager string, subresources ...string) (changed bool, err error) {
+func Apply[T metav1.Object](ctx context.Context, c Patcher[T], current, desired *unstructured.Unstructured, manager string, subresources ...string) (changed bool, err error) {
 	if current != nil && !differs(current, desired, manager, subresources) {
 		return false, nil
 	}
@@ -33,12 +40,16 @@ func Apply(ctx context.Context, c dynamic.ResourceInterface, current, desired *u
 
 // Write is [Apply] of what is known to differ. It returns the resourceVersion that the object has then: that of current if
 // nothing was changed after all.
-func Write(ctx context.Context, c dynamic.ResourceInterface, current, desired *unstructured.Unstructured, manager string, subresources ...string) (version string, err error) {
+func Write[T metav1.Object](ctx context.Context, c Patcher[T], current, desired *unstructured.Unstructured, manager string, subresources ...string) (version string, err error) {
 	if current != nil && len(subresources) > 0 && desired.GetUID() != "" {
 		desired = desired.DeepCopy()
 		desired.SetResourceVersion(current.GetResourceVersion())
 	}
-	after, err := c.Apply(ctx, desired.GetName(), desired, metav1.ApplyOptions{FieldManager: manager, Force: true}, subresources...)
+	data, err := json.Marshal(desired.Object)
+	if err != nil {
+		return "", fmt.Errorf("encode %s %s: %w", desired.GetKind(), KeyOf(desired), err)
+	}
+	after, err := c.Patch(ctx, desired.GetName(), types.ApplyPatchType, data, metav1.PatchOptions{FieldManager: manager, Force: new(true)}, subresources...)
 	if err != nil {
 		return "", fmt.Errorf("apply %s %s: %w", desired.GetKind(), KeyOf(desired), err)
 	}

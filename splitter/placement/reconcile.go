@@ -194,7 +194,7 @@ func (c *Controller) write(ctx context.Context, k *kind, obj *unstructured.Unstr
 	if err != nil {
 		return err
 	}
-	_, err = c.up.Dynamic().Resource(k.gvr).Namespace(obj.GetNamespace()).Patch(ctx, obj.GetName(), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: Manager})
+	_, err = c.up.Metadata().Resource(k.gvr).Namespace(obj.GetNamespace()).Patch(ctx, obj.GetName(), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: Manager})
 	if err != nil {
 		return fmt.Errorf("placement: write %s %s: %w", k.gvr.GroupResource(), loop.KeyOf(obj), err)
 	}

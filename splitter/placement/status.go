@@ -34,7 +34,7 @@ func (c *Controller) report(ctx context.Context, key types.NamespacedName) (time
 	desired.SetNamespace(key.Namespace)
 	desired.SetName(key.Name)
 	desired.SetUID(obj.GetUID())
-	_, err = loop.Apply(ctx, c.up.Dynamic().Resource(gvrOfPolicies).Namespace(key.Namespace), obj, desired, Manager, "status")
+	_, err = loop.Apply(ctx, c.up.Metadata().Resource(gvrOfPolicies).Namespace(key.Namespace), obj, desired, Manager, "status")
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return stale, nil // somebody else wrote; the event is on the way
 	}

@@ -4,6 +4,8 @@
 package conformance
 
 import (
+	"encoding/json"
+	"strconv"
 	"strings"
 
 	"github.com/stretchr/testify/require"
@@ -74,6 +76,32 @@ func forms() []Case {
 			event := <-events.ResultChan()
 			o, ok := event.Object.(*metav1.PartialObjectMetadata)
 			e.Fact("watch", true, ok && o.Name == "a")
+		}},
+		{"partial-writes", "who asks for the metadata alone gets no more in answer to a write", func(e *Env) {
+			e.Widgets()
+			write := func(what, method, path, body, media string) {
+				reply := e.Do(method, path, body, "Accept", asPartial, "Content-Type", media)
+				meta, _ := reply.Body["metadata"].(map[string]any)
+				e.Fact(what, "meta.k8s.io/v1 PartialObjectMetadata a", text(reply.Body["apiVersion"])+" "+text(reply.Body["kind"])+" "+text(meta["name"]))
+				e.Fact(what+", resourceVersion", true, text(meta["resourceVersion"]) != "")
+				e.Fact(what+", fields", 3, len(reply.Body))
+			}
+			widget := func(more map[string]any) string {
+				body := e.Widget("a", map[string]any{"size": int64(1)})
+				for field, value := range more {
+					body.Object[field] = value
+				}
+				data, err := json.Marshal(body.Object)
+				require.NoError(e, err)
+				return string(data)
+			}
+			const apply, merge = "application/apply-patch+yaml", "application/merge-patch+json"
+			write("create", "POST", e.Path(""), widget(nil), "application/json")
+			write("apply", "PATCH", e.Path("a")+"?fieldManager=m", widget(nil), apply)
+			write("apply of a status", "PATCH", e.Path("a")+"/status?fieldManager=m", widget(map[string]any{"status": map[string]any{"ready": true}}), apply)
+			write("patch", "PATCH", e.Path("a"), `{"metadata":{"labels":{"x":"y"}}}`, merge)
+			refused := e.Do("PATCH", e.Path("a"), `{"metadata":{"resourceVersion":"1"}}`, "Accept", asPartial, "Content-Type", merge)
+			e.Fact("refusal", "Status 409", text(refused.Body["kind"])+" "+strconv.Itoa(refused.Code))
 		}},
 	}
 }
