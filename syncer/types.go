@@ -6,6 +6,7 @@ package syncer
 import (
 	"context"
 	"errors"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -104,10 +105,14 @@ func (s *Syncer) compareTypes() (map[string]kind, map[schema.GroupVersionResourc
 	s.mu.Unlock()
 	wanted, unsynced := s.matchTypes(up, down)
 	for name, k := range present {
-		// What could not be asked about is not gone.
-		if _, ok := wanted[name]; !ok && (up.unknown(k.GVR.Group) || down.unknown(k.GVR.Group)) {
-			wanted[name] = k
+		if !up.unknown(k.GVR.Group) && !down.unknown(k.GVR.Group) {
+			continue
 		}
+		// What could not be asked about is not gone, and its other versions are not preferred to it now.
+		wanted[name] = k
+		maps.DeleteFunc(unsynced, func(gvr schema.GroupVersionResource, _ Reason) bool {
+			return gvr.GroupResource() == k.GVR.GroupResource()
+		})
 	}
 	return wanted, unsynced, nil
 }
@@ -173,7 +178,7 @@ type surface struct {
 	order     []schema.GroupVersionResource // preferred versions first
 	resources map[schema.GroupVersionResource]metav1.APIResource
 	status    map[schema.GroupVersionResource]bool
-	failed    map[string]bool // groups that could not be asked about
+	failed    map[string]bool // groups of which a version could not be asked about
 }
 
 func (s *surface) unknown(group string) bool { return s.failed[group] }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -175,19 +176,19 @@ func TestRequestsPerObject(t *testing.T) {
 	})
 }
 
-// unanswered is an API of which one group cannot be asked about.
+// unanswered is an API of which some versions of groups cannot be asked about.
 type unanswered struct {
 	region.API
-	group string
+	which func(schema.GroupVersion) bool
 }
 
 func (u unanswered) Discovery() region.Discovery {
-	return unansweredDiscovery{u.API.Discovery(), u.group}
+	return unansweredDiscovery{u.API.Discovery(), u.which}
 }
 
 type unansweredDiscovery struct {
 	region.Discovery
-	group string
+	which func(schema.GroupVersion) bool
 }
 
 func (d unansweredDiscovery) ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIResourceList, error) {
@@ -195,12 +196,69 @@ func (d unansweredDiscovery) ServerGroupsAndResources() ([]*metav1.APIGroup, []*
 	failed := map[schema.GroupVersion]error{}
 	lists = slices.DeleteFunc(lists, func(l *metav1.APIResourceList) bool {
 		gv, _ := schema.ParseGroupVersion(l.GroupVersion)
-		if gv.Group == d.group {
-			failed[gv] = errors.New("unanswered")
+		if !d.which(gv) {
+			return false
 		}
-		return gv.Group == d.group
+		failed[gv] = errors.New("unanswered")
+		return true
 	})
+	if len(failed) == 0 {
+		return groups, lists, err
+	}
 	return groups, lists, errors.Join(err, &discovery.ErrGroupDiscoveryFailed{Groups: failed})
+}
+
+// A version that a server does not speak of for a while is the one that is synced all the same, though there is another:
+// nothing is listed anew, neither then nor afterwards, and nothing is said against it.
+func TestDiscoveryOfOneVersionFails(t *testing.T) {
+	two := crd("widgets", "Widget", true)
+	newer := *two.Spec.Versions[0].DeepCopy()
+	newer.Name, newer.Storage = "v2", false
+	two.Spec.Versions = append(two.Spec.Versions, newer)
+	served := regiontest.Options{CRDs: []*apiextensionsv1.CustomResourceDefinition{two}}
+	v2 := schema.GroupVersionResource{Group: "example.org", Version: "v2", Resource: "widgets"}
+	for name, test := range map[string]struct{ up, down, all bool }{
+		"upstream": {up: true}, "downstream": {down: true}, "both": {up: true, down: true}, "all versions": {down: true, all: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				p := &pair{t: t, up: newSide(t, "up", served), down: newSide(t, "down", served)}
+				var fails atomic.Bool
+				silent := func(gv schema.GroupVersion) bool {
+					return fails.Load() && gv.Group == v2.Group && (test.all || gv.Version == v2.Version)
+				}
+				if test.up {
+					p.up.api = unanswered{p.up.api, silent}
+				}
+				if test.down {
+					p.down.api = unanswered{p.down.api, silent}
+				}
+				p.start(syncer.Options{Types: only(v2.GroupResource())})
+				p.up.create(v2, "{apiVersion: example.org/v2, kind: Widget, metadata: {name: a}, spec: {size: 0}}")
+				p.rest()
+				for i, failing := range []bool{false, true, false} {
+					fails.Store(failing)
+					p.reset()
+					time.Sleep(100 * time.Second)
+					var all []syncer.TypeStatus
+					for _, s := range p.Status().Types {
+						if s.Resource.GroupResource() == v2.GroupResource() {
+							all = append(all, s)
+						}
+					}
+					require.Len(t, all, 1)
+					require.Equal(t, v2, all[0].Resource)
+					require.Empty(t, all[0].Reason)
+					p.up.patch(v2, "a", fmt.Sprintf(`{"spec":{"size":%d}}`, i))
+					p.settle()
+					for _, r := range slices.Concat(p.up.Requests(), p.down.Requests()) {
+						require.False(t, r.Resource == v2.Resource && (r.Verb == "list" || r.Version != v2.Version), "%+v", r)
+					}
+					require.EqualValues(t, i, field(p.down.get(v2, "a"), "spec", "size"))
+				}
+			})
+		})
+	}
 }
 
 // Detach has not done all while there are types that nobody has named.
@@ -211,7 +269,7 @@ func TestDetachKnowsAllTypes(t *testing.T) {
 		p.up.create(configMaps, a)
 		p.rest()
 		p.stop()
-		half, err := syncer.New(unanswered{p.up.api, "example.org"}, p.down.api, syncer.Options{Target: target})
+		half, err := syncer.New(unanswered{p.up.api, func(gv schema.GroupVersion) bool { return gv.Group == "example.org" }}, p.down.api, syncer.Options{Target: target})
 		require.NoError(t, err)
 		require.ErrorContains(t, half.Detach(t.Context()), "example.org")
 		require.Empty(t, p.up.get(configMaps, "a").GetFinalizers())
