@@ -21,10 +21,11 @@ import (
 // Replicas move only after as many are available elsewhere.
 func Deployments() Kind {
 	return deployments{replicated{
-		gvr:       schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"},
-		replicas:  []string{"spec", "replicas"},
-		available: []string{"status", "availableReplicas"},
-		counters:  counters(nil, "replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas"),
+		gvr:         schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"},
+		replicas:    []string{"spec", "replicas"},
+		available:   []string{"status", "availableReplicas"},
+		counters:    counters(nil, "replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas"),
+		brokenFirst: true, // ReplicaSets do
 	}}
 }
 

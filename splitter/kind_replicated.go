@@ -61,6 +61,8 @@ type replicated struct {
 	replicas  []string
 	available []string
 	counters  []counter
+	// brokenFirst says that its controller, when there are to be fewer, removes those first that do not work.
+	brokenFirst bool
 }
 
 func (k replicated) Resource() schema.GroupVersionResource { return k.gvr }
@@ -78,7 +80,11 @@ func (k replicated) cut(parent *unstructured.Unstructured, d Demand, shares []Sh
 			present[s.Cluster] = numberOr(s.Object, 1, k.replicas...)
 		}
 	}
-	if !k.settled(d.Replicas, present, have) {
+	settled, err := k.settled(d, with(shares, present), present, have)
+	if err != nil {
+		return Plan{}, nil, err
+	}
+	if !settled {
 		d.Moves = 0 // one step after another
 	}
 	plan, err := Divide(d, with(shares, present))
@@ -106,16 +112,24 @@ func (k replicated) cut(parent *unstructured.Unstructured, d Demand, shares []Sh
 	return plan, shards, nil
 }
 
-// settled says whether earlier moves are done: all is available, and nothing is there twice.
-func (k replicated) settled(n int64, present map[string]int64, have []Shard) bool {
+// settled says whether earlier moves are done: nothing is there twice, and all is available that is to stay. What is not
+// and is one too many where it is keeps nobody waiting: it may never be. Where it is to stay it does, as others that come
+// there may be no better.
+func (k replicated) settled(d Demand, shares []Share, present map[string]int64, have []Shard) (bool, error) {
+	d.Moves = AnyMoves
+	end, err := Divide(d, shares)
+	if err != nil {
+		return false, err
+	}
 	var total int64
 	for _, s := range have {
-		if s.Silent || s.Object == nil || numberOr(s.Object, 0, k.available...) < present[s.Cluster] || s.Object.GetDeletionTimestamp() != nil {
-			return false
+		stays := min(present[s.Cluster], end.Replicas(s.Cluster))
+		if s.Silent || s.Object == nil || numberOr(s.Object, 0, k.available...) < stays || s.Object.GetDeletionTimestamp() != nil {
+			return false, nil
 		}
 		total += present[s.Cluster]
 	}
-	return total == n
+	return total == d.Replicas, nil
 }
 
 // pace raises what is wanted of clusters that are to lose replicas so far that enough stay available: what moves is gone
@@ -133,16 +147,20 @@ func (k replicated) pace(want map[string]int64, have []Shard, least int64) {
 		if s.Silent || s.Object == nil || s.Object.GetDeletionTimestamp() != nil {
 			continue
 		}
-		works := min(numberOr(s.Object, 0, k.available...), numberOr(s.Object, 1, k.replicas...))
+		there := numberOr(s.Object, 1, k.replicas...)
+		works := min(numberOr(s.Object, 0, k.available...), there)
 		if status, _, _ := unstructured.NestedMap(s.Object.Object, "status"); len(status) == 0 {
-			works = numberOr(s.Object, 1, k.replicas...) // for all that is known
+			works = there // for all that is known
 		}
-		// A controller that removes replicas begins with those that do not work.
-		lost := max(0, works-want[s.Cluster])
+		broken := there - works
+		if !k.brokenFirst {
+			broken = 0 // it may be any that goes, while one works
+		}
+		lost := min(works, max(0, there-broken-want[s.Cluster]))
 		gone := min(lost, spare)
 		spare -= gone
 		if lost > gone {
-			want[s.Cluster] = works - gone
+			want[s.Cluster] = there - broken - gone
 		}
 	}
 }

@@ -1,0 +1,139 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package splitter_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/atoll-dev/atoll/splitter"
+)
+
+// running is what a cluster runs of a workload.
+type running struct{ works, broken int64 }
+
+// runs are the clusters of a workload, as their controllers keep them.
+type runs map[string]running
+
+func (r runs) works() (n int64) {
+	for _, c := range r {
+		n += c.works
+	}
+	return n
+}
+
+// shards are what all clusters have reported.
+func (r runs) shards(t require.TestingT) (have []splitter.Shard) {
+	for _, c := range slices.Sorted(maps.Keys(r)) {
+		have = append(have, shard(t, c, fmt.Sprintf(`spec: {replicas: %d}, status: {observedGeneration: 2, replicas: %d, updatedReplicas: %d, availableReplicas: %d}`,
+			r[c].works+r[c].broken, r[c].works+r[c].broken, r[c].works+r[c].broken, r[c].works)))
+	}
+	return have
+}
+
+// follow does what is wanted. Those that are added do not work yet; which ones are removed is up to broken first.
+func (r runs) follow(want map[string]any, brokenFirst bool) {
+	for c, is := range r {
+		n, _ := want[c].(int64)
+		less := max(0, is.works+is.broken-n)
+		if brokenFirst {
+			of := min(less, is.broken)
+			is.broken, is.works = is.broken-of, is.works-(less-of)
+		} else {
+			of := min(less, is.works)
+			is.works, is.broken = is.works-of, is.broken-(less-of)
+		}
+		r[c] = is
+		if n == 0 {
+			delete(r, c)
+		}
+	}
+	for c, n := range want {
+		is := r[c]
+		is.broken += n.(int64) - is.works - is.broken
+		r[c] = is
+	}
+}
+
+// Whatever is wanted, and whatever breaks and comes up: no write takes so many of those that work that fewer are left than
+// the parent allows.
+func TestNoWriteTakesMoreThanMayBeUnavailable(t *testing.T) {
+	for name, kind := range map[string]splitter.Kind{"Deployments": splitter.Deployments(), "StatefulSets": splitter.StatefulSets()} {
+		t.Run(name, func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				is := runs{}
+				d, shares := demand(t, dividing...), flat(t)
+				n, unavailable := rapid.Int64Range(0, 20).Draw(t, "replicas"), int64(0)
+				if name == "Deployments" {
+					unavailable = rapid.Int64Range(0, 5).Draw(t, "unavailable")
+				}
+				for range rapid.IntRange(1, 30).Draw(t, "steps") {
+					switch rapid.IntRange(0, 5).Draw(t, "what") {
+					case 0:
+						d, shares = demand(t, dividing...), flat(t)
+					case 1:
+						n = rapid.Int64Range(0, 20).Draw(t, "replicas")
+					default:
+						for _, c := range slices.Sorted(maps.Keys(is)) {
+							all := is[c].works + is[c].broken
+							works := rapid.Int64Range(0, all).Draw(t, "works")
+							is[c] = running{works, all - works}
+						}
+					}
+					parent := object(t, "X", fmt.Sprintf(`spec: {replicas: %d, strategy: {rollingUpdate: {maxUnavailable: %d, maxSurge: 1}}}`, n, unavailable))
+					before := is.works()
+					_, want, err := kind.Cut(parent, d, shares, is.shards(t))
+					require.NoError(t, err)
+					was := maps.Clone(is)
+					is.follow(field(want, "spec.replicas"), name == "Deployments")
+					require.GreaterOrEqual(t, is.works(), min(before, n-min(n, unavailable)), "%v became %v", was, is)
+				}
+			})
+		})
+	}
+}
+
+// A replica that never becomes available keeps those from moving that would come where it is, and no others. If it is one
+// too many there it goes first.
+func TestAReplicaThatNeverWorksKeepsNobodyElsewhere(t *testing.T) {
+	const budget = "  strategy: {rollingUpdate: {maxUnavailable: %d, maxSurge: 1}}"
+	for name, test := range map[string]struct {
+		unavailable int
+		never       map[string]int64 // of a cluster's replicas so many work at most
+		want        map[string]int64
+	}{
+		"one too many":                  {1, map[string]int64{"b": 5}, map[string]int64{"a": 4, "b": 4, "c": 4}},
+		"one too many, and none may be": {0, map[string]int64{"b": 5}, map[string]int64{"a": 4, "b": 4, "c": 4}},
+		"none of those that came":       {1, map[string]int64{"c": 0}, map[string]int64{"a": 5, "b": 6, "c": 3}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				w := newWorld(t, splitter.Options{}, cluster("a", ""), cluster("b", ""))
+				w.create(deployments, deployment("web", 12, fmt.Sprintf(budget, test.unavailable)))
+				w.rest()
+				report := func() {
+					for c, n := range w.shards() {
+						if most, ok := test.never[c]; ok {
+							n = min(n, most)
+						}
+						w.works("web--"+c, n)
+					}
+					w.rest()
+				}
+				report()
+				w.clusters.set(cluster("a", ""), cluster("b", ""), cluster("c", ""))
+				w.rest()
+				for range 10 {
+					report()
+				}
+				require.Equal(t, test.want, w.shards())
+			})
+		})
+	}
+}
