@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
 	"github.com/atoll-dev/atoll/splitter"
@@ -86,7 +88,7 @@ func TestNoWriteTakesMoreThanMayBeUnavailable(t *testing.T) {
 							is[c] = running{works, all - works}
 						}
 					}
-					parent := object(t, "X", fmt.Sprintf(`spec: {replicas: %d, strategy: {rollingUpdate: {maxUnavailable: %d, maxSurge: 1}}}`, n, unavailable))
+					parent := object(t, "X", fmt.Sprintf(`spec: {replicas: %d, strategy: {rollingUpdate: {maxUnavailable: %d, maxSurge: 1}}}, status: {observedGeneration: 2}`, n, unavailable))
 					before := is.works()
 					_, want, err := kind.Cut(parent, d, shares, is.shards(t))
 					require.NoError(t, err)
@@ -133,6 +135,56 @@ func TestAReplicaThatNeverWorksKeepsNobodyElsewhere(t *testing.T) {
 					report()
 				}
 				require.Equal(t, test.want, w.shards())
+			})
+		})
+	}
+}
+
+// What may be unavailable is for a rollout while there is one: whoever joins then gets its share afterwards.
+func TestNothingMovesForBalanceDuringARollout(t *testing.T) {
+	joined := []splitter.Cluster{cluster("a", ""), cluster("b", ""), cluster("c", "")}
+	image := func(w *world, of, image string) {
+		w.patch(deployments, of, `{"spec":{"template":{"spec":{"containers":[{"name":"web","image":"`+image+`"}]}}}}`)
+	}
+	for name, begin := range map[string]func(w *world){
+		"of all": func(w *world) {
+			// Who begins anew learns of both at once.
+			w.stop()
+			image(w, "web", "web:2")
+			w.clusters = &script{list: joined, changed: make(chan struct{})}
+			second, err := splitter.New(w.api, w.clusters, splitter.Options{})
+			require.NoError(w.t, err)
+			w.start(second)
+		},
+		"of one that is put right": func(w *world) {
+			image(w, "web--a", "theirs")
+			w.rest()
+			w.clusters.set(joined...)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				w := newWorld(t, splitter.Options{}, cluster("a", ""), cluster("b", ""))
+				w.create(deployments, deployment("web", 12))
+				w.rest()
+				report := func(updated int64) {
+					for c, n := range w.shards() {
+						patch := fmt.Sprintf(`{"status":{"observedGeneration":%d,"replicas":%d,"availableReplicas":%d,"updatedReplicas":%d}}`,
+							w.get(deployments, "web--"+c).GetGeneration(), n, n, min(updated, n))
+						_, err := w.of(deployments).Patch(t.Context(), "web--"+c, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "syncer"}, "status")
+						require.NoError(t, err)
+					}
+					w.rest()
+				}
+				report(6)
+				before := map[string]int64{"a": 6, "b": 6}
+				begin(w)
+				w.rest()
+				require.Equal(t, before, w.shards(), "a template has not been seen")
+				report(5)
+				require.Equal(t, before, w.shards(), "not everywhere are all replicas of it")
+				report(6)
+				require.Equal(t, int64(3), w.shards()["c"])
 			})
 		})
 	}

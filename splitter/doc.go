@@ -39,7 +39,7 @@
 //     being balanced.
 //   - Replicas move only when enough work elsewhere: those that are available do not fall below what the parent's own
 //     maxUnavailable allows by anything that the Splitter does. No move begins before the last one is done. A replica that
-//     does not work where there are too many anyway keeps none from beginning.
+//     does not work where there are too many anyway keeps none from beginning, and a rollout of a Deployment keeps all.
 //   - A SyncTarget with a weight that cannot be read counts as one without a weight, and keeps nobody waiting.
 //   - The parent's observedGeneration is its generation only when every cluster has seen its part of it.
 //   - Where all is as it should be nothing is written, by a restart neither. Nor is anything that was worked out before the
@@ -49,6 +49,8 @@
 //   - That a request to take replicas away counts which nobody has heard of: one that the API server carries out only after
 //     it was asked what had become of it, or after the process that sent it has died and another has read its copy. It
 //     fails if its shard has been written since.
+//   - That a rollout which begins while replicas move, or while a cluster drains, takes only what is left of maxUnavailable:
+//     the clusters' own controllers do it. What they take counts from when they have said it.
 //   - That replicas which were taken from a cluster and given back before it has reported the loss count as lost: what it
 //     says counts.
 //   - That a workload is balanced of which a replica never becomes available where it is to stay. Clusters drain all the

@@ -32,6 +32,9 @@ func Deployments() Kind {
 type deployments struct{ replicated }
 
 func (k deployments) Cut(parent *unstructured.Unstructured, d Demand, shares []Share, have []Shard) (Plan, []Shard, error) {
+	if rolling(parent) || slices.ContainsFunc(have, func(s Shard) bool { return rolling(s.Object) }) {
+		d.Moves = 0 // the clusters take what may be unavailable themselves
+	}
 	plan, shards, err := k.cut(parent, d, shares, have, unavailable(parent))
 	if err != nil {
 		return Plan{}, nil, err
@@ -68,6 +71,12 @@ func (k deployments) Cut(parent *unstructured.Unstructured, d Demand, shares []S
 		}
 	}
 	return plan, shards, nil
+}
+
+// rolling says whether a Deployment is being rolled out, as far as is known.
+func rolling(obj *unstructured.Unstructured) bool {
+	return obj != nil && (numberOr(obj, 0, "status", "observedGeneration") < obj.GetGeneration() ||
+		numberOr(obj, 0, "status", "updatedReplicas") < numberOr(obj, 0, "status", "replicas"))
 }
 
 func none(v any) bool { return v == int64(0) || v == "0%" }
