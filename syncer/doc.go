@@ -36,6 +36,8 @@
 //     makes them FirstWriter, as they should be for what an autoscaler scales downstream, and Up if the upstream is to show
 //     them.
 //   - A change that the downstream refuses is reported, and that is all, unless a Rule says Recreate of an immutable field.
+//   - A status that a side refuses is reported as well. When what refused it has become right, that is noticed an hour later
+//     at most, or as soon as the status or the spec changes.
 //   - Namespaces are not deleted, and their labels do not go down.
 //   - Definitions of types are not synced here but by package crds; objects of a type wait until both sides serve it.
 //   - Objects that are born downstream stay there, unless [Options.Upsync] brings them up.

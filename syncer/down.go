@@ -25,9 +25,6 @@ import (
 // there.
 const neverVersion = "1"
 
-// retryRefused is when what the downstream did not accept is sent again, although nothing has changed.
-const retryRefused = 10 * time.Minute
-
 // bringDown makes the copy d, nil if there is none, what wish says. It returns true if nothing had to be done and none of
 // our writes is on its way to the copies.
 func (l *lane) bringDown(ctx context.Context, key types.NamespacedName, d *unstructured.Unstructured, w *wanted, up echo) (again time.Duration, done bool, err error) {
@@ -49,20 +46,20 @@ func (l *lane) bringDown(ctx context.Context, key types.NamespacedName, d *unstr
 	}
 	if d != nil && d.GetAnnotations()[appliedAnnotation] == hash {
 		owns := loop.Owns(d, w.Unstructured, manager)
-		if owns && m != (memo{up: m.up}) {
-			l.remember(key, func(m *memo) { *m = memo{up: m.up} })
+		if owns && m != m.kept() {
+			l.remember(key, func(m *memo) { *m = m.kept() })
 		}
 		if owns || m.down.made(hash, version) {
 			return 0, true, nil
 		}
 	}
-	if m.refused == hash && (m.version == version || m.version == anyVersion) && time.Now().Before(m.until) {
-		return time.Until(m.until), false, nil
+	if wait := m.refused.holds(hash, version); wait > 0 {
+		return wait, false, nil
 	}
 	var after *metav1.PartialObjectMetadata
 	made := echo{}
 	if d == nil {
-		after, again, err = l.create(ctx, key, w, m.refused != "" && m.refused != hash)
+		after, again, err = l.create(ctx, key, w, m.refused.hash != "" && m.refused.hash != hash)
 		if made = up; after == nil || l.syncer.opts.Conditions || slices.ContainsFunc(l.rules, againstTheStream) { // what is written when the copy is seen
 			made = echo{}
 		} else if up != (echo{}) {
@@ -74,14 +71,14 @@ func (l *lane) bringDown(ctx context.Context, key types.NamespacedName, d *unstr
 	}
 	switch {
 	case errors.Is(err, errFight):
-		l.remember(key, func(m *memo) { m.refused, m.version, m.until = hash, anyVersion, time.Now().Add(retryRefused) })
+		l.remember(key, func(m *memo) { m.refused = refusal{hash: hash, state: anyState, until: time.Now().Add(retryRefused)} })
 		return retryRefused, false, nil
 	case d != nil && l.recreates(err):
 		again, err = l.remove(ctx, key, d)
 		return again, false, err
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err), isSchemaError(err):
 		l.problem(ctx, key, ReasonRefused, err.Error())
-		l.remember(key, func(m *memo) { m.refused, m.version, m.until = hash, version, time.Now().Add(retryRefused) })
+		l.remember(key, func(m *memo) { m.refused = refusal{hash: hash, state: version, until: time.Now().Add(retryRefused)} })
 		return retryRefused, false, nil
 	case err != nil || after == nil:
 		return again, false, err
@@ -99,9 +96,6 @@ func (l *lane) bringDown(ctx context.Context, key types.NamespacedName, d *unstr
 	return lag, false, nil
 }
 
-// anyVersion in a memo says that it does not matter what is there.
-const anyVersion = "any"
-
 // recreates says whether err is the refusal of a change for which the copy is to be made anew.
 func (l *lane) recreates(err error) bool {
 	return apierrors.IsInvalid(err) && slices.ContainsFunc(causes(err), func(c metav1.StatusCause) bool {
@@ -109,9 +103,9 @@ func (l *lane) recreates(err error) bool {
 	})
 }
 
-// isSchemaError says whether an apply failed because the downstream's schema does not have a field.
+// isSchemaError says whether an apply failed because the server's schema does not have a field, or has another type for it.
 func isSchemaError(err error) bool {
-	return apierrors.IsInternalError(err) && strings.Contains(err.Error(), "field not declared in schema")
+	return apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed to create typed patch object")
 }
 
 // update applies wish to what is there, which has version. Fields that somebody else has changed are changed back, and that is

@@ -7,8 +7,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -78,10 +78,11 @@ func statusGoesDown(r rule) bool { return r.ofStatus() && r.owner == Upstream }
 
 // bringStatusDown writes downstream the part of u's status that belongs to the upstream. What is observed of u's generations
 // is then observed of those of d.
-func (l *lane) bringStatusDown(ctx context.Context, key types.NamespacedName, u, d *unstructured.Unstructured) error {
+func (l *lane) bringStatusDown(ctx context.Context, key types.NamespacedName, u, d *unstructured.Unstructured) (again time.Duration, err error) {
 	status, _ := fields(u, statusGoesDown, l.rules)["status"].(map[string]any)
 	if len(status) == 0 {
-		return nil // what is known stays
+		l.statusKnownBelow(key)
+		return 0, nil // what is known stays
 	}
 	var subresources []string
 	if l.kind.DownStatus {
@@ -95,23 +96,42 @@ func (l *lane) bringStatusDown(ctx context.Context, key types.NamespacedName, u,
 	wish.SetKind(u.GetKind())
 	wish.Object["status"] = status
 	if !loop.Differs(d, wish, l.syncer.statusManager, subresources...) {
-		return nil
+		l.statusKnownBelow(key)
+		return 0, nil
 	}
-	wish.SetResourceVersion(d.GetResourceVersion()) // of custom resources' status, servers do not look at the UID
 	data, err := json.Marshal(wish.Object)
 	if err != nil {
-		return fmt.Errorf("encode status: %w", err)
+		return 0, fmt.Errorf("encode status: %w", err)
+	}
+	hash, generation := digest(data), fmt.Sprint(d.GetGeneration())
+	if wait := l.memo(key).statusDown.holds(hash, generation); wait > 0 {
+		return wait, nil
+	}
+	wish.SetResourceVersion(d.GetResourceVersion()) // of custom resources' status, servers do not look at the UID
+	if data, err = json.Marshal(wish.Object); err != nil {
+		return 0, fmt.Errorf("encode status: %w", err)
 	}
 	_, err = l.downMeta(d.GetNamespace()).Patch(ctx, d.GetName(), types.ApplyPatchType, data, l.syncer.patchBy(l.syncer.statusManager), subresources...)
+	err = wrap("write status downstream", err)
 	switch {
-	case apierrors.IsInvalid(err), isSchemaError(err):
-		l.problem(ctx, key, ReasonStatusRefused, err.Error())
-		return nil
+	case refusesStatus(err):
+		l.remember(key, func(m *memo) {
+			m.statusDown = refusal{hash: hash, state: generation, until: time.Now().Add(retryStatus), why: err.Error()}
+		})
+		return retryStatus, nil
 	case err != nil:
-		return wrap("write status downstream", err)
+		return 0, err
 	}
+	l.statusKnownBelow(key)
 	l.wrote(ctx, WriteStatusDown, key)
-	return nil
+	return 0, nil
+}
+
+// statusKnownBelow is for an object of whose status the copy has what is to go down.
+func (l *lane) statusKnownBelow(key types.NamespacedName) {
+	if l.memo(key).statusDown != (refusal{}) {
+		l.remember(key, func(m *memo) { m.statusDown = refusal{} })
+	}
 }
 
 // againstTheStream says whether a rule makes a field go up, or one of the status down.

@@ -53,12 +53,16 @@ type seen struct{ one, many, down uint64 }
 // have been needed.
 type memo struct {
 	down, up pending
-	sent     pending   // the last write upstream, whatever of
-	refused  string    // the hash of what the downstream does not accept, and
-	version  string    // the resourceVersion of what is there instead,
-	until    time.Time // when it is tried again
+	sent     pending // the last write upstream, whatever of
+	refused  refusal // by the downstream
 	made     echo
+	// statusUp and statusDown are refusals of the status, by the upstream and by the downstream. They are forgotten when
+	// another spec goes down.
+	statusUp, statusDown refusal
 }
+
+// kept is what of m is remembered of a copy that is as it should be.
+func (m memo) kept() memo { return memo{up: m.up, statusUp: m.statusUp, statusDown: m.statusDown} }
 
 // echo is what the copies will show of an object that was just made downstream, if nothing else happens.
 type echo struct {

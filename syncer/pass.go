@@ -139,8 +139,17 @@ func (l *lane) sync(ctx context.Context, u, d *unstructured.Unstructured, place 
 			return 0, err
 		}
 	}
-	if err := l.bringStatusDown(ctx, key, u, d); err != nil {
+	down, err := l.bringStatusDown(ctx, key, u, d)
+	if err != nil {
 		return 0, err
 	}
-	return l.bringUp(ctx, key, u, d, shared)
+	up, err := l.bringUp(ctx, key, u, d, shared)
+	if err != nil {
+		return 0, err
+	}
+	l.showRefusal(ctx, key)
+	if down > 0 && up > 0 {
+		return min(down, up), nil
+	}
+	return max(down, up), nil
 }

@@ -27,7 +27,8 @@ const (
 	ReasonRefused Reason = "Refused"
 	// ReasonForbidden: a request is not allowed: the message names it.
 	ReasonForbidden Reason = "Forbidden"
-	// ReasonStatusRefused: the upstream does not accept the status.
+	// ReasonStatusRefused: the upstream does not accept the status, or the downstream the part of it that a Rule sends
+	// there. It is sent again when it or the spec changes, and every hour.
 	ReasonStatusRefused Reason = "StatusRefused"
 	// ReasonNotSyncable: it means something in its own cluster only.
 	ReasonNotSyncable Reason = "NotSyncable"

@@ -38,7 +38,8 @@ func (l *lane) bringUp(ctx context.Context, key types.NamespacedName, u, d *unst
 			return 0, fmt.Errorf("encode status: %w", err)
 		}
 		if len(data) > maxStatus {
-			l.problem(ctx, key, ReasonStatusRefused, fmt.Sprintf("the status has %d bytes, and of an object that several clusters have at most %d are kept", len(data), maxStatus))
+			why := fmt.Sprintf("the status has %d bytes, and of an object that several clusters have at most %d are kept", len(data), maxStatus)
+			l.remember(key, func(m *memo) { m.statusUp = refusal{why: why} })
 			return 0, nil
 		}
 		wish.SetAnnotations(map[string]string{v1alpha1.StatusAnnotationPrefix + l.syncer.opts.Target: string(data)})
@@ -48,11 +49,12 @@ func (l *lane) bringUp(ctx context.Context, key types.NamespacedName, u, d *unst
 	default:
 		wish.Object["status"] = status
 		if present, _ := u.Object["status"].(map[string]any); sameButGeneration(present, status) {
+			l.statusKnown(key)
 			return 0, nil
 		}
 	}
 	if !loop.Differs(u, wish, l.syncer.statusManager, subresources...) {
-		l.statusKnown(ctx, key)
+		l.statusKnown(key)
 		return 0, nil
 	}
 	data, err := json.Marshal(wish.Object)
@@ -61,7 +63,10 @@ func (l *lane) bringUp(ctx context.Context, key types.NamespacedName, u, d *unst
 	}
 	hash := digest(data)
 	m := l.memo(key)
-	version := u.GetResourceVersion()
+	version, generation := u.GetResourceVersion(), fmt.Sprint(u.GetGeneration())
+	if wait := m.statusUp.holds(hash, generation); wait > 0 {
+		return wait, nil
+	}
 	if wait := m.up.awaited(hash, version); wait > 0 || m.up.made(hash, version) {
 		return wait, nil
 	}
@@ -74,26 +79,25 @@ func (l *lane) bringUp(ctx context.Context, key types.NamespacedName, u, d *unst
 	after, err := l.upMeta(key.Namespace).Patch(ctx, key.Name, types.ApplyPatchType, data,
 		l.syncer.patchBy(l.syncer.statusManager), subresources...)
 	switch {
-	case apierrors.IsInvalid(err), isSchemaError(err):
-		l.problem(ctx, key, ReasonStatusRefused, err.Error())
-		l.remember(key, func(m *memo) { m.up = newPending(hash, version, version) })
-		return 0, nil
+	case refusesStatus(err):
+		l.remember(key, func(m *memo) {
+			m.statusUp = refusal{hash: hash, state: generation, until: time.Now().Add(retryStatus), why: err.Error()}
+		})
+		return retryStatus, nil
 	case err != nil:
 		return 0, wrap("write status", err)
 	}
 	u.SetResourceVersion(after.GetResourceVersion())
 	l.wrote(ctx, WriteStatus, key)
-	l.problem(ctx, key, "", "")
-	l.remember(key, func(m *memo) { m.up = newPending(hash, version, after.GetResourceVersion()) })
+	l.remember(key, func(m *memo) { m.up, m.statusUp = newPending(hash, version, after.GetResourceVersion()), refusal{} })
 	return 0, nil
 }
 
 // statusKnown is for an object whose status upstream is that of its copy.
-func (l *lane) statusKnown(ctx context.Context, key types.NamespacedName) {
-	if l.memo(key).up != (pending{}) {
-		l.remember(key, func(m *memo) { m.up = pending{} })
+func (l *lane) statusKnown(key types.NamespacedName) {
+	if m := l.memo(key); m.up != (pending{}) || m.statusUp != (refusal{}) {
+		l.remember(key, func(m *memo) { m.up, m.statusUp = pending{}, refusal{} })
 	}
-	l.problem(ctx, key, "", "")
 }
 
 // statusOf returns the status of d in terms of u: generations are those of u. It returns false if there is none, or if it

@@ -197,6 +197,7 @@ type pair struct {
 
 	mu        sync.Mutex
 	overruled []string
+	told      []string // changes of problems, as "name reason"
 }
 
 // newPair starts a syncer and waits until it rests.
@@ -217,6 +218,10 @@ func (p *pair) start(opts syncer.Options) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.overruled = append(p.overruled, e.Fields...)
+	}, Problem: func(_ context.Context, e syncer.ProblemEvent) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.told = append(p.told, strings.TrimSpace(e.Object.Name+" "+string(e.Reason)))
 	}}
 	s, err := syncer.New(p.up.api, p.down.api, opts)
 	require.NoError(p.t, err)
