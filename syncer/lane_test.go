@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/atoll-dev/atoll/region/regiontest"
 	"github.com/atoll-dev/atoll/syncer"
@@ -76,6 +77,29 @@ func TestBornWentWhileACopyWasNotFresh(t *testing.T) {
 		time.Sleep(time.Minute)
 		require.Empty(t, p.problems())
 		require.NotNil(t, p.up.get(widgets, "a"))
+	})
+}
+
+// A copy that belongs nowhere and waits to be deleted does not wait any more when somebody has deleted it, whatever was fresh
+// then.
+func TestStrayWentWhileACopyWasNotFresh(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		types := only(configMaps.GroupResource())
+		p := newPair(t, syncer.Options{Types: types, Namespaces: syncer.PrefixNamespaces("old-")})
+		p.up.numbered(3)
+		p.rest()
+		p.stop()
+		p.start(syncer.Options{Types: types, Namespaces: syncer.PrefixNamespaces("new-"), DeleteCap: syncer.DeleteCap{Objects: 1, Share: 0.1}})
+		require.Len(t, p.problems(), 2)
+		p.up.Partition(true)
+		time.Sleep(time.Minute)
+		require.NoError(t, p.down.of(configMaps, "old-default").DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
+		time.Sleep(time.Minute)
+		p.up.Partition(false)
+		time.Sleep(time.Minute)
+		require.Empty(t, p.problems())
+		at := slices.IndexFunc(p.Status().Types, func(s syncer.TypeStatus) bool { return s.Resource == configMaps })
+		require.Zero(t, p.Status().Types[at].Held)
 	})
 }
 
