@@ -52,6 +52,8 @@
 //     the present spec is there.
 //   - Finalizers that the upstream's own admission adds are its own affair: without kube-controller-manager nobody removes
 //     kubernetes.io/pvc-protection from a claim; such an upstream is to run without StorageObjectInUseProtection.
+//   - Pods that find no node are counted if [Options.Unscheduled] asks for it, and only those whose controller, or whose
+//     ReplicaSet's, is a copy: not those of the Jobs of a CronJob, nor of what was born downstream.
 //   - What an object needs (ConfigMaps, Secrets, ServiceAccounts) is synced only if it is labelled itself.
 //
 // # Before it writes
@@ -77,7 +79,8 @@
 // get, list, watch, create, patch and delete of it, create of namespaces, and get of namespace kube-system. With Upsync also
 // create and delete of it upstream, and create of namespaces there; with DeleteUpstream delete of it. With a heartbeat
 // get of the SyncTarget and patch of its status upstream, an Agent lists and watches it too; Targets get, list, watch and
-// patch all of them and get the Secrets that they name.
+// patch all of them and get the Secrets that they name. With Unscheduled list of pods and get of ReplicaSets downstream.
 //
-// [UpstreamRights], [DownstreamRights], [TargetsRights] and [InstallRights] are these as rules, for types that are named.
+// [UpstreamRights], [DownstreamRights], [UnscheduledRights], [TargetsRights] and [InstallRights] are these as rules, for types
+// that are named.
 package syncer

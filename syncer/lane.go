@@ -44,6 +44,10 @@ type lane struct {
 	settled  map[types.NamespacedName]seen                   // where a pass has found nothing to do
 	rewrites map[types.NamespacedName]map[string][]time.Time // when something was written again, and why
 	stale    time.Time                                       // since when a copy is not fresh
+
+	// unscheduled is what is to be said upstream of pods that find no node, nil if that is not known, and said what is: see
+	// Options.Unscheduled.
+	unscheduled, said map[types.NamespacedName]string
 }
 
 // seen says which state of the copies a pass has seen of one object.
@@ -113,6 +117,9 @@ func newLane(s *Syncer, name string, k kind) *lane {
 		syncer: s, name: name, kind: k, rules: rulesFor(k.GroupKind(), s.opts.Rules), valve: newValve(s.opts.DeleteCap),
 		memos: map[types.NamespacedName]memo{}, problems: map[types.NamespacedName]Problem{},
 		settled: map[types.NamespacedName]seen{}, copies: map[types.NamespacedName]copyNote{}, rewrites: map[types.NamespacedName]map[string][]time.Time{}, stale: time.Now(),
+	}
+	if l.said = map[types.NamespacedName]string{}; s.opts.Unscheduled <= 0 {
+		l.unscheduled = map[types.NamespacedName]string{} // what was said when they were counted is removed
 	}
 	// What of an object does not go down, but for the status as we wrote it, is not kept.
 	strip := loop.KeepManager(s.statusManager, s.fieldsManager)
@@ -302,7 +309,8 @@ func (l *lane) look(key, place types.NamespacedName) (now seen, wait time.Durati
 	down, now.down = l.down.Seen(place)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.settled[key] == now && now != (seen{}) {
+	said := l.saidLocked(key)
+	if said && l.settled[key] == now && now != (seen{}) {
 		return now, -1
 	}
 	up := cmp.Or(one, many)
@@ -310,7 +318,7 @@ func (l *lane) look(key, place types.NamespacedName) (now seen, wait time.Durati
 		return now, wait // all that we would write would be worked out from what is no more
 	}
 	made := l.memos[key].made
-	if made == (echo{}) || up != made.before && up != made.up || down != "" && down != made.down {
+	if !said || made == (echo{}) || up != made.before && up != made.up || down != "" && down != made.down {
 		return now, 0
 	}
 	if up == made.up && down == made.down {
@@ -352,6 +360,7 @@ func (l *lane) forget(key types.NamespacedName) {
 	delete(l.settled, key)
 	delete(l.rewrites, key)
 	delete(l.copies, key)
+	delete(l.said, key)
 }
 
 func (l *lane) downClient(namespace string) dynamic.ResourceInterface {

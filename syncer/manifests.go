@@ -37,6 +37,9 @@ type Install struct {
 	Types []schema.GroupResource
 	// Heartbeat is how often the syncer says that it is alive. Zero: 20 s. Targets set it to theirs.
 	Heartbeat time.Duration
+	// Unscheduled is how often the syncer counts pods that find no node: see Options.Unscheduled. Zero: never; it is granted
+	// UnscheduledRights otherwise.
+	Unscheduled time.Duration
 }
 
 // InstallationLabel stands on all that is installed, with a value of its own for each upstream and SyncTarget.
@@ -103,6 +106,10 @@ func Manifests(in Install) ([]*unstructured.Unstructured, error) {
 	sortTypes(in.Types)
 	in.Types = slices.Compact(in.Types)
 
+	rules := DownstreamRights(in.Types...)
+	if in.Unscheduled > 0 {
+		rules = append(rules, UnscheduledRights()...)
+	}
 	name := in.name()
 	labels := map[string]string{InstallationLabel: in.owner(), "app.kubernetes.io/name": "atoll-syncer"}
 	global := metav1.ObjectMeta{Name: name, Labels: labels}
@@ -116,7 +123,7 @@ func Manifests(in Install) ([]*unstructured.Unstructured, error) {
 	}{
 		{corev1.SchemeGroupVersion.WithKind("Namespace"), namespace},
 		{corev1.SchemeGroupVersion.WithKind("ServiceAccount"), &corev1.ServiceAccount{ObjectMeta: local(program)}},
-		{rbacv1.SchemeGroupVersion.WithKind("ClusterRole"), &rbacv1.ClusterRole{ObjectMeta: global, Rules: DownstreamRights(in.Types...)}},
+		{rbacv1.SchemeGroupVersion.WithKind("ClusterRole"), &rbacv1.ClusterRole{ObjectMeta: global, Rules: rules}},
 		{rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"), &rbacv1.ClusterRoleBinding{
 			ObjectMeta: global, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
 			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: name, Name: program}},
@@ -148,6 +155,13 @@ func (in Install) deployment(meta metav1.ObjectMeta) *appsv1.Deployment {
 	for _, gr := range in.Types {
 		names = append(names, gr.String())
 	}
+	args := []string{
+		"-target=" + in.Target, "-identity=" + in.Upstream, "-upstream=" + UpstreamKubeconfig,
+		"-types=" + strings.Join(names, ","), "-heartbeat=" + in.Heartbeat.String(),
+	}
+	if in.Unscheduled > 0 {
+		args = append(args, "-unscheduled="+in.Unscheduled.String())
+	}
 	selected := map[string]string{InstallationLabel: in.owner()}
 	return &appsv1.Deployment{
 		ObjectMeta: meta,
@@ -165,11 +179,7 @@ func (in Install) deployment(meta metav1.ObjectMeta) *appsv1.Deployment {
 						SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 					},
 					Containers: []corev1.Container{{
-						Name: program, Image: in.Image,
-						Args: []string{
-							"-target=" + in.Target, "-identity=" + in.Upstream, "-upstream=" + UpstreamKubeconfig,
-							"-types=" + strings.Join(names, ","), "-heartbeat=" + in.Heartbeat.String(),
-						},
+						Name: program, Image: in.Image, Args: args,
 						Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
 							corev1.ResourceCPU: resource.MustParse("50m"), corev1.ResourceMemory: resource.MustParse("128Mi"),
 						}},

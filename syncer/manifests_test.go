@@ -55,6 +55,17 @@ func TestManifests(t *testing.T) {
 	require.NotContains(t, got, "*")
 }
 
+// Who counts pods is granted what it takes, and told to.
+func TestManifestsOfACounter(t *testing.T) {
+	in := syncer.Install{Target: target, Upstream: "u", Kubeconfig: []byte("k"), Image: "i"}
+	require.NotContains(t, rendered(t, in), "- pods\n")
+	require.NotContains(t, rendered(t, in), "-unscheduled")
+	in.Unscheduled = 30 * time.Second
+	require.Contains(t, rendered(t, in), "- pods\n  verbs:\n  - list\n")
+	require.Contains(t, rendered(t, in), "- replicasets\n  verbs:\n  - get\n")
+	require.Contains(t, rendered(t, in), "- -unscheduled=30s\n")
+}
+
 // Each upstream and each SyncTarget has an installation of its own, whose names any server takes.
 func TestManifestsAreApart(t *testing.T) {
 	names := map[string]bool{}

@@ -15,7 +15,8 @@ import (
 type Observer struct {
 	// Wrote is called after each write to either side that was accepted.
 	Wrote func(ctx context.Context, e WriteEvent)
-	// Problem is called when an object begins to have a problem, has another, or has none any more.
+	// Problem is called when an object begins to have a problem, has another, or has none any more; and of pods, without an
+	// Object, when they may not be counted and when they may again: see Options.Unscheduled.
 	Problem func(ctx context.Context, e ProblemEvent)
 	// Overruled is called when somebody had changed fields downstream that belong to the upstream, and got them changed
 	// back.
@@ -35,6 +36,7 @@ const (
 	WriteFields         Write = "Fields"         // upstream: fields of the spec that belong to the downstream, see Rule
 	WriteUpsync         Write = "Upsync"         // upstream: an object that was born downstream was made or changed
 	WriteCondition      Write = "Condition"      // upstream: whether it is synced, see Options.Conditions
+	WriteUnscheduled    Write = "Unscheduled"    // upstream: how many pods find no node, see Options.Unscheduled
 	WriteNamespace      Write = "Namespace"      // a namespace was created downstream, or upstream for what was born downstream
 	WriteCreate         Write = "Create"         // downstream
 	WriteUpdate         Write = "Update"         // downstream

@@ -67,6 +67,14 @@ type Options struct {
 	// first synced, and one whenever that changes.
 	Conditions bool
 
+	// Unscheduled is how often it is counted downstream how many pods of each workload find no node, which is then said in
+	// the annotation v1alpha1.UnscheduledAnnotationPrefix of the workload upstream. A workload is an object of any of the
+	// Types that is the controller of pods, or of their ReplicaSet. It costs one list of all pending pods each time, up to a
+	// fifth later at random, a read of each ReplicaSet that has such pods, and a write when their number changes or the
+	// scheduler says something else than other numbers of it. It needs UnscheduledRights downstream; without them the Observer
+	// is told, and what was last known stays. Zero: never, and what was said before is removed.
+	Unscheduled time.Duration
+
 	// Workers is how many objects are worked on at once; zero: 16.
 	Workers int
 

@@ -70,6 +70,9 @@ func (l *lane) pass(ctx context.Context, key types.NamespacedName) (again time.D
 		if err == nil {
 			err = l.showCondition(ctx, key, u, shared, false)
 		}
+		if err == nil {
+			err = l.sayUnscheduled(ctx, key, u)
+		}
 	}
 	switch {
 	case transient(err):

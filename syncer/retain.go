@@ -101,6 +101,7 @@ var notSynced = []string{
 	"splitter.atoll.dev/",
 	"syncer.atoll.dev/",
 	"synced.syncer.atoll.dev/",
+	"unscheduled.syncer.atoll.dev/",
 	"state.workload.kcp.io/",
 	"status.workload.kcp.io/",
 	"workloads.kcp.dev/",

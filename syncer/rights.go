@@ -75,14 +75,22 @@ func UpstreamRights(opts Options, types ...schema.GroupResource) []rbacv1.Policy
 	return rules
 }
 
-// DownstreamRights returns the least rules that suffice downstream for a Syncer of those types, whatever its Options. Only a
-// Rule that makes a field of a status Upstream's needs more: patch of the status of its type.
+// DownstreamRights returns the least rules that suffice downstream for a Syncer of those types, whatever its Options, but for
+// Unscheduled: see UnscheduledRights. Only a Rule that makes a field of a status Upstream's needs more: patch of the status of its type.
 func DownstreamRights(types ...schema.GroupResource) []rbacv1.PolicyRule {
 	rules := []rbacv1.PolicyRule{kubeSystem(), allow(schema.GroupResource{Resource: "namespaces"}, "create")}
 	for _, gr := range types {
 		rules = append(rules, allow(gr, "create", "delete", "get", "list", "patch", "watch"))
 	}
 	return rules
+}
+
+// UnscheduledRights returns what a Syncer needs downstream beside DownstreamRights for Options.Unscheduled.
+func UnscheduledRights() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{
+		allow(schema.GroupResource{Resource: "pods"}, "list"),
+		allow(schema.GroupResource{Group: "apps", Resource: "replicasets"}, "get"), // they stand between Deployments and pods
+	}
 }
 
 // TargetsRights returns the least rules that suffice upstream for Targets in a Mode, whose clusters sync those types; in
@@ -107,7 +115,8 @@ func TargetsRights(mode Mode, opts Options, types ...schema.GroupResource) []rba
 }
 
 // InstallRights returns the least rules that suffice downstream for Targets to install and remove a Syncer of those types:
-// they hold what is granted to it, because an API server lets nobody grant what he does not hold.
+// they hold what is granted to it, because an API server lets nobody grant what he does not hold. For Install.Unscheduled they
+// need UnscheduledRights beside.
 func InstallRights(types ...schema.GroupResource) []rbacv1.PolicyRule {
 	rules := []rbacv1.PolicyRule{
 		allow(schema.GroupResource{Resource: "namespaces"}, "create", "delete", "get", "patch"),

@@ -68,7 +68,7 @@ const someDeployment = "{apiVersion: apps/v1, kind: Deployment, metadata: {name:
 func TestRightsOfASyncer(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		upGrants := granted(t, "syncer", rights.Syncing{Target: target, Types: few})
-		downGrants := granted(t, "syncer", rights.Syncing{Downstream: true, Types: few})
+		downGrants := granted(t, "syncer", rights.Syncing{Downstream: true, Types: few, Unscheduled: true})
 		up, upAPI := guarded(t, "up", withTargets(t), upGrants)
 		down, downAPI := guarded(t, "down", regiontest.Options{}, downGrants)
 		p := &pair{t: t, up: up, down: down}
@@ -76,7 +76,7 @@ func TestRightsOfASyncer(t *testing.T) {
 			"apiVersion": "workload.kcp.io/v1alpha1", "kind": "SyncTarget", "metadata": map[string]any{"name": target},
 		}}, metav1.CreateOptions{})
 		require.NoError(t, err)
-		agent, err := syncer.NewAgent(upAPI, downAPI, syncer.Options{Target: target, Types: typesAre(few)})
+		agent, err := syncer.NewAgent(upAPI, downAPI, syncer.Options{Target: target, Types: typesAre(few), Unscheduled: counting})
 		require.NoError(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
@@ -94,6 +94,9 @@ func TestRightsOfASyncer(t *testing.T) {
 		p.rest()
 		require.EqualValues(t, 1, field(up.get(deployments, "a"), "status", "replicas"))
 		require.NotNil(t, down.get(configMaps, "a", "other"))
+		down.pod(down.set(down.get(deployments, "a"), "a-1"), "a-1-a", noNode(few5))
+		p.rest()
+		require.NotEmpty(t, unscheduled(up.get(deployments, "a"), target))
 		// What leaves is asked for anew.
 		up.patch(deployments, "a", `{"metadata":{"labels":null}}`)
 		up.patch(configMaps, "a", `{"metadata":{"labels":null}}`)

@@ -93,6 +93,9 @@ func (s *Syncer) Start(ctx context.Context) error {
 		return err
 	}
 	all.Go(func() { _ = s.queue.Start(ctx, s.work) })
+	if s.opts.Unscheduled > 0 {
+		all.Go(func() { (&podCounter{syncer: s}).start(ctx) })
+	}
 	s.followTypes(ctx)
 	return nil
 }

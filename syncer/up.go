@@ -188,9 +188,13 @@ func (l *lane) addFinalizer(ctx context.Context, u *unstructured.Unstructured) (
 // mergeFinalizers makes the finalizers of u those, if u is as it is upstream at present; if it is not, that is a Conflict.
 // It costs the server much less than an apply, which any state of the object would do for.
 func (l *lane) mergeFinalizers(ctx context.Context, u metav1.Object, finalizers []string) (*metav1.PartialObjectMetadata, error) {
-	data, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": u.GetUID(), "resourceVersion": u.GetResourceVersion(), "finalizers": finalizers,
-	}})
+	return l.mergeMeta(ctx, u, map[string]any{"resourceVersion": u.GetResourceVersion(), "finalizers": finalizers})
+}
+
+// mergeMeta merges fields into the metadata of u, if it is still that object; if it is not, that is a Conflict.
+func (l *lane) mergeMeta(ctx context.Context, u metav1.Object, fields map[string]any) (*metav1.PartialObjectMetadata, error) {
+	fields["uid"] = u.GetUID()
+	data, err := json.Marshal(map[string]any{"metadata": fields})
 	if err != nil {
 		return nil, fmt.Errorf("encode: %w", err)
 	}
@@ -209,7 +213,7 @@ func (l *lane) applyFinalizer(ctx context.Context, u *unstructured.Unstructured)
 	return l.upMeta(u.GetNamespace()).Patch(ctx, u.GetName(), types.ApplyPatchType, data, l.syncer.patchBy(l.syncer.upManager))
 }
 
-// dropFinalizer lets u go. u is as it is upstream at present; if it is not, that is a Conflict.
+// dropFinalizer lets u go, without what was said of its pods. u is as it is upstream at present; if it is not, that is a Conflict.
 func (l *lane) dropFinalizer(ctx context.Context, u metav1.Object) error {
 	finalizers := slices.DeleteFunc(slices.Clone(u.GetFinalizers()), func(f string) bool { return f == l.syncer.finalizer })
 	if len(finalizers) == len(u.GetFinalizers()) {
@@ -218,7 +222,11 @@ func (l *lane) dropFinalizer(ctx context.Context, u metav1.Object) error {
 	if finalizers == nil {
 		finalizers = []string{}
 	}
-	_, err := l.mergeFinalizers(ctx, u, finalizers)
+	fields := map[string]any{"resourceVersion": u.GetResourceVersion(), "finalizers": finalizers}
+	if name := v1alpha1.UnscheduledAnnotationPrefix + l.syncer.opts.Target; u.GetAnnotations()[name] != "" {
+		fields["annotations"] = map[string]any{name: nil}
+	}
+	_, err := l.mergeMeta(ctx, u, fields)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

@@ -61,6 +61,7 @@ func parse(args []string) (options, error) {
 	flags.StringVar(&upsync, "upsync", "", "of which of these types objects that are born in the cluster come up, if they are labelled for it, such as configmaps; without it, of none")
 	flags.BoolVar(&deletes, "delete-upstream", false, "delete upstream what somebody deletes in the cluster, instead of making it again there")
 	flags.DurationVar(&o.Heartbeat, "heartbeat", 20*time.Second, "how often the SyncTarget's status is written")
+	flags.DurationVar(&o.Unscheduled, "unscheduled", 0, "how often pods in the cluster that find no node are counted, which is then said of their workload upstream; without it, never")
 	flags.DurationVar(&o.Discovery, "discovery", 30*time.Second, "how often the types of both sides are compared")
 	flags.IntVar(&o.Level, "v", 0, "how much is logged: 0 to 4")
 	if err := flags.Parse(args); err != nil {

@@ -30,7 +30,7 @@ import (
 // What is installed has arguments that the program takes, with the same meaning.
 func TestManifestsRunThis(t *testing.T) {
 	all, err := syncer.Manifests(syncer.Install{
-		Target: "my-cluster", Upstream: "u", Kubeconfig: []byte("k"), Image: "i", Heartbeat: time.Minute,
+		Target: "my-cluster", Upstream: "u", Kubeconfig: []byte("k"), Image: "i", Heartbeat: time.Minute, Unscheduled: time.Hour,
 		Types: []schema.GroupResource{{Resource: "configmaps"}, {Group: "apps", Resource: "deployments"}},
 	})
 	require.NoError(t, err)
@@ -42,6 +42,7 @@ func TestManifestsRunThis(t *testing.T) {
 	require.Equal(t, "u", o.Upstream)
 	require.Equal(t, syncer.UpstreamKubeconfig, o.Up)
 	require.Equal(t, time.Minute, o.Heartbeat)
+	require.Equal(t, time.Hour, o.Unscheduled)
 	require.True(t, o.Types(schema.GroupResource{Resource: "configmaps"}))
 	require.True(t, o.Types(schema.GroupResource{Group: "apps", Resource: "deployments"}))
 	require.False(t, o.Types(schema.GroupResource{Resource: "secrets"}))
@@ -68,7 +69,7 @@ func TestReadme(t *testing.T) {
 			all = append(all, o)
 		}
 	}
-	require.Len(t, all, 2)
+	require.Len(t, all, 3)
 	require.Nil(t, all[0].Types)
 	require.Nil(t, all[0].Upsync)
 	require.Equal(t, syncer.RecreateCopy, all[0].OnDownstreamDelete)
@@ -78,6 +79,8 @@ func TestReadme(t *testing.T) {
 	require.True(t, all[1].Upsync(configMaps))
 	require.False(t, all[1].Upsync(schema.GroupResource{Group: "apps", Resource: "deployments"}))
 	require.Equal(t, syncer.DeleteUpstream, all[1].OnDownstreamDelete)
+	require.Zero(t, all[1].Unscheduled)
+	require.Equal(t, 30*time.Second, all[2].Unscheduled)
 }
 
 // It syncs from one kubeconfig to the other, also with those that come later.

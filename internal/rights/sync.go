@@ -30,6 +30,8 @@ type Syncing struct {
 	Upsync []schema.GroupResource
 	// DeleteUpstream says that who deletes a copy deletes the object.
 	DeleteUpstream bool
+	// Unscheduled says that pods downstream that find no node are counted.
+	Unscheduled bool
 	// Namespace is that of the Secrets that hold kubeconfigs; empty: there are none.
 	Namespace string
 }
@@ -38,7 +40,7 @@ type Syncing struct {
 var syncing = map[string]func(Syncing) ([]*rbacv1.ClusterRole, []*rbacv1.Role){
 	"syncer": func(s Syncing) ([]*rbacv1.ClusterRole, []*rbacv1.Role) {
 		if s.Downstream {
-			return []*rbacv1.ClusterRole{role("atoll-syncer-downstream", syncer.DownstreamRights(s.synced()...)...)}, nil
+			return []*rbacv1.ClusterRole{role("atoll-syncer-downstream", s.counting(syncer.DownstreamRights(s.synced()...))...)}, nil
 		}
 		return []*rbacv1.ClusterRole{role("atoll-syncer", syncer.UpstreamRights(s.options(), s.synced()...)...)}, nil
 	},
@@ -85,15 +87,25 @@ func (s Syncing) options() syncer.Options {
 	return opts
 }
 
+// counting are the rules with what it takes to count pods, if they are counted.
+func (s Syncing) counting(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+	if s.Unscheduled {
+		for _, r := range syncer.UnscheduledRights() {
+			rules = hold(rules, r)
+		}
+	}
+	return rules
+}
+
 func targets(s Syncing) ([]*rbacv1.ClusterRole, []*rbacv1.Role) {
 	if s.Downstream {
 		switch s.Mode {
 		case syncer.None:
 			return nil, nil
 		case syncer.Pull:
-			return []*rbacv1.ClusterRole{role("atoll-targets-install", syncer.InstallRights(s.synced()...)...)}, nil
+			return []*rbacv1.ClusterRole{role("atoll-targets-install", s.counting(syncer.InstallRights(s.synced()...))...)}, nil
 		}
-		return []*rbacv1.ClusterRole{role("atoll-syncer-downstream", syncer.DownstreamRights(s.synced()...)...)}, nil
+		return []*rbacv1.ClusterRole{role("atoll-syncer-downstream", s.counting(syncer.DownstreamRights(s.synced()...))...)}, nil
 	}
 	cluster := []*rbacv1.ClusterRole{role("atoll-targets", syncer.TargetsRights(s.Mode, s.options(), s.synced()...)...)}
 	if s.Namespace == "" || s.Mode == syncer.None {

@@ -60,7 +60,7 @@ needs peers with constrained impersonation (Kubernetes 1.36):
 			role := rights.Coordinate()
 			switch {
 			case len(sync.parts) == 0 && sync.given():
-				return badInput("name the parts: --sync "+strings.Join(rights.SyncParts(), ","), "--downstream, --pull, --target, --types, --upsync, --delete-upstream and --secrets-namespace need --sync")
+				return badInput("name the parts: --sync "+strings.Join(rights.SyncParts(), ","), "--downstream, --pull, --target, --types, --upsync, --delete-upstream, --unscheduled and --secrets-namespace need --sync")
 			case len(sync.parts) > 0 && (as.given() || install || central || len(loops) > 0):
 				return badInput("print them one after the other", "--sync, --loops, --install, --central and --as are roles of their own")
 			case len(sync.parts) > 0:
@@ -92,6 +92,7 @@ needs peers with constrained impersonation (Kubernetes 1.36):
 	c.Flags().StringSliceVar(&sync.types, "types", nil, "with --sync, the `types`, as resource.group (default what workloads are made of)")
 	c.Flags().StringSliceVar(&sync.upsync, "upsync", nil, "with --sync, those of the `types` of which objects that are born in clusters are brought up")
 	c.Flags().BoolVar(&sync.deleteUpstream, "delete-upstream", false, "with --sync, when who deletes a copy deletes the object")
+	c.Flags().BoolVar(&sync.unscheduled, "unscheduled", false, "with --sync and --downstream, when pods that find no node are counted")
 	c.Flags().StringVar(&sync.namespace, "secrets-namespace", "", "with --sync targets, the `namespace` of Secrets with kubeconfigs")
 	c.Flags().StringVar(&name, "name", "", "`name` of the ClusterRole (default atoll, atoll-install, atoll-central or atoll-impersonate)")
 	c.Flags().StringArrayVar(&as.users, "as", nil, "a `user` who may be impersonated; repeat it for each")

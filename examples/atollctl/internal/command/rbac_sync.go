@@ -18,15 +18,16 @@ import (
 type syncing struct {
 	parts, types, upsync             []string
 	downstream, pull, deleteUpstream bool
+	unscheduled                      bool
 	target, namespace                string
 }
 
 func (f syncing) given() bool {
-	return f.downstream || f.pull || f.deleteUpstream || f.target != "" || f.namespace != "" || len(f.types)+len(f.upsync) > 0
+	return f.downstream || f.pull || f.deleteUpstream || f.unscheduled || f.target != "" || f.namespace != "" || len(f.types)+len(f.upsync) > 0
 }
 
 func (s *session) printSync(name string, f syncing) error {
-	of := rights.Syncing{Downstream: f.downstream, DeleteUpstream: f.deleteUpstream, Target: f.target, Namespace: f.namespace, Mode: syncer.Push}
+	of := rights.Syncing{Downstream: f.downstream, DeleteUpstream: f.deleteUpstream, Unscheduled: f.unscheduled, Target: f.target, Namespace: f.namespace, Mode: syncer.Push}
 	if f.pull {
 		of.Mode = syncer.Pull
 	}

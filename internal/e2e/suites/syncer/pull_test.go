@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,7 +41,7 @@ var installed = map[string]schema.GroupVersionResource{
 // Each manifest is taken by an API server as it is, with all its fields.
 func TestManifestsAreAccepted(t *testing.T) {
 	down := newSide(t, planetest.SharedPods(t, 1)[0], "")
-	all, err := syncer.Manifests(syncer.Install{Target: "dry-run", Upstream: "u", Kubeconfig: []byte("k"), Image: "i"})
+	all, err := syncer.Manifests(syncer.Install{Target: "dry-run", Upstream: "u", Kubeconfig: []byte("k"), Image: "i", Unscheduled: time.Minute})
 	require.NoError(t, err)
 	apply := func(obj *unstructured.Unstructured, dry ...string) {
 		data, err := json.Marshal(obj)
@@ -63,10 +64,10 @@ func TestPull(t *testing.T) {
 	const name = "pulled"
 	var upstream atomic.Pointer[[]byte]
 	f := newFleet(t, syncer.Pull, func(context.Context, *v1alpha1.SyncTarget) (syncer.Install, error) {
-		return syncer.Install{Kubeconfig: *upstream.Load(), Image: "atoll-syncer:dev", Types: few}, nil
+		return syncer.Install{Kubeconfig: *upstream.Load(), Image: "atoll-syncer:dev", Types: few, Unscheduled: time.Second}, nil
 	})
 	upstream.Store(new(runAs(t, f.up.plane, "syncer", rights.Syncing{Target: name, Types: few})))
-	f.secret("k", runAs(t, f.down.plane, "targets", rights.Syncing{Downstream: true, Mode: syncer.Pull, Types: few}))
+	f.secret("k", runAs(t, f.down.plane, "targets", rights.Syncing{Downstream: true, Mode: syncer.Pull, Types: few, Unscheduled: true}))
 	f.register(name, fmt.Sprintf("{kubeconfigSecret: {name: k, namespace: %s}}", f.up.namespace))
 	f.says(name, "Installed", "True", "Installed") // its Pods run, though not the program
 	f.says(name, "Ready", "Unknown", "Pending")
@@ -85,10 +86,25 @@ func TestPull(t *testing.T) {
 	stop := f.runInstalled(home)
 	f.create(name, configMaps, fmt.Sprintf(aConfigMap, "a"))
 	f.create(name, deployments, fmt.Sprintf(aDeployment, "a"))
+	f.create(name, deployments, strings.Replace(fmt.Sprintf(aDeployment, "stuck"), "containers:", "nodeSelector: {there-is: none}, containers:", 1))
 	f.down.has(configMaps, "a", map[string]string{"data.k": "v"})
 	f.up.has(deployments, "a", map[string]string{"status.readyReplicas": "1", "status.observedGeneration": "1"})
 	f.says(name, "Ready", "True", "Syncing")
 	f.says(name, "Installed", "True", "Installed")
+	unscheduled := func(ctx context.Context) (string, error) {
+		stuck, err := f.up.get(ctx, deployments, "stuck")
+		if err != nil {
+			return "", err
+		}
+		return stuck.GetAnnotations()[v1alpha1.UnscheduledAnnotationPrefix+name], nil
+	}
+	planetest.Eventually(t, long, "a pod finds no node", func(ctx context.Context) error {
+		text, err := unscheduled(ctx)
+		if err == nil && !strings.HasPrefix(text, `{"pods":1,"message":"0/1 nodes are available: `) {
+			err = fmt.Errorf("what is said is %q", text)
+		}
+		return err
+	})
 
 	f.delete(name)
 	gone(t, f.up, syncTargets, "", name)
@@ -101,6 +117,9 @@ func TestPull(t *testing.T) {
 		f.up.lacks(gvr, "a") // nobody has taken hold of it again
 		f.down.has(gvr, "a", nil)
 	}
+	text, err := unscheduled(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, text, "nobody counts any more")
 	stop()
 }
 
