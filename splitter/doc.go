@@ -60,8 +60,11 @@
 //   - That a rollout of the pods keeps one budget over all clusters if it is given as a percentage: each shard has its own,
 //     rounded for itself.
 //   - That pods of a StatefulSet keep their ordinals when they move, or that their volumes follow.
-//   - That replicas which find no node in their cluster are told from those that are not ready yet: nobody looks at pods. A
-//     parent names a cluster by what that one's controllers say: a Deployment in Available, Progressing and ReplicaFailure,
-//     a Job in FailureTarget and Failed. Of StatefulSets and DaemonSets there are counters only.
+//   - That replicas which find no node in their cluster are told from those that are not ready yet, unless the syncers count
+//     them (syncer.Options.Unscheduled): then [ConditionScheduled] names the clusters, as they last were. Beside that a parent
+//     names a cluster by what that one's controllers say: a Deployment in Available, Progressing and ReplicaFailure, a
+//     StatefulSet in Available, a Job in FailureTarget and Failed. Of DaemonSets there are counters only, and of CronJobs and
+//     what has a Kind by paths, whose status has no conditions that are known, nothing is said of nodes: their shards have the
+//     annotation.
 //   - Anything if workload controllers run in the API server of the parents: they would act on parents and shards alike.
 package splitter

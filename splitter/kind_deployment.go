@@ -124,12 +124,12 @@ func (k deployments) Fold(parent *unstructured.Unstructured, shards []Shard) (ma
 	if failures != nil {
 		conditions = append(conditions, condition("ReplicaFailure", true, "FailedCreate", "", brief(failures, "; ")))
 	}
-	status["conditions"] = conditions
+	status["conditions"] = append(conditions, unscheduled(shards)...)
 	return status, nil
 }
 
 // behind names the clusters in which replicas are missing.
-func (k deployments) behind(shards []Shard) string {
+func (k replicated) behind(shards []Shard) string {
 	var behind []string
 	for _, s := range shards {
 		works, wanted := numberOr(s.Object, 0, k.available...), numberOr(s.Object, 1, k.replicas...)

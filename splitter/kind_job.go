@@ -278,6 +278,9 @@ func (jobs) Fold(parent *unstructured.Unstructured, shards []Shard) (map[string]
 			conditions = append(conditions, condition("Failed", true, "ClusterFailed", "", message))
 		}
 	}
+	if !complete && !over {
+		conditions = append(conditions, unscheduled(shards)...)
+	}
 	if conditions != nil {
 		status["conditions"] = conditions
 	}

@@ -181,7 +181,8 @@ func sorted(m map[string]int64) []string {
 }
 
 // StatefulSets returns the Kind of apps/v1 StatefulSets. Each shard counts its pods from zero; their names are unique all
-// the same, as they begin with the shard's.
+// the same, as they begin with the shard's. The condition Available says whether all replicas are, and in which clusters some
+// are missing.
 func StatefulSets() Kind {
 	return statefulSets{replicated{
 		gvr:       schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"},
@@ -194,3 +195,15 @@ func StatefulSets() Kind {
 type statefulSets struct{ replicated }
 
 func (statefulSets) explains() bool { return true }
+
+func (k statefulSets) Fold(parent *unstructured.Unstructured, shards []Shard) (map[string]any, error) {
+	status, err := k.replicated.Fold(parent, shards)
+	if err != nil {
+		return nil, err
+	}
+	wanted := numberOr(parent, 1, k.replicas...)
+	works, _ := status["availableReplicas"].(int64)
+	status["conditions"] = append([]any{condition("Available", works >= wanted, "AllReplicasAvailable", "ReplicasUnavailable",
+		fmt.Sprintf("%d of %d replicas are available%s", works, wanted, k.behind(shards)))}, unscheduled(shards)...)
+	return status, nil
+}

@@ -79,6 +79,9 @@ func (daemonSets) Cut(parent *unstructured.Unstructured, d Demand, shares []Shar
 func (daemonSets) Fold(parent *unstructured.Unstructured, shards []Shard) (map[string]any, error) {
 	status := map[string]any{}
 	observe(status, parent, shards)
+	if conditions := unscheduled(shards); conditions != nil {
+		status["conditions"] = conditions
+	}
 	return status, add(status, counters(
 		[]string{"currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady"},
 		"updatedNumberScheduled", "numberAvailable", "numberUnavailable"), shards)

@@ -119,10 +119,24 @@ func shard(t require.TestingT, cluster, rest string, edit ...func(*splitter.Shar
 	return s
 }
 
+// waiting are shards of which some have pods that find no node, by what their syncers and others say.
+func waiting(t require.TestingT) []splitter.Shard {
+	said := func(cluster, text string) splitter.Shard {
+		s := shard(t, cluster, "spec: {}")
+		s.Object.SetAnnotations(map[string]string{"unscheduled.syncer.atoll.dev/" + cluster: text, "unscheduled.syncer.atoll.dev/another": `{"pods":7}`})
+		return s
+	}
+	return []splitter.Shard{said("a", `{"pods":3,"message":"0/5 nodes are available"}`), said("b", `{"pods":1,"message":""}`), said("c", `{"pods":0}`), {Cluster: "d"}, said("e", "many")}
+}
+
 func TestFold(t *testing.T) {
 	old := func(s *splitter.Shard) { s.Current = false }
 	silent := func(s *splitter.Shard) { s.Silent = true }
 	seen := "observedGeneration: 2, "
+	missing := func(message string) string {
+		return ", conditions: [{type: Available, status: 'False', reason: ReplicasUnavailable, message: " + message + "}]}"
+	}
+	unscheduled := `{type: Scheduled, status: "False", reason: Unschedulable, message: "a: 3 pods find no node (0/5 nodes are available); b: 1 pod finds no node"}`
 	for name, test := range map[string]struct {
 		kind   splitter.Kind
 		parent string
@@ -140,16 +154,28 @@ func TestFold(t *testing.T) {
 			shard(t, "a", `status: {failed: 1}`)}, `{failed: 1}`},
 		"counters add up": {splitter.StatefulSets(), "spec: {replicas: 5}", []splitter.Shard{
 			shard(t, "a", "status: {"+seen+"replicas: 2, readyReplicas: 2, availableReplicas: 1}"), shard(t, "b", "status: {"+seen+"replicas: 3, readyReplicas: 1}")},
-			"{observedGeneration: 2, replicas: 5, readyReplicas: 3, availableReplicas: 1}"},
+			"{observedGeneration: 2, replicas: 5, readyReplicas: 3, availableReplicas: 1" + missing("'1 of 5 replicas are available: b 0 of 1'")},
 		"one that has not seen its spec": {splitter.StatefulSets(), "spec: {replicas: 5}, status: {observedGeneration: 1}", []splitter.Shard{
 			shard(t, "a", "status: {"+seen+"replicas: 2}"), shard(t, "b", "status: {observedGeneration: 1, replicas: 3}")},
-			"{observedGeneration: 1, replicas: 5, availableReplicas: 0}"},
+			"{observedGeneration: 1, replicas: 5, availableReplicas: 0" + missing("'0 of 5 replicas are available: a 0 of 1, b 0 of 1'")},
 		"one that is yet to be written": {splitter.StatefulSets(), "spec: {replicas: 5}, status: {observedGeneration: 1}", []splitter.Shard{
-			shard(t, "a", "status: {"+seen+"replicas: 2}", old)}, "{observedGeneration: 1, replicas: 2, availableReplicas: 0}"},
+			shard(t, "a", "status: {"+seen+"replicas: 2}", old)}, "{observedGeneration: 1, replicas: 2, availableReplicas: 0" + missing("'0 of 5 replicas are available: a 0 of 1'")},
 		"one that is not there yet": {splitter.StatefulSets(), "spec: {replicas: 5}", []splitter.Shard{
-			shard(t, "a", "status: {"+seen+"replicas: 2}"), {Cluster: "b"}}, "{replicas: 2, availableReplicas: 0}"},
+			shard(t, "a", "status: {"+seen+"replicas: 2}"), {Cluster: "b"}}, "{replicas: 2, availableReplicas: 0" + missing("'0 of 5 replicas are available: a 0 of 1, b 0 of 1'")},
 		"a silent cluster counts as it last was": {splitter.StatefulSets(), "spec: {replicas: 5}", []splitter.Shard{
-			shard(t, "a", "status: {"+seen+"replicas: 2, readyReplicas: 2}", silent)}, "{observedGeneration: 2, replicas: 2, readyReplicas: 2, availableReplicas: 0}"},
+			shard(t, "a", "status: {"+seen+"replicas: 2, readyReplicas: 2}", silent)}, "{observedGeneration: 2, replicas: 2, readyReplicas: 2, availableReplicas: 0" + missing("'0 of 5 replicas are available: a does not answer, 0 of 1 when it last did'")},
+		"a StatefulSet of which all work": {splitter.StatefulSets(), "spec: {replicas: 1}", []splitter.Shard{shard(t, "a", "status: {"+seen+"replicas: 1, availableReplicas: 1}")},
+			`{observedGeneration: 2, replicas: 1, availableReplicas: 1, conditions: [{type: Available, status: "True", reason: AllReplicasAvailable, message: 1 of 1 replicas are available}]}`},
+		"a StatefulSet that finds no nodes": {splitter.StatefulSets(), "spec: {replicas: 0}", waiting(t), `{replicas: 0, availableReplicas: 0, conditions: [
+			{type: Available, status: "True", reason: AllReplicasAvailable, message: "0 of 0 replicas are available: a 0 of 1, b 0 of 1, c 0 of 1, d 0 of 1, e 0 of 1"}, ` + unscheduled + `]}`},
+		"a Deployment that finds no nodes": {splitter.Deployments(), "spec: {replicas: 4}", waiting(t), `{conditions: [
+			{type: Available, status: "False", reason: MinimumReplicasUnavailable, message: "0 of 4 replicas are available: a 0 of 1, b 0 of 1, c 0 of 1, d 0 of 1, e 0 of 1"},
+			{type: Progressing, status: "True", reason: ReplicaSetUpdated, message: clusters are rolling it out}, ` + unscheduled + `]}`},
+		"a DaemonSet that finds no nodes": {splitter.DaemonSets(), "spec: {}", waiting(t),
+			`{currentNumberScheduled: 0, numberMisscheduled: 0, desiredNumberScheduled: 0, numberReady: 0, conditions: [` + unscheduled + `]}`},
+		"a Job that finds no nodes": {splitter.Jobs(), "spec: {}", waiting(t), `{conditions: [` + unscheduled + `]}`},
+		"a Job that finds no nodes and fails": {splitter.Jobs(), "spec: {}", append(waiting(t), shard(t, "z", `status: {conditions: [{type: Failed, status: "True", message: why}]}`)),
+			`{conditions: [{type: FailureTarget, status: "True", reason: ClusterFailed, message: "z: why"}, ` + unscheduled + `]}`},
 		"DaemonSets": {splitter.DaemonSets(), "spec: {}", []splitter.Shard{
 			shard(t, "a", "status: {"+seen+"numberReady: 2, desiredNumberScheduled: 3, currentNumberScheduled: 3}"), shard(t, "b", "status: {"+seen+"numberReady: 1, numberAvailable: 1}")},
 			"{observedGeneration: 2, numberReady: 3, desiredNumberScheduled: 3, currentNumberScheduled: 3, numberMisscheduled: 0, numberAvailable: 1}"},
@@ -200,6 +226,7 @@ func TestFoldOfHundredsOfClusters(t *testing.T) {
 	for i := range shards {
 		shards[i] = shard(t, fmt.Sprintf("%03d-%s", i, strings.Repeat("c", 59)), `spec: {replicas: 2, completions: 1}, status: {observedGeneration: 2, availableReplicas: 1, conditions: [
 			{type: Progressing, status: "False", reason: ProgressDeadlineExceeded, message: `+why+`}, {type: ReplicaFailure, status: "True", message: `+why+`}, {type: Failed, status: "True", message: `+why+`}]}`)
+		shards[i].Object.SetAnnotations(map[string]string{"unscheduled.syncer.atoll.dev/" + shards[i].Cluster: `{"pods":3,"message":"` + why[:256] + `"}`})
 	}
 	for _, kind := range []splitter.Kind{splitter.Deployments(), splitter.StatefulSets(), splitter.DaemonSets(), splitter.Jobs(), splitter.CronJobs()} {
 		status, err := kind.Fold(object(t, "X", "spec: {replicas: 600, completions: 300}"), shards)

@@ -34,7 +34,7 @@ func (s *Splitter) report(ctx context.Context, k *sort, parent *unstructured.Uns
 		status["conditions"] = append(conditions, placed(plan, taken))
 	}
 	stamp(parent, status, time.Now())
-	if len(status) == 0 {
+	if len(status) == 0 && find(parent, ConditionScheduled) == nil {
 		return nil
 	}
 	desired := identity(parent)

@@ -39,6 +39,7 @@ func TestSplit(t *testing.T) {
 	}{
 		{"Deployment", (*world).deployment},
 		{"kinds", (*world).kinds},
+		{"unscheduled", (*world).unscheduled},
 		{"restart", (*world).restart},
 		{"lost and back", (*world).lost},
 		{"join", (*world).join},

@@ -1,0 +1,44 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package splitter
+
+import (
+	"encoding/json"
+	"fmt"
+
+	syncerv1alpha1 "github.com/atoll-dev/atoll/syncer/v1alpha1"
+)
+
+// ConditionScheduled is the type of the condition in the status of Deployments, StatefulSets, DaemonSets and Jobs that is
+// False while pods in some cluster find no node (reason Unschedulable). The message names the clusters, and says of each how
+// many pods there are and what its scheduler says. Syncers count them if they are told to: see syncer.Options.Unscheduled.
+// Otherwise, and while all pods find a node, there is no such condition.
+const ConditionScheduled = "Scheduled"
+
+// unscheduled is the condition that names clusters in which pods find no node; nil: there are none.
+func unscheduled(shards []Shard) []any {
+	var all []string
+	for _, s := range shards {
+		if s.Object == nil {
+			continue
+		}
+		var said syncerv1alpha1.Unscheduled
+		_ = json.Unmarshal([]byte(s.Object.GetAnnotations()[syncerv1alpha1.UnscheduledAnnotationPrefix+s.Cluster]), &said) // what cannot be read says nothing
+		if said.Pods <= 0 {
+			continue
+		}
+		text := fmt.Sprintf("%s: %d pods find no node", s.Cluster, said.Pods)
+		if said.Pods == 1 {
+			text = s.Cluster + ": 1 pod finds no node"
+		}
+		if said.Message != "" {
+			text += " (" + said.Message + ")"
+		}
+		all = append(all, text)
+	}
+	if all == nil {
+		return nil
+	}
+	return []any{condition(ConditionScheduled, false, "", "Unschedulable", brief(all, "; "))}
+}
