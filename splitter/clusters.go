@@ -219,6 +219,13 @@ func (r *readiness) set(list []Cluster, now time.Time) {
 	r.clusters, r.known = next, true
 }
 
+// gone says whether it is known that there is no such cluster.
+func (r *readiness) gone(cluster string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.known && r.clusters[cluster] == nil
+}
+
 // placing are the clusters with their States, by name, which of them are silent, and when that will change by itself. A
 // cluster that has lost its replicas is not among the
 // list.

@@ -21,6 +21,9 @@
 //
 // Without a Placement of its own it divides over all clusters; package placement has one that follows PlacementPolicies.
 //
+// A syncer puts its finalizer on each shard before it makes a copy. With [Options].Finalize shards are made with it, which
+// saves that write.
+//
 // Guaranteed of a division, for each level, all modes and any bounds (docs/division.md tells of the tests and of other
 // methods):
 //   - Nothing is lost: what clusters get and what finds no place add up. Bounds are kept.

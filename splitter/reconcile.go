@@ -5,7 +5,6 @@ package splitter
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -155,7 +154,7 @@ func (s *Splitter) divide(ctx context.Context, k *sort, parent *unstructured.Uns
 	}
 	for _, cluster := range slices.Sorted(maps.Keys(have)) {
 		obj := have[cluster].Object
-		err := remove(ctx, k, obj)
+		err := s.remove(ctx, k, obj)
 		k.writes.add(event.Parent, loop.KeyOf(obj), written{gone: obj.GetUID()}, err)
 		if err != nil {
 			errs = append(errs, err)
@@ -191,6 +190,7 @@ func (s *Splitter) write(ctx context.Context, k *sort, parent types.NamespacedNa
 		}
 		desired.SetUID(current.GetUID())
 		desired.SetResourceVersion(current.GetResourceVersion()) // so that what follows it is this write, see written
+		keepFinalizer(current, desired)
 		return k.apply(ctx, parent, current, desired)
 	}
 	if there {
@@ -201,6 +201,9 @@ func (s *Splitter) write(ctx context.Context, k *sort, parent types.NamespacedNa
 	}
 	// With a resourceVersion that no object has this creates, or is a conflict with whatever the copy does not show yet.
 	desired.SetResourceVersion("1")
+	if s.opts.Finalize {
+		desired.SetFinalizers([]string{syncersFinalizer(clusterOf(desired))})
+	}
 	changed, err = k.apply(ctx, parent, nil, desired)
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
 		return false, met(ctx, k.client(key.Namespace), desired)
@@ -223,9 +226,9 @@ func met(ctx context.Context, c dynamic.ResourceInterface, desired *unstructured
 }
 
 // remove deletes what was read, and nothing that has its name since.
-func remove(ctx context.Context, k *sort, obj *unstructured.Unstructured) error {
+func (s *Splitter) remove(ctx context.Context, k *sort, obj *unstructured.Unstructured) error {
 	if obj.GetDeletionTimestamp() != nil {
-		return nil
+		return s.letGo(ctx, k, obj)
 	}
 	err := k.client(obj.GetNamespace()).Delete(ctx, obj.GetName(), metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: new(obj.GetUID())}, PropagationPolicy: new(metav1.DeletePropagationBackground),
@@ -252,7 +255,7 @@ func (s *Splitter) orphans(ctx context.Context, k *sort, key types.NamespacedNam
 		if uid != "" && obj.GetLabels()[v1alpha1.ParentLabel] == string(uid) {
 			continue
 		}
-		if err := remove(ctx, k, obj); err != nil {
+		if err := s.remove(ctx, k, obj); err != nil {
 			return err
 		}
 	}
@@ -266,7 +269,7 @@ func (s *Splitter) end(ctx context.Context, k *sort, parent *unstructured.Unstru
 		return 0, nil
 	}
 	for _, shard := range mine {
-		if err := remove(ctx, k, shard.Object); err != nil {
+		if err := s.remove(ctx, k, shard.Object); err != nil {
 			return 0, err
 		}
 	}
@@ -282,7 +285,7 @@ func (s *Splitter) end(ctx context.Context, k *sort, parent *unstructured.Unstru
 	for i := range marked.Items {
 		if obj := &marked.Items[i]; s.named(obj, parent) {
 			left = retried
-			if err := remove(ctx, k, obj); err != nil {
+			if err := s.remove(ctx, k, obj); err != nil {
 				return 0, err
 			}
 		}
@@ -290,15 +293,5 @@ func (s *Splitter) end(ctx context.Context, k *sort, parent *unstructured.Unstru
 	if left > 0 {
 		return left, nil
 	}
-	finalizers := slices.DeleteFunc(slices.Clone(parent.GetFinalizers()), func(f string) bool { return f == v1alpha1.ShardsFinalizer })
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": parent.GetUID(), "resourceVersion": parent.GetResourceVersion(), "finalizers": finalizers,
-	}})
-	if err != nil {
-		return 0, err
-	}
-	if _, err := k.meta(parent.GetNamespace()).Patch(ctx, parent.GetName(), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: Manager}); err != nil && !apierrors.IsNotFound(err) {
-		return 0, fmt.Errorf("let go of %s: %w", loop.KeyOf(parent), err)
-	}
-	return 0, nil
+	return 0, without(ctx, k, parent, v1alpha1.ShardsFinalizer)
 }

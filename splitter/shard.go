@@ -6,7 +6,6 @@ package splitter
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -65,6 +64,11 @@ func parentOf(obj *unstructured.Unstructured) string {
 	return parent
 }
 
+// clusterOf returns for which cluster a shard is.
+func clusterOf(shard *unstructured.Unstructured) string {
+	return shard.GetAnnotations()[v1alpha1.ClusterAnnotation]
+}
+
 // cutFrom says whether a shard was cut from that very parent.
 func cutFrom(shard, parent *unstructured.Unstructured) bool {
 	return parent != nil && parentOf(shard) == parent.GetName() && shard.GetLabels()[v1alpha1.ParentLabel] == string(parent.GetUID())
@@ -84,8 +88,4 @@ func (s *Splitter) divisible(obj *unstructured.Unstructured) bool {
 		}
 	}
 	return true
-}
-
-func finalized(obj *unstructured.Unstructured) bool {
-	return slices.Contains(obj.GetFinalizers(), v1alpha1.ShardsFinalizer)
 }

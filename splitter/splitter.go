@@ -52,6 +52,10 @@ type Options struct {
 	Grace time.Duration
 	// Rejoin is how long a cluster that has lost its replicas must be ready before it gets any; zero: 1 minute.
 	Rejoin time.Duration
+	// Finalize makes shards with the finalizer of their cluster's syncer, so that this one need not add it: a write less for
+	// each. It is for clusters that have a syncer, or are to have one: a shard of another waits, when it is deleted, until its
+	// cluster is none of Clusters any more.
+	Finalize bool
 	// Workers is how many parents are worked on at once; zero: 8.
 	Workers int
 	// Observer is told what happens. Nil means nobody.
@@ -214,7 +218,7 @@ func (s *Splitter) have(have []Shard, obj, parent *unstructured.Unstructured, si
 	if !cutFrom(obj, parent) {
 		return have
 	}
-	cluster := obj.GetAnnotations()[v1alpha1.ClusterAnnotation]
+	cluster := clusterOf(obj)
 	return append(have, Shard{Cluster: cluster, Object: obj, Silent: silent[cluster]})
 }
 

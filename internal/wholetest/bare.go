@@ -36,8 +36,9 @@ func (s Servers) Bare(tb testing.TB, namespace string, n int) Cost {
 	})
 }
 
-// Requests makes the requests that splitter and syncers make, knowing all that they have to find out: nine for a parent. A
-// finalizer is written before what it guards, shards and copies are applied, and the parent gets its first status.
+// Requests makes the requests that splitter and syncers make, knowing all that they have to find out: seven for a parent. Its
+// finalizer is written before the shards, which are applied with theirs, copies are applied, and the parent gets its first
+// status.
 func (s Servers) Requests(tb testing.TB, namespace string, n int) Cost {
 	tb.Helper()
 	return measure(tb, func() {
@@ -50,14 +51,10 @@ func (s Servers) Requests(tb testing.TB, namespace string, n int) Cost {
 				return err
 			}
 			for c, cluster := range clusters {
-				part := shard(obj, cluster, c, false)
-				if err := apply(tb.Context(), s.Up, "bare-splitter", part); err != nil {
+				if err := apply(tb.Context(), s.Up, "bare-splitter", shard(obj, cluster, c, true)); err != nil {
 					return err
 				}
-				if err := apply(tb.Context(), s.Up, "bare-syncer", finalizer(part)); err != nil {
-					return err
-				}
-				if err := apply(tb.Context(), s.Clusters[c], "bare-syncer", part); err != nil {
+				if err := apply(tb.Context(), s.Clusters[c], "bare-syncer", shard(obj, cluster, c, false)); err != nil {
 					return err
 				}
 			}

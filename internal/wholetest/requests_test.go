@@ -73,7 +73,7 @@ func TestWritesOfEachParent(t *testing.T) {
 		s.Divided(t, inAll(t, s, "whole"), n)
 		require.Equal(t, map[string]int{
 			"atoll-splitter parent": n, "atoll-splitter shard": 2 * n, "atoll-splitter parent status": n,
-			"atoll-syncer-cluster-1 shard": n, "atoll-syncer-cluster-2 shard": n, "atoll-syncer shard": 2 * n,
+			"atoll-syncer shard": 2 * n,
 		}, made.count)
 	})
 }

@@ -58,7 +58,7 @@ func (s Servers) Divided(tb testing.TB, namespace string, n int) Cost {
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer cancel()
-	split, err := splitter.New(s.Up, splitter.StaticClusters(clusters...), splitter.Options{Workers: workers})
+	split, err := splitter.New(s.Up, splitter.StaticClusters(clusters...), splitter.Options{Workers: workers, Finalize: true})
 	require.NoError(tb, err)
 	running.Go(func() { _ = split.Start(ctx) })
 	var syncers []*syncer.Syncer
