@@ -59,7 +59,7 @@ func TestRefusedStatusUpstream(t *testing.T) {
 		p.down.patch(widgets, "a", `{"status":{"ready":"yes"}}`, "status")
 		time.Sleep(10 * time.Minute)
 		refused(1)
-		require.Equal(t, []string{"a StatusRefused"}, p.told)
+		require.Equal(t, []string{"a StatusRefused"}, p.heard())
 		for i := range 3 {
 			p.up.patch(widgets, "a", fmt.Sprintf(`{"status":{"theirs":%d}}`, i), "status")
 			p.rest()
@@ -69,7 +69,7 @@ func TestRefusedStatusUpstream(t *testing.T) {
 		p.up.Partition(false)
 		time.Sleep(time.Minute)
 		refused(1)
-		require.Equal(t, []string{"a StatusRefused"}, p.told)
+		require.Equal(t, []string{"a StatusRefused"}, p.heard())
 
 		p.down.patch(widgets, "a", `{"status":{"ready":"very"}}`, "status")
 		p.rest()
@@ -112,7 +112,7 @@ func TestRefusedStatusDownstream(t *testing.T) {
 		p.up.patch(widgets, "a", `{"status":{"ready":"yes"}}`, "status")
 		time.Sleep(10 * time.Minute)
 		refused(1)
-		require.Equal(t, []string{"a StatusRefused"}, p.told)
+		require.Equal(t, []string{"a StatusRefused"}, p.heard())
 		for i := range 3 {
 			p.down.patch(widgets, "a", fmt.Sprintf(`{"status":{"address":"%d"}}`, i), "status")
 			p.rest()
@@ -123,7 +123,7 @@ func TestRefusedStatusDownstream(t *testing.T) {
 		p.down.Partition(false)
 		time.Sleep(time.Minute)
 		refused(1)
-		require.Equal(t, []string{"a StatusRefused"}, p.told)
+		require.Equal(t, []string{"a StatusRefused"}, p.heard())
 
 		p.up.patch(widgets, "a", `{"status":{"ready":"very"}}`, "status")
 		p.rest()
@@ -156,7 +156,7 @@ func TestStatusRefusedInOtherWords(t *testing.T) {
 				p.down.patch(widgets, "a", `{"status":{"ready":true}}`, "status")
 				time.Sleep(20 * time.Minute)
 				require.Equal(t, 1, p.up.writesBy(statusManager))
-				require.Equal(t, []string{"a StatusRefused"}, p.told)
+				require.Equal(t, []string{"a StatusRefused"}, p.heard())
 			})
 		})
 	}

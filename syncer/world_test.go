@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -228,6 +229,13 @@ func (p *pair) start(opts syncer.Options) {
 	p.Syncer = s
 	p.stop = run(p.t, s)
 	p.rest()
+}
+
+// heard is what the observer was told of problems so far.
+func (p *pair) heard() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.told)
 }
 
 // run runs s until the end of the test, or until the func that it returns is called, which waits.
