@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
@@ -23,6 +24,9 @@ func fill(v reflect.Value, seed *int) {
 		return
 	case *metav1.MicroTime:
 		*x = metav1.MicroTime{Time: metav1.Unix(1767323045+int64(*seed), 0).Time}
+		return
+	case *resource.Quantity:
+		*x = resource.MustParse(fmt.Sprint(*seed)) // as it is read
 		return
 	case *runtime.RawExtension:
 		x.Raw = fmt.Appendf(nil, `{"seed":%d}`, *seed)

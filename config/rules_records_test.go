@@ -65,6 +65,8 @@ var syncTargetCases = []ruleCase{
 	{name: "neither", spec: "{}"},
 	{name: "a kubeconfig", spec: "{kubeconfig: x}"},
 	{name: "a secret", spec: "{kubeconfigSecret: {name: x, namespace: ns}}"},
+	{name: "pods", spec: "{pods: 0}"},
+	{name: "less than no pods", spec: "{pods: -1}", want: "pods in body should be greater than or equal to 0"},
 	{name: "both", spec: "{kubeconfig: x, kubeconfigSecret: {name: x, namespace: ns}}", want: "not both"},
 }
 

@@ -78,6 +78,9 @@ func (s *Syncer) report(ctx context.Context, unreachable error) error {
 	return writeTarget(ctx, client, target, func(now *v1alpha1.SyncTargetStatus, set setCondition) {
 		now.LastSyncerHeartbeatTime = new(metav1.Now())
 		s.describe(s.Status(), unreachable, now, withDefinitions(now, set))
+		if capacity, ok := s.lastCapacity(); ok && unreachable == nil {
+			now.Capacity = capacity
+		}
 	})
 }
 

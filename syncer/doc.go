@@ -20,6 +20,7 @@
 //     this cluster.
 //   - A status is that of the present spec, with the upstream's own generations; until there is one the last known
 //     stays. What is not known is never written as zero or empty.
+//   - The heartbeat says what the cluster's nodes can hold, if they can be read, and is not kept waiting by that.
 //   - At rest nothing is written, and a restart writes nothing: what was written is recorded in annotations of the copy, and
 //     a change by somebody else shows in its managedFields. An object takes two writes (the finalizer and the copy), or one
 //     if it was created with v1alpha1.FinalizerPrefix; a change of it one, a change of its status one, its deletion two.
@@ -47,6 +48,8 @@
 //     has deleted what is newer than the backup: that is deleted upstream too, as far as [DeleteCap] lets it. Stop the Syncer,
 //     restore, and start it when all is there: it makes the copies again. What was born downstream after the backup is
 //     deleted upstream in any case.
+//   - Capacity is what nodes that are ready and not cordoned have, of cpu, memory and pods. Taints, what is used, and nodes that
+//     an autoscaler would add are not looked at: spec.pods of the SyncTarget says it for those.
 //   - Two syncers of one target at once are not coordinated: both write.
 //   - Of a type whose status is not a subresource downstream nobody can tell which spec a status speaks of: it goes up once
 //     the present spec is there.
@@ -78,8 +81,9 @@
 // Upstream: get, list, watch and patch of what is synced, patch of its status, and get of namespace kube-system. Downstream:
 // get, list, watch, create, patch and delete of it, create of namespaces, and get of namespace kube-system. With Upsync also
 // create and delete of it upstream, and create of namespaces there; with DeleteUpstream delete of it. With a heartbeat
-// get of the SyncTarget and patch of its status upstream, an Agent lists and watches it too; Targets get, list, watch and
-// patch all of them and get the Secrets that they name. With Unscheduled list of pods and get of ReplicaSets downstream.
+// get of the SyncTarget and patch of its status upstream and, for its capacity, list of nodes downstream; an Agent lists and
+// watches the SyncTarget too; Targets get, list, watch and patch all of them and get the Secrets that they name. With
+// Unscheduled list of pods and get of ReplicaSets downstream.
 //
 // [UpstreamRights], [DownstreamRights], [UnscheduledRights], [TargetsRights] and [InstallRights] are these as rules, for types
 // that are named.

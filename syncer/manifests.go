@@ -40,6 +40,9 @@ type Install struct {
 	// Unscheduled is how often the syncer counts pods that find no node: see Options.Unscheduled. Zero: never; it is granted
 	// UnscheduledRights otherwise.
 	Unscheduled time.Duration
+	// Capacity is how often the syncer reads the cluster's nodes: see Options.Capacity. Negative: never, and it is not granted
+	// that.
+	Capacity time.Duration
 }
 
 // InstallationLabel stands on all that is installed, with a value of its own for each upstream and SyncTarget.
@@ -106,7 +109,10 @@ func Manifests(in Install) ([]*unstructured.Unstructured, error) {
 	sortTypes(in.Types)
 	in.Types = slices.Compact(in.Types)
 
-	rules := DownstreamRights(in.Types...)
+	rules := syncRights(in.Types)
+	if in.Capacity >= 0 {
+		rules = DownstreamRights(in.Types...)
+	}
 	if in.Unscheduled > 0 {
 		rules = append(rules, UnscheduledRights()...)
 	}
@@ -161,6 +167,9 @@ func (in Install) deployment(meta metav1.ObjectMeta) *appsv1.Deployment {
 	}
 	if in.Unscheduled > 0 {
 		args = append(args, "-unscheduled="+in.Unscheduled.String())
+	}
+	if in.Capacity != 0 {
+		args = append(args, "-capacity="+in.Capacity.String())
 	}
 	selected := map[string]string{InstallationLabel: in.owner()}
 	return &appsv1.Deployment{

@@ -109,6 +109,18 @@ func TestManifestsByDefault(t *testing.T) {
 	require.Equal(t, first, rendered(t, in), "the same each time")
 }
 
+// Who is not to read nodes is not granted it.
+func TestManifestsWithoutCapacity(t *testing.T) {
+	in := syncer.Install{Target: target, Upstream: "u", Kubeconfig: []byte("k"), Image: "i"}
+	text := rendered(t, in)
+	require.Contains(t, text, "- nodes\n")
+	require.NotContains(t, text, "-capacity", "what does not know it goes on running")
+	in.Capacity = -1
+	text = rendered(t, in)
+	require.NotContains(t, text, "- nodes\n")
+	require.Contains(t, text, "-capacity=-1ns")
+}
+
 func TestManifestsRefuse(t *testing.T) {
 	good := syncer.Install{Target: target, Upstream: "u", Kubeconfig: []byte("k"), Image: "i"}
 	for field, spoil := range map[string]func(*syncer.Install){

@@ -23,6 +23,8 @@ type Observer struct {
 	Overruled func(ctx context.Context, e OverruledEvent)
 	// Type is called when a type begins or ceases to be synced.
 	Type func(ctx context.Context, e TypeEvent)
+	// Capacity is called when the nodes of the downstream cannot be read, and when they can be read again.
+	Capacity func(ctx context.Context, e CapacityEvent)
 }
 
 // Write is a kind of write.
@@ -73,6 +75,13 @@ type TypeEvent struct {
 	Synced   bool
 }
 
+// CapacityEvent is a change of whether the capacity of the downstream can be read. What was last known stays in the status of
+// the SyncTarget meanwhile.
+type CapacityEvent struct {
+	// Err says why not; nil: it can be read again.
+	Err error
+}
+
 func (o *Observer) wrote(ctx context.Context, e WriteEvent) {
 	if o != nil && o.Wrote != nil {
 		o.Wrote(ctx, e)
@@ -94,5 +103,11 @@ func (o *Observer) overruled(ctx context.Context, e OverruledEvent) {
 func (o *Observer) kind(ctx context.Context, e TypeEvent) {
 	if o != nil && o.Type != nil {
 		o.Type(ctx, e)
+	}
+}
+
+func (o *Observer) capacity(ctx context.Context, e CapacityEvent) {
+	if o != nil && o.Capacity != nil {
+		o.Capacity(ctx, e)
 	}
 }

@@ -84,6 +84,11 @@ type Options struct {
 	// Heartbeat is how often the status of the SyncTarget of that name is written upstream, if there is one; zero: never.
 	Heartbeat time.Duration
 
+	// Capacity is how often the nodes of the downstream are read, page by page, for what the Heartbeat says of its capacity;
+	// zero: a minute, up to a fifth longer at random; negative: never, and what the status says of it is left alone. It
+	// stays the last known while nodes cannot be read, and is empty if there are none.
+	Capacity time.Duration
+
 	// Observer is told what happens. May be nil.
 	Observer *Observer
 }
@@ -193,6 +198,9 @@ func (o Options) complete() (Options, error) {
 	}
 	if o.Discovery <= 0 {
 		o.Discovery = 30 * time.Second
+	}
+	if o.Capacity == 0 {
+		o.Capacity = time.Minute
 	}
 	return o, errors.Join(wrong...)
 }

@@ -76,8 +76,14 @@ func UpstreamRights(opts Options, types ...schema.GroupResource) []rbacv1.Policy
 }
 
 // DownstreamRights returns the least rules that suffice downstream for a Syncer of those types, whatever its Options, but for
-// Unscheduled: see UnscheduledRights. Only a Rule that makes a field of a status Upstream's needs more: patch of the status of its type.
+// Unscheduled: see UnscheduledRights. Only a Rule that makes a field of a status Upstream's needs more: patch of the status of
+// its type. Without list of nodes the capacity of the cluster is not known, and all else works.
 func DownstreamRights(types ...schema.GroupResource) []rbacv1.PolicyRule {
+	return append(syncRights(types), allow(nodes.GroupResource(), "list"))
+}
+
+// syncRights are DownstreamRights without those by which capacity is known.
+func syncRights(types []schema.GroupResource) []rbacv1.PolicyRule {
 	rules := []rbacv1.PolicyRule{kubeSystem(), allow(schema.GroupResource{Resource: "namespaces"}, "create")}
 	for _, gr := range types {
 		rules = append(rules, allow(gr, "create", "delete", "get", "list", "patch", "watch"))
@@ -124,6 +130,7 @@ func InstallRights(types ...schema.GroupResource) []rbacv1.PolicyRule {
 		allow(schema.GroupResource{Group: rbacv1.GroupName, Resource: "clusterrolebindings"}, "create", "delete", "get", "patch"),
 	}
 	held := []rbacv1.PolicyRule{
+		allow(nodes.GroupResource(), "list"),
 		allow(schema.GroupResource{Resource: "secrets"}, "create", "delete", "patch"),
 		allow(schema.GroupResource{Resource: "serviceaccounts"}, "create", "delete", "patch"),
 		allow(schema.GroupResource{Group: "apps", Resource: "deployments"}, "create", "delete", "list", "patch", "watch"),

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -47,6 +48,7 @@ type Syncer struct {
 	downstreamUID types.UID
 	lanes         map[string]*lane
 	unsynced      map[schema.GroupVersionResource]Reason
+	capacity      *corev1.ResourceList // nil: not read yet
 }
 
 // New checks opts. It does no I/O and starts nothing; see Start.
@@ -88,6 +90,9 @@ func (s *Syncer) Start(ctx context.Context) error {
 	defer cancel()
 	if s.opts.Heartbeat > 0 {
 		all.Go(func() { s.beat(ctx) })
+		if s.opts.Capacity > 0 {
+			all.Go(func() { s.measure(ctx) })
+		}
 	}
 	if err := s.identify(ctx); err != nil || ctx.Err() != nil {
 		return err

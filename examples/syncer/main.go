@@ -62,6 +62,7 @@ func parse(args []string) (options, error) {
 	flags.BoolVar(&deletes, "delete-upstream", false, "delete upstream what somebody deletes in the cluster, instead of making it again there")
 	flags.DurationVar(&o.Heartbeat, "heartbeat", 20*time.Second, "how often the SyncTarget's status is written")
 	flags.DurationVar(&o.Unscheduled, "unscheduled", 0, "how often pods in the cluster that find no node are counted, which is then said of their workload upstream; without it, never")
+	flags.DurationVar(&o.Capacity, "capacity", time.Minute, "how often the cluster's nodes are read, for the capacity in the SyncTarget's status; -1s: never")
 	flags.DurationVar(&o.Discovery, "discovery", 30*time.Second, "how often the types of both sides are compared")
 	flags.IntVar(&o.Level, "v", 0, "how much is logged: 0 to 4")
 	if err := flags.Parse(args); err != nil {

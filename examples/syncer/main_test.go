@@ -30,7 +30,7 @@ import (
 // What is installed has arguments that the program takes, with the same meaning.
 func TestManifestsRunThis(t *testing.T) {
 	all, err := syncer.Manifests(syncer.Install{
-		Target: "my-cluster", Upstream: "u", Kubeconfig: []byte("k"), Image: "i", Heartbeat: time.Minute, Unscheduled: time.Hour,
+		Target: "my-cluster", Upstream: "u", Kubeconfig: []byte("k"), Image: "i", Heartbeat: time.Minute, Unscheduled: time.Hour, Capacity: 2 * time.Hour,
 		Types: []schema.GroupResource{{Resource: "configmaps"}, {Group: "apps", Resource: "deployments"}},
 	})
 	require.NoError(t, err)
@@ -43,6 +43,7 @@ func TestManifestsRunThis(t *testing.T) {
 	require.Equal(t, syncer.UpstreamKubeconfig, o.Up)
 	require.Equal(t, time.Minute, o.Heartbeat)
 	require.Equal(t, time.Hour, o.Unscheduled)
+	require.Equal(t, 2*time.Hour, o.Capacity)
 	require.True(t, o.Types(schema.GroupResource{Resource: "configmaps"}))
 	require.True(t, o.Types(schema.GroupResource{Group: "apps", Resource: "deployments"}))
 	require.False(t, o.Types(schema.GroupResource{Resource: "secrets"}))

@@ -4,6 +4,7 @@
 package v1alpha1
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -64,6 +65,14 @@ type SyncTargetSpec struct {
 	//
 	// +optional
 	EvictAfter *metav1.Time `json:"evictAfter,omitempty"`
+
+	// Pods is how many pods the cluster can hold in all, if that is not what
+	// its nodes can now: where nodes are added for what is placed there, say.
+	// Empty is what status.capacity says.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Pods *int64 `json:"pods,omitempty"`
 }
 
 // SecretReference names a Secret.
@@ -110,24 +119,13 @@ type SyncTargetStatus struct {
 	// +optional
 	LastSyncerHeartbeatTime *metav1.Time `json:"lastSyncerHeartbeatTime,omitempty"`
 
-	// Capacity is what workloads may use there, summed over ready nodes, if
-	// the syncer may read nodes.
+	// Capacity is what the nodes of the cluster that are ready and not cordoned
+	// have for pods, of cpu, memory and pods: what is used counts as well. All
+	// is zero if no node is. Empty is not known: the syncer may not list nodes,
+	// or there are none.
 	//
 	// +optional
-	Capacity ClusterCapacity `json:"capacity,omitzero"`
-}
-
-// ClusterCapacity is what a cluster has and has left.
-type ClusterCapacity struct {
-	// Nodes is the number of ready, schedulable nodes.
-	//
-	// +optional
-	Nodes int32 `json:"nodes,omitempty"`
-
-	// Pods is the number of pods that those nodes can hold.
-	//
-	// +optional
-	Pods int64 `json:"pods,omitempty"`
+	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 }
 
 // SyncTargetList is a list of SyncTargets.

@@ -1,0 +1,252 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package syncer_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/region/regiontest"
+	"github.com/atoll-dev/atoll/syncer"
+)
+
+var nodes = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
+
+// room is a pair whose upstream has the SyncTarget, and what its syncer's Observer was told of the capacity.
+type room struct {
+	*pair
+	mu   sync.Mutex
+	told []string
+}
+
+func newRoom(t *testing.T) *room {
+	t.Helper()
+	r := &room{pair: &pair{t: t, up: newSide(t, "up", withTargets(t)), down: newSide(t, "down", regiontest.Options{})}}
+	_, err := r.up.client.Resource(syncTargets).Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "workload.kcp.io/v1alpha1", "kind": "SyncTarget", "metadata": map[string]any{"name": target},
+	}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	return r
+}
+
+// sync starts a syncer and gives it time to say all that it finds.
+func (r *room) sync(capacity time.Duration) (stop func()) {
+	r.t.Helper()
+	s, err := syncer.New(r.up.api, r.down.api, syncer.Options{
+		Target: target, Heartbeat: 20 * time.Second, Capacity: capacity, Types: func(gr schema.GroupResource) bool { return gr == configMaps.GroupResource() },
+		Observer: &syncer.Observer{Capacity: func(_ context.Context, e syncer.CapacityEvent) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.told = append(r.told, fmt.Sprint(e.Err))
+		}},
+	})
+	require.NoError(r.t, err)
+	stop = run(r.t, s)
+	r.turn()
+	return stop
+}
+
+// turn is long enough for the nodes to be read and for the heartbeat after that.
+func (r *room) turn() {
+	time.Sleep(2 * time.Minute)
+	r.rest()
+}
+
+// tells is what the Observer was told since the last call.
+func (r *room) tells() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	told := r.told
+	r.told = nil
+	return told
+}
+
+func (r *room) node(name, allocatable string) {
+	r.t.Helper()
+	_, err := r.down.client.Resource(nodes).Create(r.t.Context(), parse(r.t, "{apiVersion: v1, kind: Node, metadata: {name: "+name+"}}"), metav1.CreateOptions{})
+	require.NoError(r.t, err)
+	r.says(name, `{"status":{"allocatable":`+allocatable+`,"conditions":[{"type":"MemoryPressure","status":"False"},{"type":"Ready","status":"True"}]}}`, "status")
+}
+
+// says changes a node, as its kubelet or somebody else.
+func (r *room) says(name, patch string, subresources ...string) {
+	r.t.Helper()
+	_, err := r.down.client.Resource(nodes).Patch(r.t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, subresources...)
+	require.NoError(r.t, err)
+}
+
+// capacity is that of the SyncTarget's status: "cpu memory pods"; empty if there is none.
+func (r *room) capacity() string {
+	r.t.Helper()
+	c := r.target().Status.Capacity
+	if len(c) == 0 {
+		return ""
+	}
+	require.Len(r.t, c, 3)
+	return fmt.Sprintf("%s %s %s", c.Cpu(), c.Memory(), c.Pods())
+}
+
+const (
+	large = `{"cpu":"4","memory":"8Gi","pods":"110","hugepages-2Mi":"0","example.com/gpu":"8"}`
+	small = `{"cpu":"500m","memory":"1024Mi","pods":"30"}`
+)
+
+// What nodes have that take pods adds up, and rides in the heartbeat.
+func TestCapacity(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		r := newRoom(t)
+		r.sync(0)
+		require.Empty(t, r.capacity(), "no nodes: who knows what runs pods there")
+		r.node("a", large)
+		r.node("b", small)
+		r.turn()
+		require.Equal(t, "4500m 9Gi 140", r.capacity())
+		r.says("b", `{"spec":{"unschedulable":true}}`)
+		r.turn()
+		require.Equal(t, "4 8Gi 110", r.capacity(), "one is cordoned")
+		r.says("b", `{"spec":{"unschedulable":null}}`)
+		for _, ready := range []string{"False", "Unknown"} {
+			r.says("a", `{"status":{"conditions":[{"type":"Ready","status":"`+ready+`"}]}}`, "status")
+			r.turn()
+			require.Equal(t, "500m 1Gi 30", r.capacity(), "one is not ready")
+		}
+		r.says("b", `{"status":{"conditions":null}}`, "status")
+		r.turn()
+		require.Equal(t, "0 0 0", r.capacity(), "nodes that take no pods are known to take none")
+
+		r.up.Reset()
+		r.down.Reset()
+		time.Sleep(time.Hour)
+		r.rest()
+		beats, reads := 0, 0
+		for _, q := range r.up.Requests() {
+			if q.Verb == "get" && q.Resource == syncTargets.Resource {
+				beats++
+			}
+		}
+		for _, q := range r.down.Requests() {
+			if q.Resource == nodes.Resource {
+				reads++
+				require.Equal(t, "list", q.Verb)
+			}
+		}
+		require.Len(t, r.up.writes(), beats, "no write but the heartbeat")
+		require.Empty(t, r.down.writes())
+		require.LessOrEqual(t, reads, 61)
+		require.GreaterOrEqual(t, reads, 45)
+
+		require.NoError(t, r.down.client.Resource(nodes).Delete(t.Context(), "a", metav1.DeleteOptions{}))
+		require.NoError(t, r.down.client.Resource(nodes).Delete(t.Context(), "b", metav1.DeleteOptions{}))
+		r.turn()
+		require.Empty(t, r.capacity())
+		require.Empty(t, r.tells())
+	})
+}
+
+// Nodes of all pages count.
+func TestCapacityOfManyNodes(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		r := newRoom(t)
+		for i := range 250 {
+			r.node(fmt.Sprintf("n%03d", i), small)
+		}
+		r.down.Reset()
+		r.sync(0)
+		require.Equal(t, "125 250Gi 7500", r.capacity())
+		reads := 0
+		for _, q := range r.down.Requests() {
+			if q.Resource == nodes.Resource {
+				reads++
+			}
+		}
+		require.Zero(t, reads%3, "three pages each time")
+		r.down.Inject(regiontest.Fault{Verb: "list", Resource: nodes.GroupResource(), Skip: 2, Times: 1, Do: regiontest.Refuse(410)})
+		r.turn()
+		require.Equal(t, "125 250Gi 7500", r.capacity(), "some pages are not all")
+	})
+}
+
+// Who cannot read nodes says so once, leaves what was last known, and goes on with everything else.
+func TestCapacityThatCannotBeRead(t *testing.T) {
+	for name, code := range map[string]int{"forbidden": 403, "no such type": 404} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				r := newRoom(t)
+				refuse := regiontest.Fault{Verb: "list", Resource: nodes.GroupResource(), Times: 5, Do: regiontest.Refuse(code)}
+				r.down.Inject(refuse)
+				stop := r.sync(0)
+				require.Empty(t, r.capacity())
+				require.Contains(t, r.conditions(), "Ready True Syncing")
+				told := r.tells()
+				require.Len(t, told, 1)
+				require.Contains(t, told[0], "list nodes: ")
+				r.node("a", large)
+				time.Sleep(8 * time.Minute)
+				require.Equal(t, "4 8Gi 110", r.capacity())
+				require.Equal(t, []string{"<nil>"}, r.tells(), "and that it can again")
+				stop()
+
+				refuse.Times = -1
+				r.down.Inject(refuse)
+				r.says("a", `{"status":{"allocatable":{"pods":"1"}}}`, "status")
+				before := r.target().Status.LastSyncerHeartbeatTime
+				r.sync(0)
+				time.Sleep(10 * time.Minute)
+				require.Equal(t, "4 8Gi 110", r.capacity(), "the last known, by the process before this one")
+				require.Len(t, r.tells(), 1)
+				require.True(t, before.Before(r.target().Status.LastSyncerHeartbeatTime))
+				require.Contains(t, r.conditions(), "Ready True Syncing")
+			})
+		})
+	}
+}
+
+// A heartbeat waits for no list of nodes, and one that is away changes nothing.
+func TestCapacityKeepsNoHeartbeatWaiting(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		r := newRoom(t)
+		r.node("a", large)
+		r.sync(0)
+		require.Equal(t, "4 8Gi 110", r.capacity())
+		r.down.Inject(regiontest.Fault{Verb: "list", Resource: nodes.GroupResource(), Times: -1, Do: regiontest.Delay(time.Hour)})
+		for range 20 {
+			time.Sleep(time.Minute)
+			r.settle()
+			require.Less(t, time.Since(r.target().Status.LastSyncerHeartbeatTime.Time), 30*time.Second)
+		}
+		require.Equal(t, "4 8Gi 110", r.capacity())
+		r.down.Partition(true)
+		r.turn()
+		require.Contains(t, r.conditions(), "Ready False Unreachable")
+		require.Equal(t, "4 8Gi 110", r.capacity())
+		require.Len(t, r.tells(), 1)
+	})
+}
+
+// Who is told to reads no nodes, and leaves alone what somebody else says of them.
+func TestCapacityTurnedOff(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		r := newRoom(t)
+		r.node("a", large)
+		r.down.Reset()
+		_, err := r.up.client.Resource(syncTargets).Patch(t.Context(), target, types.MergePatchType,
+			[]byte(`{"status":{"capacity":{"cpu":1,"memory":"2Gi","pods":"3"}}}`), metav1.PatchOptions{}, "status")
+		require.NoError(t, err)
+		r.sync(-1)
+		require.Contains(t, r.conditions(), "Ready True Syncing")
+		require.Equal(t, "1 2Gi 3", r.capacity())
+		for _, q := range r.down.Requests() {
+			require.NotEqual(t, nodes.Resource, q.Resource)
+		}
+	})
+}
