@@ -5,6 +5,7 @@ package splitter
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"maps"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -31,7 +33,7 @@ type Cluster struct {
 	Unschedulable bool
 	// EvictAfter is when what is there moves away; zero: never.
 	EvictAfter time.Time
-	// Pods is how many pods it can hold in all; nil: not known.
+	// Pods is how many pods it can hold in all, what it holds now among them; nil: not known.
 	Pods *int64
 	// State is what a Splitter makes of it for a Placement. Implementations of Clusters leave it empty.
 	State State
@@ -74,7 +76,7 @@ func (s staticClusters) Watch(ctx context.Context) iter.Seq[[]Cluster] {
 }
 
 // SyncTargets are the clusters that the SyncTargets of an API server stand for. One whose heartbeat has stood still for a
-// minute, by the clock of this process, is Unknown.
+// minute, by the clock of this process, is Unknown. Its Pods are spec.pods, or else those of status.capacity.
 func SyncTargets(up region.API) Clusters { return &syncTargets{up: up} }
 
 type syncTargets struct {
@@ -153,9 +155,7 @@ func (t *syncTargets) clusters(targets []*unstructured.Unstructured, now time.Ti
 		if at, _, _ := unstructured.NestedString(obj.Object, "spec", "evictAfter"); at != "" {
 			c.EvictAfter, _ = time.Parse(time.RFC3339, at)
 		}
-		if pods, ok := number(obj, "status", "capacity", "pods"); ok {
-			c.Pods = &pods
-		}
+		c.Pods = pods(obj)
 		b := t.beats[obj.GetUID()]
 		if said := text(obj, "lastSyncerHeartbeatTime"); said != b.said || b.seen.IsZero() {
 			b = beat{said, now}
@@ -176,6 +176,22 @@ func ready(obj *unstructured.Unstructured) metav1.ConditionStatus {
 		return metav1.ConditionUnknown
 	}
 	return metav1.ConditionStatus(status)
+}
+
+// pods is how many a SyncTarget says that its cluster can hold, or else its nodes; nil: not known.
+func pods(obj *unstructured.Unstructured) *int64 {
+	if n, ok := number(obj, "spec", "pods"); ok && n >= 0 {
+		return &n
+	}
+	v, ok, _ := unstructured.NestedFieldNoCopy(obj.Object, "status", "capacity", "pods")
+	if !ok {
+		return nil
+	}
+	q, err := resource.ParseQuantity(fmt.Sprint(v)) // a number or a string
+	if err != nil || q.Sign() < 0 {
+		return nil
+	}
+	return new(q.Value())
 }
 
 func same(a, b Cluster) bool {

@@ -51,7 +51,8 @@ type Share struct {
 	// Max is the most it may have. Nil is no bound.
 	Max *int64
 	// Capacity is how many of the parent's replicas it has room for in all: those that run there already and the room that
-	// is free. Nil is no bound.
+	// is free. Nil is no bound. A Kind takes what is Present for room that there is: it never takes replicas away for lack of
+	// room.
 	Capacity *int64
 	// Present is how many it has now. Zero for regions and zones, which have what their members have.
 	Present int64

@@ -91,7 +91,8 @@ func cutting(parent *unstructured.Unstructured, cluster string) Shard {
 	return Shard{Cluster: cluster, Object: obj}
 }
 
-// with returns the shares with what is present, by cluster.
+// with returns the shares with what is present, by cluster. What is present has room: nodes come and go, and a cluster that
+// has fewer for a while gets nothing more, but loses nothing that it would get back with them.
 func with(shares []Share, present map[string]int64) []Share {
 	shares = slices.Clone(shares)
 	for i := range shares {
@@ -99,6 +100,9 @@ func with(shares []Share, present map[string]int64) []Share {
 			s.Members = with(s.Members, present)
 		} else {
 			s.Present = present[s.Name]
+			if c := s.Capacity; c != nil && *c >= 0 && *c < s.Present {
+				s.Capacity = new(s.Present)
+			}
 		}
 	}
 	return shares

@@ -47,7 +47,8 @@ func (jobs) Cut(parent *unstructured.Unstructured, d Demand, shares []Share, hav
 	fixed := len(present) > 0 && counted
 	chosen := map[string]bool{}
 	for _, s := range clusters(shares) {
-		if _, ok := done[s.Name]; ok && (s.Max == nil || *s.Max > 0) && (s.Capacity == nil || *s.Capacity > 0) {
+		// Without room nothing runs there for a while; what was done is not done again.
+		if _, ok := done[s.Name]; ok && (s.Max == nil || *s.Max > 0) {
 			held += done[s.Name]
 			chosen[s.Name] = true
 		}

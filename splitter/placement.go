@@ -23,13 +23,14 @@ type Placement func(parent *unstructured.Unstructured, clusters []Cluster) (Dema
 var ErrUndecided = errors.New("not placed yet")
 
 // Everywhere is the Placement over all clusters that may have replicas, by the weights of their WeightLabel. One that cannot
-// be read counts as absent, and stops no other; see Observer.Cluster. At most a quarter of the replicas move at once.
+// be read counts as absent, and stops no other; see Observer.Cluster. At most a quarter of the replicas move at once, and no
+// cluster gets more replicas than it can hold pods; what it has stays when it can hold less.
 func Everywhere(parent *unstructured.Unstructured, clusters []Cluster) (Demand, []Share, error) {
 	d := Demand{Moves: Quarter(parent)}
 	shares := make([]Share, 0, len(clusters))
 	for _, c := range clusters {
 		weight, _ := c.Weight()
-		shares = append(shares, Restrict(Share{Name: c.Name, Weight: weight}, c))
+		shares = append(shares, Restrict(Share{Name: c.Name, Weight: weight, Capacity: c.Pods}, c))
 	}
 	return d, shares, nil
 }

@@ -18,7 +18,7 @@ import (
 // the two meet only in objects, and may run in two processes. What is being left gets nothing and moves away; what has a
 // place keeps it, even in a cluster that drains or is lost, until the annotations say otherwise: then there is a better
 // one. A parent without the annotations is splitter.ErrUndecided. At most a quarter of the replicas move at once, and no
-// cluster gets more replicas than it can hold pods.
+// cluster gets more replicas than it can hold pods; what it has stays when it can hold less.
 func Place(parent *unstructured.Unstructured, clusters []splitter.Cluster) (splitter.Demand, []splitter.Share, error) {
 	s, placed, err := read(parent)
 	if err != nil {
