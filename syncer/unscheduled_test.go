@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -163,6 +164,11 @@ func TestUnscheduledIsNotKnown(t *testing.T) {
 			told = append(told, fmt.Sprintf("%s %q %s", e.Resource, e.Object.Name, e.Reason))
 		}}})
 		require.NoError(t, err)
+		heard := func() []string {
+			mu.Lock()
+			defer mu.Unlock()
+			return slices.Clone(told)
+		}
 		p.Syncer, p.stop = s, run(t, s)
 		p.up.create(deployments, deployment)
 		p.rest()
@@ -182,21 +188,21 @@ func TestUnscheduledIsNotKnown(t *testing.T) {
 			time.Sleep(3 * time.Minute)
 			require.Empty(t, p.up.writes())
 		}
-		require.Equal(t, []string{`pods "" Forbidden`}, told)
+		require.Equal(t, []string{`pods "" Forbidden`}, heard())
 		p.down.patch(deployments, "web", `{"status":{"observedGeneration":1,"replicas":2}}`, "status")
 		p.rest()
 		require.EqualValues(t, 2, field(p.up.get(deployments, "web"), "status", "replicas"))
 		p.down.Reset()
 		p.rest()
 		require.JSONEq(t, `{"pods":2,"message":"`+few5+`"}`, p.unscheduled(deployments, "web"))
-		require.Equal(t, []string{`pods "" Forbidden`, `pods "" `}, told)
+		require.Equal(t, []string{`pods "" Forbidden`, `pods "" `}, heard())
 
 		// ReplicaSets may not be read: whose a new one is is not known.
 		p.down.pod(p.down.set(p.down.get(deployments, "web"), "web-2"), "web-2-a", noNode(few5))
 		p.down.Inject(regiontest.Fault{Verb: "get", Resource: replicaSets.GroupResource(), Times: -1, Do: regiontest.Refuse(http.StatusForbidden)})
 		p.rest()
 		require.JSONEq(t, `{"pods":2,"message":"`+few5+`"}`, p.unscheduled(deployments, "web"))
-		require.Len(t, told, 3)
+		require.Len(t, heard(), 3)
 	})
 }
 
