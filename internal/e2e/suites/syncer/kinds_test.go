@@ -171,11 +171,11 @@ func TestKinds(t *testing.T) {
 		require.Empty(t, s.Problems, s.Resource)
 	}
 
-	w.idle(t, still(t))
-	before := w.rest(t.Context(), t, kinds)
+	before := w.restFor(t, still(t), kinds)
 	w.stop()
 	w.start(t, syncer.Options{DeleteCap: syncer.DeleteCap{Objects: -1}})
-	require.Equal(t, before, w.rest(t.Context(), t, kinds))
+	w.reads(t, kinds)
+	require.Equal(t, before, w.rest(t, kinds))
 
 	for _, k := range kinds {
 		w.up.delete(k.gvr, "a")
@@ -214,7 +214,7 @@ func TestJobFinishes(t *testing.T) {
 	})
 	w.down.delete(jobs, "a")
 	w.down.lacks(jobs, "a")
-	w.rest(t.Context(), t, nil)
+	w.rest(t, nil)
 	w.down.lacks(jobs, "a")
 	w.up.delete(jobs, "a")
 	w.up.lacks(jobs, "a")
@@ -233,7 +233,7 @@ func TestRBAC(t *testing.T) {
 	w.up.create(bindings, binding)
 	w.up.create(configMaps, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}")
 	w.down.has(configMaps, "a", nil)
-	w.rest(t.Context(), t, nil)
+	w.rest(t, nil)
 	w.down.lacks(roles, "a")
 	w.down.lacks(bindings, "a")
 	down.lacks(globalRole, everywhere)

@@ -6,7 +6,9 @@ package syncer_test
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"strings"
 	"sync"
@@ -183,38 +185,75 @@ func (s *side) lacks(gvr schema.GroupVersionResource, name string) {
 	})
 }
 
-// idle waits until the syncer has not written for so long.
-func (w *world) idle(t *testing.T, still time.Duration) {
+// rest waits until everything rests for a while, see restFor.
+func (w *world) rest(t *testing.T, types []kind) map[string]string {
 	t.Helper()
-	planetest.Eventually(t, long+still, "the syncer rests", func(ctx context.Context) error {
+	return w.restFor(t, 2*time.Second, types)
+}
+
+// restFor waits until for so long the syncer has written nothing and nobody has changed what it syncs, and returns the
+// resourceVersions of that, by side, type and name.
+func (w *world) restFor(t *testing.T, still time.Duration, types []kind) (versions map[string]string) {
+	t.Helper()
+	var last error // of the time before
+	planetest.Eventually(t, long+still, "all rests", func(ctx context.Context) error {
 		w.written()
+		before, err := w.versions(ctx, types)
+		if err != nil {
+			return errors.Join(err, last)
+		}
 		select {
 		case <-time.After(still): // that nothing happens can only be seen in time that passes
 		case <-ctx.Done():
+			return errors.Join(ctx.Err(), last)
 		}
-		if writes := w.written(); len(writes) > 0 {
-			return fmt.Errorf("it has written %v", writes)
+		versions, err = w.versions(ctx, types)
+		switch writes := w.written(); {
+		case err != nil:
+			return errors.Join(err, last)
+		case len(writes) > 0:
+			last = fmt.Errorf("the syncer has written %v", writes)
+		case !maps.Equal(before, versions):
+			last = fmt.Errorf("before %v, now %v", before, versions)
+		default:
+			last = nil
 		}
-		return nil
+		return last
 	})
+	return versions
 }
 
-// rest waits until the syncer has not written for a while, and returns the resourceVersions of what it syncs, by side,
-// type and name.
-func (w *world) rest(ctx context.Context, t *testing.T, types []kind) map[string]string {
-	t.Helper()
-	w.idle(t, 2*time.Second)
+func (w *world) versions(ctx context.Context, types []kind) (map[string]string, error) {
 	versions := map[string]string{}
 	for _, s := range []*side{w.up, w.down} {
 		for _, k := range types {
 			list, err := s.api.Dynamic().Resource(k.gvr).Namespace(s.namespace).List(ctx, metav1.ListOptions{})
-			require.NoError(t, err)
+			if err != nil {
+				return nil, err
+			}
 			for _, obj := range list.Items {
 				versions[s.plane.Name()+" "+k.gvr.Resource+" "+obj.GetName()] = obj.GetResourceVersion()
 			}
 		}
 	}
-	return versions
+	return versions, nil
+}
+
+// reads waits until the syncer has read all objects of the types: one that has just begun rests because it knows of nothing.
+func (w *world) reads(t *testing.T, types []kind) {
+	t.Helper()
+	planetest.Eventually(t, long, "all is read", func(context.Context) error {
+		read := map[schema.GroupResource]bool{}
+		for _, s := range w.Status().Types {
+			read[s.Resource.GroupResource()] = s.Reason == "" && s.Err == nil
+		}
+		for _, k := range types {
+			if !read[k.gvr.GroupResource()] {
+				return fmt.Errorf("%s are not", k.gvr.Resource)
+			}
+		}
+		return nil
+	})
 }
 
 // still is how long nothing is to be written at rest: ATOLL_REST, or 10 seconds.
