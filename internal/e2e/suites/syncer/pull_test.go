@@ -91,6 +91,7 @@ func TestPull(t *testing.T) {
 	f.up.has(deployments, "a", map[string]string{"status.readyReplicas": "1", "status.observedGeneration": "1"})
 	f.says(name, "Ready", "True", "Syncing")
 	f.says(name, "Installed", "True", "Installed")
+	f.up.global().has(syncTargets, name, map[string]string{"status.capacity.pods": "1M"}) // of KWOK's node
 	unscheduled := func(ctx context.Context) (string, error) {
 		stuck, err := f.up.get(ctx, deployments, "stuck")
 		if err != nil {

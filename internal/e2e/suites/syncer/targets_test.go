@@ -27,6 +27,7 @@ func TestTargetInline(t *testing.T) {
 	f.up.has(deployments, "a", map[string]string{"status.readyReplicas": "1", "status.observedGeneration": "1"})
 	f.says("inline", "Ready", "True", "Syncing")
 	f.says("inline", "TypesCompatible", "True", "Compatible")
+	f.up.global().has(syncTargets, "inline", map[string]string{"status.capacity.pods": "1M"}) // of KWOK's node
 	for _, s := range f.targets.Syncer("inline").Status().Types {
 		require.NoError(t, s.Err, s.Resource)
 		require.Empty(t, s.Problems, s.Resource)
