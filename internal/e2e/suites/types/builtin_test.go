@@ -16,7 +16,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -62,7 +61,7 @@ func learn(t *testing.T, api region.API) learned {
 		out.lists[list.GroupVersion] = list
 	}
 	// A server that has just begun publishes its documents one after another.
-	planetest.Eventually(t, time.Minute, "all types have a document", func(context.Context) error {
+	planetest.Eventually(t, long, "all types have a document", func(context.Context) error {
 		paths, err := api.Discovery().OpenAPIV3().Paths()
 		if err != nil {
 			return err
@@ -185,7 +184,7 @@ func TestManifestsAsCRDs(t *testing.T) {
 		manifest.SetAPIVersion(gvr.GroupVersion().String())
 		manifest.SetNamespace(namespace)
 		var stored *unstructured.Unstructured
-		planetest.Eventually(t, time.Minute, kind+" is taken", func(ctx context.Context) error {
+		planetest.Eventually(t, long, kind+" is taken", func(ctx context.Context) error {
 			stored, err = target.Dynamic().Resource(gvr).Namespace(namespace).Create(ctx, manifest, metav1.CreateOptions{FieldValidation: "Strict"})
 			if apierrors.IsNotFound(err) {
 				return err
@@ -275,7 +274,7 @@ func TestDeploymentUnderItsOwnName(t *testing.T) {
 	deployments := api.Dynamic().Resource(runtimeschema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}).Namespace("default")
 	manifest := manifests(t)["Deployment"]
 	var stored *unstructured.Unstructured
-	planetest.Eventually(t, time.Minute, "Deployments are served", func(ctx context.Context) error {
+	planetest.Eventually(t, long, "Deployments are served", func(ctx context.Context) error {
 		stored, err = deployments.Create(ctx, manifest, metav1.CreateOptions{FieldValidation: "Strict"})
 		return err
 	})
