@@ -246,6 +246,10 @@ func (w *world) settle() {
 	w.patchTarget("cluster-3", `{"metadata":{"labels":{"splitter.atoll.dev/weight":"4"}}}`)
 	w.patch(deployments, "web", `{"spec":{"replicas":15}}`)
 	w.patch(statefulSets, "db", `{"spec":{"replicas":9}}`)
+	// From here on replicas are counted.
+	w.manager.stop(w.t)
+	w.manager.grace = grace
+	w.manager.start(w.t)
 	w.leaves()
 	w.divided(statefulSets, "db", map[string]int{"cluster-1": 3, "cluster-3": 6})
 	w.eventually(daemonSets, "agent", "runs in two clusters", func(_ context.Context, agent *unstructured.Unstructured) error {

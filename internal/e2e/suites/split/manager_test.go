@@ -34,6 +34,8 @@ const (
 	managed = "ATOLL_SPLIT_MANAGER"
 	// placed is the one that makes it place parents by PlacementPolicies, if it is not empty.
 	placed = "ATOLL_SPLIT_PLACED"
+	// graced is for how long a cluster may be silent there.
+	graced = "ATOLL_SPLIT_GRACE"
 )
 
 // Nobody waits as long as life should. While replicas are counted, no cluster is lost that a crowded machine only slows
@@ -102,9 +104,12 @@ func runManager(ctx context.Context, dir string) error {
 		return err
 	}
 	starts := []func(context.Context) error{types.Start, targets.Start}
-	place, periods := splitter.Everywhere, splitter.Periods{Grace: grace, Rejoin: rejoin}
+	silence, err := time.ParseDuration(os.Getenv(graced))
+	if err != nil {
+		return err
+	}
+	place, periods := splitter.Everywhere, splitter.Periods{Grace: silence, Rejoin: rejoin}
 	if os.Getenv(placed) != "" {
-		periods.Grace = graceInChaos
 		controller, err := placement.New(up, splitter.SyncTargets(up), placement.Options{
 			Workloads: []schema.GroupVersionResource{deployments, statefulSets, daemonSets},
 			Periods:   periods, Linger: time.Second,
@@ -163,6 +168,7 @@ func connect(dir, name string) (*region.Conn, error) {
 type manager struct {
 	dir      string
 	policies bool // place parents
+	grace    time.Duration
 	log      *os.File
 	cmd      *exec.Cmd
 }
@@ -172,7 +178,7 @@ func (m *manager) start(t *testing.T) {
 	self, err := os.Executable()
 	require.NoError(t, err)
 	m.cmd = exec.CommandContext(context.WithoutCancel(t.Context()), self)
-	m.cmd.Env = append(os.Environ(), managed+"="+m.dir)
+	m.cmd.Env = append(os.Environ(), managed+"="+m.dir, graced+"="+m.grace.String())
 	if m.policies {
 		m.cmd.Env = append(m.cmd.Env, placed+"=true")
 	}
@@ -206,7 +212,10 @@ func newManager(t *testing.T, dir, logs string, policies bool) *manager {
 	t.Helper()
 	log, err := os.Create(filepath.Join(logs, "manager.log"))
 	require.NoError(t, err)
-	m := &manager{dir: dir, policies: policies, log: log}
+	m := &manager{dir: dir, policies: policies, grace: grace, log: log}
+	if policies {
+		m.grace = graceInChaos
+	}
 	m.start(t)
 	t.Cleanup(func() {
 		m.stop(t)
