@@ -175,6 +175,7 @@ var foreign = []string{
 	"argocd.argoproj.io/", "kustomize.toolkit.fluxcd.io/", "helm.toolkit.fluxcd.io/", "meta.helm.sh/", "fleet.cattle.io/",
 	"objectset.rio.cattle.io/", "config.k8s.io/", "applyset.kubernetes.io/", "kubectl.kubernetes.io/", "app.kubernetes.io/instance",
 	"deployment.kubernetes.io/", "splitter.atoll.dev/", "state.workload.kcp.io/", "status.workload.kcp.io/", "workloads.kcp.io/",
+	"syncer.atoll.dev/", "synced.syncer.atoll.dev/", "unscheduled.syncer.atoll.dev/", // what syncers say of one object
 }
 
 // own returns the labels or annotations that pass to shards.

@@ -15,6 +15,20 @@ import (
 	"github.com/atoll-dev/atoll/splitter"
 )
 
+// What a syncer has said of an object that is a parent now is not said of its shards: nobody would take it back there.
+func TestWhatSyncersSayOfAParentStaysThere(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, splitter.Options{}, cluster("a", ""), cluster("b", ""))
+		w.create(deployments, deployment("web", 4))
+		w.patch(deployments, "web", `{"metadata":{"annotations":{"unscheduled.syncer.atoll.dev/a":"{}","synced.syncer.atoll.dev/a":"{}","theirs":"goes"}}}`)
+		w.rest()
+		annotations := w.get(deployments, "web--a").GetAnnotations()
+		require.NotContains(t, annotations, "unscheduled.syncer.atoll.dev/a")
+		require.NotContains(t, annotations, "synced.syncer.atoll.dev/a")
+		require.Equal(t, "goes", annotations["theirs"])
+	})
+}
+
 // What syncers say of pods without a node is said of the parent, with the cluster, while it is so.
 func TestUnscheduled(t *testing.T) {
 	const template = "template: {metadata: {labels: {app: x}}, spec: {restartPolicy: POLICY, containers: [{name: x, image: x}]}}"
