@@ -64,9 +64,7 @@ func (l *lane) setUnscheduled(counted map[types.NamespacedName]v1alpha1.Unschedu
 	next := map[types.NamespacedName]string{}
 	l.mu.Lock()
 	for key, now := range counted {
-		var before v1alpha1.Unscheduled
-		_ = json.Unmarshal([]byte(l.said[key]), &before) // what cannot be read is written anew
-		if before.Pods == now.Pods && withoutNumbers(before.Message) == withoutNumbers(now.Message) {
+		if says(l.said[key], now) {
 			next[key] = l.said[key]
 			continue
 		}
@@ -84,6 +82,13 @@ func (l *lane) setUnscheduled(counted map[types.NamespacedName]v1alpha1.Unschedu
 	for _, key := range differ {
 		l.syncer.add(l.queueKey(key))
 	}
+}
+
+// says says whether text tells what is counted, but for the numbers in the message. What cannot be read does not.
+func says(text string, counted v1alpha1.Unscheduled) bool {
+	var said v1alpha1.Unscheduled
+	err := json.Unmarshal([]byte(text), &said)
+	return err == nil && said.Pods == counted.Pods && withoutNumbers(said.Message) == withoutNumbers(counted.Message)
 }
 
 // saidLocked says whether the upstream says what is known of the pods of an object. The caller holds the lock.
@@ -107,6 +112,10 @@ func (l *lane) sayUnscheduled(ctx context.Context, key types.NamespacedName, u *
 	text := u.GetAnnotations()[name]
 	l.mu.Lock()
 	l.heardLocked(key, text)
+	var counted v1alpha1.Unscheduled
+	if next := l.unscheduled[key]; next != "" && json.Unmarshal([]byte(next), &counted) == nil && says(text, counted) {
+		l.unscheduled[key] = text // it was counted before anybody had looked at what is said
+	}
 	next, said := l.unscheduled[key], l.saidLocked(key)
 	l.mu.Unlock()
 	if said {
