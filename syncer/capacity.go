@@ -30,6 +30,9 @@ var measured = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, 
 func (s *Syncer) measure(ctx context.Context) {
 	for failing := false; ; {
 		capacity, err := s.readCapacity(ctx)
+		if err == nil && s.downUID() != "" {
+			err = s.sameDownstream(ctx) // or else it is that of another
+		}
 		switch {
 		case ctx.Err() != nil:
 			return
