@@ -170,7 +170,7 @@ func TestCapacityOfManyNodes(t *testing.T) {
 			}
 		}
 		require.Zero(t, reads%3, "three pages each time")
-		r.down.Inject(regiontest.Fault{Verb: "list", Resource: nodes.GroupResource(), Skip: 2, Times: 1, Do: regiontest.Refuse(410)})
+		r.down.Inject(regiontest.Fault{Verb: "list", Resource: nodes.GroupResource(), Skip: 2, Times: -1, Do: regiontest.Refuse(410)})
 		r.turn()
 		require.Equal(t, "125 250Gi 7500", r.capacity(), "some pages are not all")
 	})

@@ -96,7 +96,7 @@ func runManager(ctx context.Context, dir string) error {
 		Heartbeat: heartbeat,
 		Configure: func(target *syncerv1alpha1.SyncTarget, opts *syncer.Options) {
 			opts.Observer = observe(target.Name)
-			opts.Discovery, opts.Unscheduled = 2*time.Second, 2*time.Second
+			opts.Discovery, opts.Unscheduled, opts.Capacity = 2*time.Second, 2*time.Second, 2*time.Second
 			opts.DeleteCap = syncer.DeleteCap{Objects: -1}
 		},
 	})
