@@ -43,8 +43,8 @@
 //   - Replicas move only when enough work elsewhere: those that are available do not fall below what the parent's own
 //     maxUnavailable allows by anything that the Splitter does. No move begins before the last one is done. A replica that
 //     does not work where there are too many anyway keeps none from beginning, and a rollout of a Deployment keeps all.
-//   - No cluster gets more replicas of a parent than it can hold pods, as far as its SyncTarget says that. Nodes that come and
-//     go move nothing: what a cluster has it keeps, also when it can hold less.
+//   - No cluster gets more replicas of a parent than it can hold pods, as far as its SyncTarget says that. Nodes that go move
+//     nothing: what a cluster has it keeps, also when it can hold less. Nodes that come bring it to its share, as any balance.
 //   - A SyncTarget with a weight that cannot be read counts as one without a weight, and keeps nobody waiting.
 //   - The parent's observedGeneration is its generation only when every cluster has seen its part of it.
 //   - Where all is as it should be nothing is written, by a restart neither. Nor is anything that was worked out before the
@@ -71,6 +71,9 @@
 //     StatefulSet in Available, a Job in FailureTarget and Failed. Of DaemonSets there are counters only, and of CronJobs and
 //     what has a Kind by paths, whose status has no conditions that are known, nothing is said of nodes: their shards have the
 //     annotation.
+//   - That a cluster is drained when there is no room elsewhere: what may be unavailable leaves it without another place, and
+//     the rest stays. A CronJob and a Job with indices, which are not divided, leave it all the same and run nowhere until there
+//     is room. Of Jobs and CronJobs nothing says that they have no place, but Observer.Divided.
 //   - That clusters have room for all parents together: each parent is divided for itself, and pods that are not of any are not
 //     looked at.
 //   - Anything if workload controllers run in the API server of the parents: they would act on parents and shards alike.

@@ -121,8 +121,8 @@ type SyncTargetStatus struct {
 
 	// Capacity is what the nodes of the cluster that are ready and not cordoned
 	// have for pods, of cpu, memory and pods: what is used counts as well. All
-	// is zero if no node is. Empty is not known: the syncer may not list nodes,
-	// or there are none.
+	// is zero if no node is. Empty is not known: the syncer has never listed
+	// nodes, or there are none. It stays while they cannot be listed.
 	//
 	// +optional
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
