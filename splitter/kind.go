@@ -96,13 +96,18 @@ func cutting(parent *unstructured.Unstructured, cluster string) Shard {
 func with(shares []Share, present map[string]int64) []Share {
 	shares = slices.Clone(shares)
 	for i := range shares {
-		if s := &shares[i]; s.Group {
+		s, stays := &shares[i], int64(0)
+		if s.Group {
 			s.Members = with(s.Members, present)
+			for _, m := range clusters(s.Members) {
+				stays = plus(stays, max(0, m.within(m.Present))) // what drains leaves no room behind
+			}
 		} else {
 			s.Present = present[s.Name]
-			if c := s.Capacity; c != nil && *c >= 0 && *c < s.Present {
-				s.Capacity = new(s.Present)
-			}
+			stays = s.Present
+		}
+		if c := s.Capacity; c != nil && *c >= 0 && *c < stays {
+			s.Capacity = &stays
 		}
 	}
 	return shares
