@@ -78,7 +78,10 @@ func (s *Syncer) report(ctx context.Context, unreachable error) error {
 	return writeTarget(ctx, client, target, func(now *v1alpha1.SyncTargetStatus, set setCondition) {
 		now.LastSyncerHeartbeatTime = new(metav1.Now())
 		s.describe(s.Status(), unreachable, now, withDefinitions(now, set))
-		if capacity, ok := s.lastCapacity(); ok && unreachable == nil {
+		switch capacity, ok := s.lastCapacity(); {
+		case s.opts.Capacity < 0:
+			now.Capacity = nil // what we have said goes; what others say is theirs, and stays
+		case ok && unreachable == nil:
 			now.Capacity = capacity
 		}
 	})

@@ -233,16 +233,21 @@ func TestCapacityKeepsNoHeartbeatWaiting(t *testing.T) {
 	})
 }
 
-// Who is told to reads no nodes, and leaves alone what somebody else says of them.
+// Who is told to reads no nodes, takes back what was said of them, and leaves alone what somebody else says.
 func TestCapacityTurnedOff(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		r := newRoom(t)
 		r.node("a", large)
+		stop := r.sync(0)
+		require.Equal(t, "4 8Gi 110", r.capacity())
+		stop()
 		r.down.Reset()
+		r.sync(-1)
+		require.Empty(t, r.capacity())
 		_, err := r.up.client.Resource(syncTargets).Patch(t.Context(), target, types.MergePatchType,
 			[]byte(`{"status":{"capacity":{"cpu":1,"memory":"2Gi","pods":"3"}}}`), metav1.PatchOptions{}, "status")
 		require.NoError(t, err)
-		r.sync(-1)
+		r.turn()
 		require.Contains(t, r.conditions(), "Ready True Syncing")
 		require.Equal(t, "1 2Gi 3", r.capacity())
 		for _, q := range r.down.Requests() {

@@ -85,8 +85,8 @@ type Options struct {
 	Heartbeat time.Duration
 
 	// Capacity is how often the nodes of the downstream are read, page by page, for what the Heartbeat says of its capacity;
-	// zero: a minute, up to a fifth longer at random; negative: never, and what the status says of it is left alone. It
-	// stays the last known while nodes cannot be read, and is empty if there are none.
+	// zero: a minute, up to a fifth longer at random; negative: never, what was said of it before is removed, and what others
+	// say is left alone. It stays the last known while nodes cannot be read, and is empty if there are none.
 	Capacity time.Duration
 
 	// Observer is told what happens. May be nil.
