@@ -56,6 +56,10 @@
 //     fails if its shard has been written since.
 //   - That a rollout which begins while replicas move, or while a cluster drains, takes only what is left of maxUnavailable:
 //     the clusters' own controllers do it. What they take counts from when they have said it.
+//   - That a drain, or fewer replicas, during a rollout take those first that do not work: a Deployment's controller takes from
+//     old and new pods in proportion.
+//   - That a StatefulSet, or what has a Kind by paths, which is in several clusters becomes smaller while some do not work: any
+//     replica may be the one that goes, so it waits until enough others work. In one cluster it does not wait.
 //   - That replicas which were taken from a cluster and given back before it has reported the loss count as lost: what it
 //     says counts.
 //   - That a workload is balanced of which a replica never becomes available where it is to stay. Clusters drain all the

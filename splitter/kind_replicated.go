@@ -61,7 +61,7 @@ type replicated struct {
 	replicas  []string
 	available []string
 	counters  []counter
-	// brokenFirst says that its controller, when there are to be fewer, removes those first that do not work.
+	// brokenFirst says that its controller, when there are to be fewer, removes those first that are not ready.
 	brokenFirst bool
 }
 
@@ -95,7 +95,7 @@ func (k replicated) cut(parent *unstructured.Unstructured, d Demand, shares []Sh
 	for _, a := range plan.Shards {
 		want[a.Cluster] = a.Replicas
 	}
-	if d.Mode != Duplicate || len(shares) > 0 {
+	if (d.Mode != Duplicate || len(shares) > 0) && !alone(want, have, d.Replicas) {
 		k.pace(want, have, d.Replicas-unavailable)
 	}
 	var shards []Shard
@@ -132,6 +132,21 @@ func (k replicated) settled(d Demand, shares []Share, present map[string]int64, 
 	return total == d.Replicas, nil
 }
 
+// alone says whether all replicas are in one cluster and are to stay there: nothing moves, and when there are to be fewer
+// its own controller does what it does anywhere. What does not work there may be why somebody wants fewer.
+func alone(want map[string]int64, have []Shard, replicas int64) bool {
+	return len(have) == 1 && want[have[0].Cluster] == replicas
+}
+
+// works is how many replicas of a shard are available, as far as is known, whatever its cluster has yet to remove.
+func (k replicated) works(shard *unstructured.Unstructured) int64 {
+	there, works := numberOr(shard, 1, k.replicas...), numberOr(shard, 0, k.available...)
+	if !k.brokenFirst {
+		works -= max(0, numberOr(shard, 0, "status", "replicas")-there) // it may be any that goes
+	}
+	return max(0, min(works, there))
+}
+
 // pace raises what is wanted of clusters that are to lose replicas so far that enough stay available: what moves is gone
 // where it was only once it works where it goes. What is in silent clusters counts as unavailable, and may go; what is being
 // removed counts as gone.
@@ -139,7 +154,7 @@ func (k replicated) pace(want map[string]int64, have []Shard, least int64) {
 	var available int64
 	for _, s := range have {
 		if !s.Silent && s.Object != nil && s.Object.GetDeletionTimestamp() == nil {
-			available += min(numberOr(s.Object, 0, k.available...), numberOr(s.Object, 1, k.replicas...))
+			available += k.works(s.Object)
 		}
 	}
 	spare := max(0, available-least)
@@ -148,13 +163,14 @@ func (k replicated) pace(want map[string]int64, have []Shard, least int64) {
 			continue
 		}
 		there := numberOr(s.Object, 1, k.replicas...)
-		works := min(numberOr(s.Object, 0, k.available...), there)
+		works := k.works(s.Object)
 		if status, _, _ := unstructured.NestedMap(s.Object.Object, "status"); len(status) == 0 {
 			works = there // for all that is known
 		}
-		broken := there - works
-		if !k.brokenFirst {
-			broken = 0 // it may be any that goes, while one works
+		broken := int64(0) // it may be any that goes, while one works
+		if k.brokenFirst {
+			// One that is ready, and not available for minReadySeconds, is not among the first.
+			broken = there - max(works, min(there, numberOr(s.Object, 0, "status", "readyReplicas")))
 		}
 		lost := min(works, max(0, there-broken-want[s.Cluster]))
 		gone := min(lost, spare)
