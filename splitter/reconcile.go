@@ -162,13 +162,21 @@ func (s *Splitter) divide(ctx context.Context, k *sort, parent *unstructured.Uns
 		}
 		event.Removed = append(event.Removed, obj.GetName())
 	}
-	if err := errors.Join(errs...); err != nil {
+	if err := joined(errs); err != nil {
 		return false, err
 	}
 	if awaited {
 		return true, nil // its event follows, and only then is there anything to report of it
 	}
 	return taken != nil, s.report(ctx, k, parent, plan, parts, taken)
+}
+
+// joined leaves out Conflicts if there are other errors: who waits for an event must not be silent about those.
+func joined(errs []error) error {
+	if others := slices.DeleteFunc(slices.Clone(errs), apierrors.IsConflict); len(others) > 0 {
+		errs = others
+	}
+	return errors.Join(errs...)
 }
 
 var (

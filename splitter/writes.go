@@ -58,11 +58,11 @@ func (w written) shownBy(obj *unstructured.Unstructured) bool {
 }
 
 // add notes a write and its outcome. One that has failed need not be without effect, unless it was refused: of that the API
-// server is asked at once.
+// server is asked at once. So is it of a Conflict with what the copy does not show yet, which is waited for in the same way.
 func (w *writes) add(parent, object types.NamespacedName, what written, err error) {
 	what.until = time.Now().Add(lag)
 	if err != nil {
-		if refused(err) {
+		if refused(err) && (what.before == "" || !apierrors.IsConflict(err)) {
 			return
 		}
 		what.until = time.Time{}
