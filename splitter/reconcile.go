@@ -39,6 +39,9 @@ func (s *Splitter) work(ctx context.Context, key string) (again time.Duration, e
 	}
 	k, parentKey := s.kinds[i], types.NamespacedName{Namespace: namespace, Name: name}
 	if k.objects.Err() != nil {
+		if _, ok := k.objects.Get(parentKey); !ok {
+			k.writes.forget(parentKey) // nobody asks for what has gone when the copy is fresh
+		}
 		return 0, nil // what is old proves nothing; its flow is told
 	}
 	again, err = s.reconcile(ctx, k, parentKey)
