@@ -42,7 +42,8 @@
 //     being balanced.
 //   - Replicas move only when enough work elsewhere: those that are available do not fall below what the parent's own
 //     maxUnavailable allows by anything that the Splitter does. No move begins before the last one is done. A replica that
-//     does not work where there are too many anyway keeps none from beginning, and a rollout of a Deployment keeps all.
+//     does not work where there are too many anyway keeps none from beginning, and a rollout of a Deployment keeps all, also
+//     one that is paused or stuck.
 //   - No cluster gets more replicas of a parent than it can hold pods, as far as its SyncTarget says that. Nodes that go move
 //     nothing: what a cluster has it keeps, also when it can hold less. Nodes that come bring it to its share, as any balance.
 //   - A SyncTarget with a weight that cannot be read counts as one without a weight, and keeps nobody waiting.
