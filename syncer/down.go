@@ -103,9 +103,11 @@ func (l *lane) recreates(err error) bool {
 	})
 }
 
-// isSchemaError says whether an apply failed because the server's schema does not have a field, or has another type for it.
+// isSchemaError says whether an apply failed because the server's schema does not have a field, or has another type for it:
+// one of what is applied, or one of what is there from before the schema was changed.
 func isSchemaError(err error) bool {
-	return apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed to create typed patch object")
+	return apierrors.IsInternalError(err) &&
+		(strings.Contains(err.Error(), "failed to create typed patch object") || strings.Contains(err.Error(), "failed to create typed live object"))
 }
 
 // update applies wish to what is there, which has version. Fields that somebody else has changed are changed back, and that is

@@ -35,6 +35,8 @@ func (l *lane) pass(ctx context.Context, key types.NamespacedName) (again time.D
 	if err != nil {
 		if u, _ := l.upstream(key); u != nil {
 			l.problem(ctx, key, ReasonNamespace, err.Error())
+		} else {
+			l.problem(ctx, key, "", "")
 		}
 		return 0, nil // until the object changes
 	}

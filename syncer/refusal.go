@@ -42,7 +42,13 @@ func (r refusal) holds(hash, state string) time.Duration {
 // refusesStatus says whether err is the refusal of a status, not one of the request, or no answer.
 func refusesStatus(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err) || isSchemaError(err) ||
-		apierrors.IsForbidden(err) && !isMissingRight(err)
+		apierrors.IsForbidden(err) && !isMissingRight(err) && !isNotReady(err)
+}
+
+// isNotReady says whether admission has forbidden a request because it has just begun and does not know all that it needs.
+// It says so of any request.
+func isNotReady(err error) bool {
+	return strings.Contains(err.Error(), "not yet ready to handle request")
 }
 
 // isMissingRight says whether a request was forbidden for who made it, in the words of all authorizers, and not by

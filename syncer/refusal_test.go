@@ -91,6 +91,24 @@ func TestRefusedStatusUpstream(t *testing.T) {
 	})
 }
 
+// A status that is there no more is refused by nobody.
+func TestRefusedStatusThatGoes(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := &pair{t: t, up: newSide(t, "up", choosyOnly("boolean")), down: newSide(t, "down", regiontest.Options{})}
+		p.start(syncer.Options{Conditions: true, Types: only(widgets.GroupResource()), Discovery: time.Hour})
+		p.up.create(widgets, widget)
+		p.rest()
+		p.down.patch(widgets, "a", `{"status":{"ready":"yes"}}`, "status")
+		p.rest()
+		require.Equal(t, []string{"widgets default/a StatusRefused"}, p.problems())
+		require.Equal(t, "False StatusRefused", conditions(p.up.get(widgets, "a"))["Synced"])
+		p.down.patch(widgets, "a", `{"status":null}`, "status")
+		p.rest()
+		require.Empty(t, p.problems())
+		require.Equal(t, "True Synced", conditions(p.up.get(widgets, "a"))["Synced"])
+	})
+}
+
 // So is a part of the status that the downstream does not accept; what goes the other way goes on.
 func TestRefusedStatusDownstream(t *testing.T) {
 	inBubble(t, func(t *testing.T) {

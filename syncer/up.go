@@ -27,6 +27,10 @@ const maxStatus = 16 << 10
 func (l *lane) bringUp(ctx context.Context, key types.NamespacedName, u, d *unstructured.Unstructured, shared bool) (time.Duration, error) {
 	status, ok := l.statusOf(u, d)
 	if !ok {
+		if len(l.downstreamStatus(d)) == 0 && l.memo(key).statusUp != (refusal{}) {
+			l.statusKnown(key)
+			return soon, nil // what was refused is there no more, and nothing is written of which an event would come
+		}
 		return 0, nil // what is known stays
 	}
 	wish := bare(u)
@@ -67,8 +71,12 @@ func (l *lane) bringUp(ctx context.Context, key types.NamespacedName, u, d *unst
 	if wait := m.statusUp.holds(hash, generation); wait > 0 {
 		return wait, nil
 	}
-	if wait := m.up.awaited(hash, version); wait > 0 || m.up.made(hash, version) {
+	if wait := m.up.awaited(hash, version); wait > 0 {
 		return wait, nil
+	}
+	if m.up.made(hash, version) {
+		l.remember(key, func(m *memo) { m.statusUp = refusal{} }) // of another status, meanwhile
+		return 0, nil
 	}
 	if !shared {
 		wish.SetResourceVersion(version) // of custom resources' status, servers do not look at the UID
