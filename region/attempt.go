@@ -59,23 +59,21 @@ func (a *Attempt) Status() int { return int(a.status.Load()) }
 // RetryAfter is how long the peer asked to wait before another attempt; zero if it did not.
 func (a *Attempt) RetryAfter() time.Duration { return time.Duration(a.retryAfter.Load()) }
 
-// trace returns a context through which the transport reports to a.
-func (a *Attempt) trace(ctx context.Context) context.Context {
+// trace makes the transport report to a through hooks.
+func (a *Attempt) trace(hooks *httptrace.ClientTrace) {
 	a.passed.Store(true)
-	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GetConn: func(string) { a.traced.Store(true) },
-		WroteHeaders: func() {
+	hooks.GetConn = func(string) { a.traced.Store(true) }
+	hooks.WroteHeaders = func() {
+		a.sent.Store(true)
+		if a.writes.Add(1) > 1 {
+			a.repeated.Store(true)
+		}
+	}
+	hooks.WroteRequest = func(info httptrace.WroteRequestInfo) {
+		if info.Err == nil {
 			a.sent.Store(true)
-			if a.writes.Add(1) > 1 {
-				a.repeated.Store(true)
-			}
-		},
-		WroteRequest: func(info httptrace.WroteRequestInfo) {
-			if info.Err == nil {
-				a.sent.Store(true)
-			}
-		},
-	})
+		}
+	}
 }
 
 // failed notes that nobody listened, which a transport that does not trace can say in no other way.

@@ -26,6 +26,7 @@
 //     change nothing in the Snapshot.
 //   - One peer's trouble stays its own. Each has its own goroutine, time limits and back-off.
 //   - A failure of many peers is one [PartialError], which is never mistaken for the NotFound of one of them.
+//   - An error of a request tells its cause: [CauseOf] has the classes, [Diagnose] says what to do about each.
 //   - Secrets are not shown: not by String, not in JSON, not in logs, not in errors.
 //   - A peer's redirect is not followed, and a caller's token never meets the library's client certificate.
 //

@@ -130,10 +130,8 @@ func (c *Conn) send(g *generation, caller bool, req *http.Request) (*http.Respon
 		discard(req)
 		return nil, &Error{Peer: c.Peer(), Op: req.Method, Err: err}
 	}
-	attempt := attemptOf(ctx)
-	if attempt != nil {
-		ctx = attempt.trace(ctx)
-	}
+	attempt, way := attemptOf(ctx), &stage{}
+	ctx = way.trace(ctx, attempt)
 	ctx, done := c.opts.Observer.call(ctx, CallEvent{
 		Peer: c.Peer(), Method: req.Method, Generation: g.number, Caller: caller,
 	})
@@ -153,7 +151,7 @@ func (c *Conn) send(g *generation, caller bool, req *http.Request) (*http.Respon
 			attempt.failed(err)
 		}
 		flight.end()
-		err = c.failed(req, err)
+		err = c.failed(req, way.timedOut(err))
 		done(0, err)
 		return nil, err
 	}
@@ -170,7 +168,7 @@ func (c *Conn) send(g *generation, caller bool, req *http.Request) (*http.Respon
 // failed names the peer. A request that its own caller gave up says nothing about the peer.
 func (c *Conn) failed(req *http.Request, err error) error {
 	if !errors.Is(err, context.Canceled) && !errors.Is(req.Context().Err(), context.Canceled) {
-		err = fmt.Errorf("%w: %w", ErrUnavailable, err)
+		err = &unavailable{err}
 	}
 	return &Error{Peer: c.Peer(), Op: req.Method, Err: err}
 }
@@ -222,6 +220,9 @@ func (b *flightBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err != nil {
 		b.flight.end()
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = &unavailable{&timeout{CauseTimeout, err}} // the answer had begun
+		}
 	}
 	return n, err
 }

@@ -96,7 +96,7 @@ func fetch(ctx context.Context, rt http.RoundTripper, path string) ([]byte, erro
 	defer func() { _ = resp.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
+		return nil, &unavailable{err}
 	}
 	if resp.StatusCode == http.StatusOK {
 		return body, nil

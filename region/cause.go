@@ -1,0 +1,229 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package region
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Cause is the class of what made a request to a peer fail, in words for a message. CauseOf finds it.
+type Cause string
+
+// The causes.
+const (
+	// CauseUnknown is every failure that is none of the others: an ordinary answer such as NotFound, a mistake of the
+	// request, or a caller that canceled it.
+	CauseUnknown Cause = ""
+	// CauseDNS: the host name of the API server was not resolved.
+	CauseDNS Cause = "DNS lookup failed"
+	// CauseRefused: nothing listens at the API server's address.
+	CauseRefused Cause = "connection refused"
+	// CauseNoRoute: the network has no way to the API server.
+	CauseNoRoute Cause = "no route to host"
+	// CauseConnectTimeout: the time was over before there was a connection, so nothing was sent.
+	CauseConnectTimeout Cause = "no connection in time"
+	// CauseLost: the connection broke before the answer was complete.
+	CauseLost Cause = "connection lost"
+	// CauseUnknownAuthority: the API server's certificate is not of the CA in the kubeconfig.
+	CauseUnknownAuthority Cause = "certificate signed by unknown authority"
+	// CauseExpired: the API server's certificate has expired, or is not valid yet.
+	CauseExpired Cause = "certificate has expired or is not yet valid"
+	// CauseOtherHost: the API server's certificate is of another host name.
+	CauseOtherHost Cause = "certificate is of another host"
+	// CauseTLS: the TLS handshake failed otherwise.
+	CauseTLS Cause = "TLS handshake failed"
+	// CauseTimeout: the API server accepted the connection and did not answer in time, as one that is frozen does.
+	CauseTimeout Cause = "no answer in time"
+	// CauseWriteTimeout: it did not answer a write in time, and answered a read afterwards.
+	CauseWriteTimeout Cause = "no answer to the write in time, while reads are answered"
+	// CauseServerTimeout: the API server answered that it could not complete the request in time.
+	CauseServerTimeout Cause = "the API server did not complete the request in time"
+	// CauseWebhookTimeout: an admission webhook did not answer the API server; the message names the webhook.
+	CauseWebhookTimeout Cause = "admission webhook timed out"
+	// CauseWebhook: the API server could not call an admission webhook; the message names the webhook.
+	CauseWebhook Cause = "admission webhook failed"
+	// CauseDenied: an admission webhook, policy or quota denied the request.
+	CauseDenied Cause = "denied by admission"
+	// CauseUnauthorized: the API server rejected the credentials (401).
+	CauseUnauthorized Cause = "credentials rejected"
+	// CauseForbidden: the credentials lack a right (403); the message names it.
+	CauseForbidden Cause = "right is missing"
+	// CauseThrottled: the API server has too many requests (429).
+	CauseThrottled Cause = "throttled"
+	// CauseServer: the API server failed (5xx).
+	CauseServer Cause = "server error"
+	// CauseNotServed: the API server does not serve the type.
+	CauseNotServed Cause = "type is not served"
+	// CauseOtherCluster: the credentials reach another cluster than the peer's.
+	CauseOtherCluster Cause = "wrong cluster"
+)
+
+// Remedy says what to do about the cause; empty for CauseUnknown.
+func (c Cause) Remedy() string {
+	switch c {
+	case CauseDNS:
+		return "check the server's host name in the kubeconfig, and the resolver"
+	case CauseRefused:
+		return "check that the API server runs, and its address in the kubeconfig"
+	case CauseNoRoute, CauseConnectTimeout:
+		return "check the network, and the server's address in the kubeconfig"
+	case CauseLost:
+		return "check whether the API server, or a proxy before it, restarts"
+	case CauseUnknownAuthority:
+		return "correct the certificate authority in the kubeconfig"
+	case CauseExpired:
+		return "renew the API server's certificate, or correct the clock"
+	case CauseOtherHost:
+		return "correct the server's address or tls-server-name in the kubeconfig"
+	case CauseTLS:
+		return "check the server's address and the certificates in the kubeconfig"
+	case CauseTimeout:
+		return "check whether the API server is frozen or overloaded"
+	case CauseWriteTimeout, CauseServerTimeout:
+		return "check the API server's admission webhooks, and its storage"
+	case CauseWebhookTimeout, CauseWebhook:
+		return "repair that webhook, or remove its configuration"
+	case CauseDenied:
+		return "correct the object, or the policy that denies it"
+	case CauseUnauthorized:
+		return "renew the credentials in the kubeconfig"
+	case CauseForbidden:
+		return "grant that right"
+	case CauseThrottled:
+		return "try again later, or raise the API server's limits for this user"
+	case CauseServer:
+		return "check the API server's log and its storage"
+	case CauseNotServed:
+		return "install its CRD there"
+	case CauseOtherCluster:
+		return "correct the credentials or the peer's name"
+	default:
+		return ""
+	}
+}
+
+// CauseOf returns why a request to a peer failed, as far as err tells: the error of a client of a Conn, one that wraps
+// it, or one of net and crypto/tls. It does no I/O.
+func CauseOf(err error) Cause {
+	if err == nil {
+		return CauseUnknown
+	}
+	if d, ok := errors.AsType[*Diagnosis](err); ok {
+		return d.Cause
+	}
+	if errors.Is(err, ErrOtherCluster) || errors.Is(err, ErrSameCluster) {
+		return CauseOtherCluster
+	}
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		return causeOfStatus(err, status.Status())
+	}
+	if meta.IsNoMatchError(err) {
+		return CauseNotServed
+	}
+	if t, ok := errors.AsType[*timeout](err); ok {
+		return t.cause
+	}
+	if cause := causeOfTLS(err); cause != CauseUnknown {
+		return cause
+	}
+	return causeOfNet(err)
+}
+
+func causeOfNet(err error) Cause {
+	if _, ok := errors.AsType[*net.DNSError](err); ok {
+		return CauseDNS
+	}
+	op, dialed := errors.AsType[*net.OpError](err)
+	dialed = dialed && op.Op == "dial"
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return CauseRefused
+	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
+		return CauseNoRoute
+	case dialed && op.Timeout():
+		return CauseConnectTimeout
+	case strings.Contains(err.Error(), "TLS handshake timeout"): // an error of net/http without a type
+		return CauseTimeout
+	case lost(err):
+		return CauseLost
+	default:
+		return CauseUnknown
+	}
+}
+
+func lost(err error) bool {
+	for _, target := range []error{syscall.ECONNRESET, syscall.EPIPE, syscall.ECONNABORTED, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed} {
+		if errors.Is(err, target) {
+			return true
+		}
+	}
+	// Errors of net/http without a type that others can name.
+	for _, text := range []string{"http2: client connection lost", "http2: server sent GOAWAY", "stream error:", "server closed idle connection"} {
+		if strings.Contains(err.Error(), text) {
+			return true
+		}
+	}
+	return false
+}
+
+func causeOfTLS(err error) Cause {
+	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
+		return CauseUnknownAuthority
+	}
+	if _, ok := errors.AsType[x509.HostnameError](err); ok {
+		return CauseOtherHost
+	}
+	if invalid, ok := errors.AsType[x509.CertificateInvalidError](err); ok && invalid.Reason == x509.Expired {
+		return CauseExpired
+	}
+	_, verification := errors.AsType[*tls.CertificateVerificationError](err)
+	_, record := errors.AsType[tls.RecordHeaderError](err)
+	op, remote := errors.AsType[*net.OpError](err)
+	if verification || record || remote && op.Op == "remote error" || errors.Is(err, http.ErrSchemeMismatch) {
+		return CauseTLS
+	}
+	return CauseUnknown
+}
+
+// causeOfStatus judges an answer of the API server. Webhooks and policies have no reason of their own: the API server's
+// words tell them.
+func causeOfStatus(err error, status metav1.Status) Cause {
+	text := status.Message
+	switch {
+	case strings.Contains(text, "failed calling webhook"):
+		if strings.Contains(text, "deadline exceeded") || strings.Contains(text, "imeout") {
+			return CauseWebhookTimeout
+		}
+		return CauseWebhook
+	case strings.Contains(text, "denied the request"), strings.Contains(text, "denied request"), strings.Contains(text, "exceeded quota"),
+		apierrors.HasStatusCause(err, "NamespaceTerminating"):
+		return CauseDenied
+	case status.Code == http.StatusUnauthorized:
+		return CauseUnauthorized
+	case status.Code == http.StatusForbidden:
+		return CauseForbidden
+	case status.Code == http.StatusTooManyRequests:
+		return CauseThrottled
+	case status.Code == http.StatusNotFound && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):
+		return CauseNotServed
+	case status.Code == http.StatusGatewayTimeout, status.Code == http.StatusRequestTimeout:
+		return CauseServerTimeout
+	case status.Code >= http.StatusInternalServerError:
+		return CauseServer
+	default:
+		return CauseUnknown
+	}
+}

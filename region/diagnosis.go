@@ -1,0 +1,80 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package region
+
+import (
+	"errors"
+	"net/url"
+	"strings"
+)
+
+// Diagnosis is a failed request with its cause and what to do about it, in a line that a person can act on. Unwrap gives
+// the failure itself.
+type Diagnosis struct {
+	Cause  Cause
+	Remedy string // what to do; empty leaves it out
+	Err    error
+}
+
+// Diagnose returns err as a *Diagnosis, and err itself if its cause is unknown or was diagnosed before.
+func Diagnose(err error) error {
+	if _, done := errors.AsType[*Diagnosis](err); done {
+		return err
+	}
+	cause := CauseOf(err)
+	if cause == CauseUnknown {
+		return err
+	}
+	return &Diagnosis{Cause: cause, Remedy: cause.Remedy(), Err: err}
+}
+
+// Error is the cause, the words of the failure without peer and address of the request, and the remedy.
+func (d *Diagnosis) Error() string {
+	text := essence(d.Err)
+	if !strings.Contains(text, string(d.Cause)) {
+		text = string(d.Cause) + ": " + text
+	}
+	if d.Remedy != "" {
+		text += ": " + d.Remedy
+	}
+	return text
+}
+
+// Unwrap returns the failure.
+func (d *Diagnosis) Unwrap() error { return d.Err }
+
+// essence leaves out what the layers of a client add, which the caller of Diagnose says itself.
+func essence(err error) string {
+	for {
+		switch e := err.(type) { //nolint:errorlint // one layer at a time
+		case *Error:
+			err = e.Err
+		case *url.Error:
+			err = e.Err
+		case *unavailable:
+			err = e.err
+		default:
+			return err.Error()
+		}
+	}
+}
+
+// unavailable is a request without an answer.
+type unavailable struct{ err error }
+
+func (e *unavailable) Error() string   { return ErrUnavailable.Error() + ": " + e.err.Error() }
+func (e *unavailable) Unwrap() []error { return []error{ErrUnavailable, e.err} }
+
+// timeout is a request whose time was over, and how far it had come.
+type timeout struct {
+	cause Cause
+	err   error
+}
+
+func (e *timeout) Error() string { return string(e.cause) + ": " + e.err.Error() }
+func (e *timeout) Unwrap() error { return e.err }
+func (e *timeout) Timeout() bool { return true }
+
+// Temporary makes it a net.Error, as context.DeadlineExceeded is.
+func (e *timeout) Temporary() bool { return true }
