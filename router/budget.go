@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,7 +29,7 @@ type Budget struct {
 	Burst    int     // requests at once, if there were few before; zero: 100
 	InFlight int     // requests under way, until their response is read; zero: 100
 	Waiting  int     // requests that wait for the above; zero: 1,000. More are refused with ErrBusy
-	Streams  int     // watches and followed logs that are open; zero: 1,000. More are refused with ErrBusy
+	Streams  int     // long-running requests that are open: watches, logs, proxied ones; zero: 1,000. More are refused with ErrBusy
 }
 
 func (b *Budget) complete() error {
@@ -137,11 +136,6 @@ func (b *budget) open() (end func(), err error) {
 		return nil, fmt.Errorf("%w: %d streams are open", ErrBusy, n-1)
 	}
 	return sync.OnceFunc(func() { b.streams.Add(-1) }), nil
-}
-
-// isStream says whether the response to req has no end of its own.
-func isStream(req *http.Request) bool {
-	return isWatch(req) || req.Method == http.MethodGet && req.URL.Query().Get("follow") == "true"
 }
 
 // countedBody gives back what a request took when its response is read or closed.

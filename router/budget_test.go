@@ -153,14 +153,15 @@ func TestStreamsTakeNoPlaceAndAreCounted(t *testing.T) {
 		r := newRouter(t, ring, Options{Budget: Budget{InFlight: 1, Streams: 3}})
 		c, err := r.Client(eu, Self())
 		require.NoError(t, err)
-		watch := func() (*http.Response, error) {
-			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.Config().Host+"/api/v1/configmaps?watch=true", http.NoBody)
+		open := func(path string) (*http.Response, error) {
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.Config().Host+path, http.NoBody)
 			require.NoError(t, err)
 			return c.HTTPClient().Do(req)
 		}
+		watch := func() (*http.Response, error) { return open("/api/v1/configmaps?watch=true") }
 		first, err := watch()
 		require.NoError(t, err)
-		second, err := watch()
+		second, err := open("/api/v1/configmaps?watch=yes")
 		require.NoError(t, err)
 		end, err := c.BeginStream(t.Context())
 		require.NoError(t, err)
@@ -176,9 +177,14 @@ func TestStreamsTakeNoPlaceAndAreCounted(t *testing.T) {
 		require.NoError(t, first.Body.Close())
 		require.NoError(t, second.Body.Close())
 		require.Zero(t, r.Explain(t.Context(), eu).Streams)
-		third, err := watch()
-		require.NoError(t, err)
-		require.NoError(t, third.Body.Close())
+		for _, long := range []string{
+			"/api/v1/configmaps?watch", "/api/v1/watch/configmaps", "/api/v1/namespaces/default/pods/p/log?follow=yes", "/api/v1/namespaces/default/services/s/proxy/",
+		} {
+			third, err := open(long)
+			require.NoError(t, err)
+			require.EqualValues(t, 1, r.Explain(t.Context(), eu).Streams, long)
+			require.NoError(t, third.Body.Close())
+		}
 	})
 }
 
@@ -215,15 +221,4 @@ func TestPlacesAreGivenBack(t *testing.T) {
 		_, err = list(t.Context(), t, r, eu)
 		require.NoError(t, err)
 	})
-}
-
-func TestIsStream(t *testing.T) {
-	for url, want := range map[string]bool{
-		"/api/v1/pods?watch=true": true, "/api/v1/pods?watch=1": true, "/api/v1/pods": false, "/api/v1/pods?watch=false": false,
-		"/api/v1/namespaces/n/pods/p/log?follow=true": true, "/api/v1/namespaces/n/pods/p/log": false,
-	} {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://x"+url, http.NoBody)
-		require.NoError(t, err)
-		require.Equal(t, want, isStream(req), url)
-	}
 }

@@ -14,6 +14,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/atoll-dev/atoll/internal/requestinfo"
 	"github.com/atoll-dev/atoll/region"
 )
 
@@ -102,12 +103,10 @@ func isCollection(path string) bool {
 	return len(parts) == 1 || len(parts) == 3 && parts[0] == "namespaces"
 }
 
+// isWatch reports whether an API server takes req for a watch.
 func isWatch(req *http.Request) bool {
-	if req.Method != http.MethodGet {
-		return false
-	}
-	w := req.URL.Query().Get("watch")
-	return w == "true" || w == "1"
+	info, _ := requestinfo.Of(req) // of a path that an API server cannot read, too, the verb is what it takes it for
+	return info.Verb == "watch"
 }
 
 // gone is what an API server says of a version that it no longer knows.

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"sync/atomic"
 
+	"github.com/atoll-dev/atoll/internal/requestinfo"
 	"github.com/atoll-dev/atoll/region"
 )
 
@@ -69,13 +70,14 @@ func (t *clientTransport) send(conn *region.Conn, budget *budget, req *http.Requ
 	if err != nil {
 		return nil, err
 	}
-	if isStream(req) {
+	info, _ := requestinfo.Of(req)
+	if info.IsLongRunning() {
 		defer give() // a stream takes a place until it has begun
 		if give, err = budget.open(); err != nil {
 			return nil, err
 		}
 	}
-	resp, err := t.exchange(conn, req)
+	resp, err := t.exchange(conn, req, info.Verb == "watch")
 	if err != nil {
 		give()
 		return nil, err
@@ -85,8 +87,7 @@ func (t *clientTransport) send(conn *region.Conn, budget *budget, req *http.Requ
 }
 
 // exchange is the request itself, as the identity.
-func (t *clientTransport) exchange(conn *region.Conn, req *http.Request) (*http.Response, error) {
-	watch := isWatch(req)
+func (t *clientTransport) exchange(conn *region.Conn, req *http.Request, watch bool) (*http.Response, error) {
 	var follow *follower
 	ctx := req.Context()
 	if watch {

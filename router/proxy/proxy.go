@@ -122,7 +122,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, e *Event) error {
 	}
 	upgrade := upgradeOf(r.Header)
 	pool := p.requests
-	if upgrade != "" || isOpenEnded(r) {
+	if upgrade != "" || t.info(r).IsLongRunning() {
 		pool = p.streams
 	}
 	if !pool.take() {

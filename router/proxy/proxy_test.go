@@ -4,10 +4,12 @@
 package proxy
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -225,4 +227,37 @@ func TestClientsAreKept(t *testing.T) {
 	require.NotSame(t, first, again, "what is not used is forgotten")
 	_, err = c.get(t.Context(), region.Key{Provider: "loodse", Name: "none"}, id("a"))
 	require.ErrorIs(t, err, region.ErrUnknownRegion)
+}
+
+// Whatever an API server takes for a long-running request takes none of the places of short ones.
+func TestLongRunningRequests(t *testing.T) {
+	s := newScene(t, Options{Streams: 1})
+	for _, tt := range []struct {
+		path string
+		long bool
+	}{
+		{"/api/v1/hang?watch=yes", true}, {"/api/v1/hang?watch", true}, {"/api/v1/watch/hang", true}, {"/api/v1/hang?watch=0", false},
+		{"/api/v1/hang?watch=False", false}, {"/api/v1/namespaces/n/services/s/proxy/hang?follow=yes", true}, {"/hang?watch=true", false},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		var hanging sync.WaitGroup
+		hanging.Go(func() { _ = s.get(ctx, tt.path) })
+		require.NoError(t, s.a.await(t.Context(), 1))
+		want := http.StatusOK
+		if tt.long {
+			want = http.StatusTooManyRequests
+		}
+		code, err := s.code(t.Context(), "/api/v1/pods?watch=true")
+		require.NoError(t, err)
+		require.Equal(t, want, code, tt.path)
+		cancel()
+		hanging.Wait()
+		require.NoError(t, s.a.await(t.Context(), 0))
+		require.NoError(t, eventually(t.Context(), func() error { // the proxy notices a moment after the peer
+			if code, err := s.code(t.Context(), "/api/v1/pods?watch=true"); err != nil || code != http.StatusOK {
+				return fmt.Errorf("the answer is %d, %w", code, err)
+			}
+			return nil
+		}))
+	}
 }

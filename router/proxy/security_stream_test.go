@@ -94,7 +94,7 @@ var streamChecks = []check{
 		guard: "a bound on what is under way", opts: Options{Requests: 2, Streams: 2},
 		without: func(s *scene) { s.proxy.requests, s.proxy.streams = newSlots(1000), newSlots(1000) },
 		try: func(s *scene) error {
-			for _, target := range []string{"/hang", "/hang?watch=true"} {
+			for _, target := range []string{"/hang", "/api/v1/hang?watch=yes"} {
 				ctx, cancel := context.WithCancel(s.ctx)
 				for range 2 {
 					go func() { _ = s.get(ctx, target) }()
@@ -141,7 +141,7 @@ var streamChecks = []check{
 			done := make(chan struct{})
 			go func() {
 				defer close(done)
-				_ = s.get(ctx, "/hang?watch=true")
+				_ = s.get(ctx, "/api/v1/hang?watch=true")
 			}()
 			if (<-asked).Done() == nil {
 				return errors.New("nothing can end the peer's request but the peer")

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/atoll-dev/atoll/internal/requestinfo"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/router"
 )
@@ -48,13 +49,9 @@ func (t target) locate(u *url.URL) {
 	u.Path, _ = url.PathUnescape(t.path) // it was decoded before, as a part of the whole
 }
 
-// isOpenEnded says whether the answer goes on until somebody ends it.
-func isOpenEnded(r *http.Request) bool {
-	q := r.URL.Query()
-	for _, parameter := range []string{"watch", "follow"} {
-		if v := q.Get(parameter); v == "true" || v == "1" {
-			return true
-		}
-	}
-	return false
+// info reads what r asks of the peer.
+func (t target) info(r *http.Request) requestinfo.Info {
+	path, _ := url.PathUnescape(t.path)                          // it was decoded before, as a part of the whole
+	info, _ := requestinfo.Parse(r.Method, path, r.URL.RawQuery) // the peer answers a path that it cannot read
+	return info
 }
