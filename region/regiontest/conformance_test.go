@@ -45,4 +45,8 @@ func TestConformanceOverTLS(t *testing.T) {
 	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
 	require.NoError(t, err)
 	conformance.Run(t, config, conformance.Memory)
+	conformance.RunCompactions(t, config, conformance.Memory, func(context.Context) error {
+		s.Compact()
+		return nil
+	})
 }

@@ -52,31 +52,27 @@ func (d *door) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response(r, w.code, w.header, io.NopCloser(&w.body)), nil
 }
 
-// serve calls the server and turns a dropped connection into an error.
+// serve calls the server. The error says whether the server took the request in: ECONNREFUSED means that it did not, so
+// that the request has no effect; ECONNRESET, that its reply is lost.
 func (d *door) serve(w http.ResponseWriter, r *http.Request) (err error) {
+	c, err := d.server.receive(r)
+	if err != nil {
+		// client-go does not repeat a read that was refused, as it repeats one whose connection was reset.
+		return fmt.Errorf("dial %s: %w", r.URL.Host, syscall.ECONNREFUSED)
+	}
 	defer func() {
 		switch p := recover(); {
 		case p == nil:
 		case p == http.ErrAbortHandler: //nolint:errorlint // compared as net/http does
-			err = d.broken(r)
+			if err = r.Context().Err(); err == nil {
+				err = fmt.Errorf("read from %s: %w", r.URL.Host, syscall.ECONNRESET)
+			}
 		default:
 			panic(p)
 		}
 	}()
-	d.server.ServeHTTP(w, r)
+	d.server.answer(w, c)
 	return nil
-}
-
-// broken is the error of a connection that the server dropped. One that cannot be made is not tried again by client-go,
-// as it tries again reads from one that was reset.
-func (d *door) broken(r *http.Request) error {
-	if err := r.Context().Err(); err != nil {
-		return err
-	}
-	if d.server.cut.Load() || d.server.isClosed() {
-		return fmt.Errorf("dial %s: %w", r.URL.Host, syscall.ECONNREFUSED)
-	}
-	return fmt.Errorf("read from %s: %w", r.URL.Host, syscall.ECONNRESET)
 }
 
 // stream serves a watch in a goroutine that ends with the response's body.

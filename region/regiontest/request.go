@@ -54,6 +54,8 @@ type call struct {
 	resource *resource
 	warnings []string
 	id       int // in the history
+
+	unauthenticated error // why the caller is not known
 }
 
 // parse reads what r asks for out of its path.

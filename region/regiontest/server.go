@@ -99,7 +99,9 @@ func (s *Server) Close() {
 }
 
 // Partition cuts the server off, or joins it again. While it is cut off, requests fail with a connection error, and
-// watches that were running have been cut. It is idempotent.
+// watches that were running have been cut. A request that the server took in before the cut is carried out, and its reply
+// is lost: the connection is reset. Only a request that the server did not take in is refused, and only by the door of
+// Config; over TLS it is reset too. It is idempotent.
 func (s *Server) Partition(cut bool) {
 	s.cut.Store(cut)
 	if cut {
@@ -122,26 +124,45 @@ func (s *Server) Reset() {
 
 // ServeHTTP serves one request. It panics with http.ErrAbortHandler to drop the connection, as net/http expects it.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c, err := s.receive(r)
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	s.answer(w, c)
+}
+
+// receive takes a request in. After an error the request has had no effect and never will.
+func (s *Server) receive(r *http.Request) (*call, error) {
 	c := parse(r)
-	authErr := s.authenticate(c)
+	c.unauthenticated = s.authenticate(c)
 	c.id = s.history.add(c.Request)
+	if s.cut.Load() || s.isClosed() {
+		s.history.update(c.id, func(r *Request) { r.Err = errPartitioned })
+		return nil, errPartitioned
+	}
+	return c, nil
+}
+
+// answer carries out a request that was taken in. Whatever breaks the connection from here on loses a reply.
+func (s *Server) answer(w http.ResponseWriter, c *call) {
 	rw := &responseWriter{ResponseWriter: w}
 	defer func() {
 		s.history.update(c.id, func(r *Request) { r.Code = rw.code })
 	}()
-	if s.cut.Load() || s.isClosed() {
-		s.abort(c, errPartitioned)
-	}
 	if fault := s.faults.match(c); fault != nil {
 		if done := s.play(fault, rw, c); done {
 			return
 		}
 	}
-	if authErr != nil {
-		s.fail(rw, c, authErr)
-		return
+	if c.unauthenticated != nil {
+		s.fail(rw, c, c.unauthenticated)
+	} else {
+		s.handle(rw, c)
 	}
-	s.handle(rw, c)
+	if s.cut.Load() {
+		rw.code = 0
+		s.abort(c, errPartitioned)
+	}
 }
 
 // abort ends c without a response.
