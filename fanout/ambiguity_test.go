@@ -4,13 +4,17 @@
 package fanout_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/atoll-dev/atoll/fanout"
 	"github.com/atoll-dev/atoll/internal/ambiguitytest"
 	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/region/regiontest"
+	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
 // TestAmbiguity lets each call of each operation meet each ambiguity, over HTTP/2
@@ -28,4 +32,29 @@ func TestAmbiguity(t *testing.T) {
 		}
 		return ambiguitytest.NewBench(t, kubeconfigs, 30*time.Millisecond)
 	})
+}
+
+// A commit whose reply a cut loses is in doubt until the peer answers: the caller is not told that nothing is in effect.
+func TestACommitWhoseReplyIsLostIsInDoubt(t *testing.T) {
+	t.Parallel()
+	r := newRing(t)
+	log := waltest.NewMemory()
+	c := coordinator(t, r, log, fanout.Options{LeaseTimeout: 60 * time.Millisecond})
+	acme := addAccount(t, c)
+	target := r.Server("us-east")
+	target.Inject(regiontest.Fault{
+		Verb: "update", Resource: serviceClusterResource.GroupResource(),
+		Do: regiontest.CrashAfter(func() { target.Partition(true) }),
+	})
+	op, err := c.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east"})
+	_, inDoubt := errors.AsType[*fanout.InDoubtError](err)
+	require.True(t, inDoubt, "%v", err)
+	require.Equal(t, fanout.InDoubt, op.State)
+
+	target.Partition(false)
+	_, err = c.Recover(t.Context())
+	require.NoError(t, err)
+	requireSettled(t, log)
+	require.True(t, present(held(t, r, key(acme, "db"))))
+	requireClean(t, c)
 }

@@ -17,7 +17,8 @@
 // and discovery. conformance.Differences lists where the server is known to deviate.
 //
 // Faults happen by script ([Server.Inject], [Server.Partition], [Server.Compact], [Server.Load]), and everything that was
-// received can be read ([Server.Requests]).
+// received can be read ([Server.Requests]). A connection is refused only if the server did not take the request in: a
+// request that may have had its effect loses its reply, whenever the server is cut off.
 //
 // # What is not
 //
