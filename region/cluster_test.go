@@ -37,6 +37,7 @@ type cluster struct {
 
 	mu      sync.Mutex
 	tokens  map[string]bool
+	blind   map[string]bool // tokens that may not read kube-system
 	down    bool
 	hanging bool     // accepts requests and answers none
 	count   int      // of the requests that reached it
@@ -46,7 +47,7 @@ type cluster struct {
 }
 
 func newCluster(uid string, tokens ...string) *cluster {
-	c := &cluster{uid: uid, tokens: make(map[string]bool)}
+	c := &cluster{uid: uid, tokens: make(map[string]bool), blind: make(map[string]bool)}
 	c.door = &inProcess{c}
 	for _, t := range tokens {
 		c.tokens[t] = true
@@ -56,8 +57,18 @@ func newCluster(uid string, tokens ...string) *cluster {
 
 func (c *cluster) setDown(down bool)            { c.mu.Lock(); defer c.mu.Unlock(); c.down = down }
 func (c *cluster) setToken(t string, good bool) { c.mu.Lock(); defer c.mu.Unlock(); c.tokens[t] = good }
-func (c *cluster) setHanging(h bool)            { c.mu.Lock(); defer c.mu.Unlock(); c.hanging = h }
-func (c *cluster) received() int                { c.mu.Lock(); defer c.mu.Unlock(); return c.count }
+func (c *cluster) setBlind(t string, blind bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.blind[t] = blind
+}
+func (c *cluster) isBlind(user string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.blind[strings.TrimPrefix(user, "token:")]
+}
+func (c *cluster) setHanging(h bool) { c.mu.Lock(); defer c.mu.Unlock(); c.hanging = h }
+func (c *cluster) received() int     { c.mu.Lock(); defer c.mu.Unlock(); return c.count }
 func (c *cluster) seen() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -97,6 +108,9 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Unauthorized","code":401}`)
 	case r.URL.Path == "/readyz":
 		_, _ = io.WriteString(w, "ok")
+	case r.URL.Path == "/api/v1/namespaces/kube-system" && c.isBlind(user):
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","message":"no","code":403}`)
 	case r.URL.Path == "/api/v1/namespaces/kube-system":
 		_, _ = fmt.Fprintf(w, `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"kube-system","uid":%q}}`, c.uid)
 	case strings.HasPrefix(r.URL.Path, "/apis/"):

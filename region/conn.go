@@ -157,8 +157,8 @@ func (c *Conn) Health() Health {
 
 // Rotate builds new credentials' transports, reads with them the UID of the kube-system namespace, and swaps them in if
 // it is the cluster that was reached before. From then on every new request uses them; what runs on the old ones ends
-// after Drain. On any error the old ones stay in use. Errors are *Error: ErrOtherCluster, ErrUnavailable, or what the
-// peer answered. It blocks; rotations of one Conn are done one after another. Credentials that are in use already are
+// after Drain. On any error the old ones stay in use. Errors are *Error: ErrOtherCluster, ErrIdentityUnknown,
+// ErrUnavailable, or the peer's answer. It blocks; rotations of one Conn are done one after another. Credentials that are in use already are
 // not an error.
 func (c *Conn) Rotate(ctx context.Context, creds Credentials) error {
 	began := time.Now()
@@ -206,6 +206,15 @@ func (c *Conn) replace(ctx context.Context, creds Credentials) (changed bool, er
 func (c *Conn) Close() {
 	c.retire()
 	c.current.Load().end()
+}
+
+// Refresh asks the Source to look for newer credentials. Call it when a peer refuses (401) those of StreamConfig; for
+// requests of Config and CallerTransport the Conn does it itself. It does not block, and does nothing without
+// ConnOptions.Refresh.
+func (c *Conn) Refresh() {
+	if c.opts.Refresh != nil {
+		c.opts.Refresh()
+	}
 }
 
 // retire refuses new requests and ends the running ones after Drain, because the peer left its Ring.

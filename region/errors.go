@@ -22,6 +22,9 @@ var (
 	ErrUnavailable = errors.New("peer is unavailable")
 	// ErrOtherCluster says that new credentials reach another cluster than the old ones.
 	ErrOtherCluster = errors.New("credentials reach another cluster")
+	// ErrIdentityUnknown says that the peer does not let its credentials read which cluster it is. Credentials that may not
+	// are not rotated to: grant get of the namespace kube-system, as "atollctl rbac" prints it.
+	ErrIdentityUnknown = errors.New("identity unknown: grant get namespaces/kube-system")
 	// ErrSameCluster says that two peers reach one cluster.
 	ErrSameCluster = errors.New("two peers reach one cluster")
 	// ErrNoPeers says that a call over many peers found none to ask.

@@ -36,5 +36,6 @@ type Health struct {
 	LastContact time.Time // when it last answered anything; zero: never
 	Generation  uint64    // of the credentials
 	Err         error     // why it is not Healthy
+	Identity    error     // why it is not known which cluster answers, such as ErrIdentityUnknown; nil: it is, or not asked yet
 	Rotation    error     // why newer credentials that the Source has are not in use; nil if they are
 }

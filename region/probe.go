@@ -102,13 +102,20 @@ func (p *probing) end() {
 func (p *prober) probe(ctx context.Context, log logr.Logger) time.Duration {
 	conn := p.member.conn
 	began := time.Now()
-	err := p.ask(ctx)
+	identity, err := p.ask(ctx)
 	if ctx.Err() != nil {
 		return p.opts.Interval
 	}
 	before := conn.health.Load()
 	after := p.judge(*before, err)
+	after.Identity = identity
+	if err != nil {
+		after.Identity = before.Identity // the peer was not asked
+	}
 	conn.health.Store(&after)
+	if after.Identity != nil && before.Identity == nil {
+		log.Error(after.Identity, "Peer does not let its credentials read which cluster it is; newer ones cannot be used")
+	}
 	if after.State != before.State {
 		log.Info("Peer's health changed", "from", before.State.String(), "to", after.State.String(), "reason", fmt.Sprint(after.Err))
 	}
@@ -130,27 +137,31 @@ func (p *prober) probe(ctx context.Context, log logr.Logger) time.Duration {
 	return p.opts.backoff(p.failures)
 }
 
-// ask reads /readyz, and the identity of the cluster once per generation of the credentials.
-func (p *prober) ask(ctx context.Context) error {
+// ask reads /readyz, and the identity of the cluster once per generation of the credentials. A peer that forbids the
+// latter is as healthy as one that does not: it answers.
+func (p *prober) ask(ctx context.Context) (identity, err error) {
 	ctx, cancel := context.WithTimeout(ctx, p.opts.Timeout)
 	defer cancel()
 	conn := p.member.conn
-	_, err := fetch(ctx, conn.own, "/readyz")
+	_, err = fetch(ctx, conn.own, "/readyz")
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
 		_, err = fetch(ctx, conn.own, "/version")
 	}
 	if err != nil {
-		return &Error{Peer: conn.Peer(), Op: "probe", Err: cause(err)}
+		return nil, &Error{Peer: conn.Peer(), Op: "probe", Err: cause(err)}
 	}
 	uid, err := conn.UID(ctx)
-	if err != nil {
-		return err
+	switch {
+	case errors.Is(err, ErrIdentityUnknown):
+		return err, nil
+	case err != nil:
+		return nil, err
 	}
 	if first := p.member.ring.claim(uid, p.member); first != conn.Peer() {
-		return &Error{Peer: conn.Peer(), Op: "probe",
+		return nil, &Error{Peer: conn.Peer(), Op: "probe",
 			Err: fmt.Errorf("%w: %s and %s (kube-system has UID %s)", ErrSameCluster, first, conn.Peer(), uid)}
 	}
-	return nil
+	return nil, nil
 }
 
 // judge applies one result to what was believed before.

@@ -59,7 +59,12 @@ func (s *scripted) publish(t *testing.T, peers ...Peer) {
 // startRing runs a Ring until the test's bubble ends.
 func startRing(t *testing.T, src Source) *Ring {
 	t.Helper()
-	r, err := NewRing(src, Options{})
+	return startRingOf(t, src, Options{})
+}
+
+func startRingOf(t *testing.T, src Source, opts Options) *Ring {
+	t.Helper()
+	r, err := NewRing(src, opts)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)

@@ -42,9 +42,7 @@ func (t *ownTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		if !ok {
 			return resp, nil
 		}
-		if refresh := t.conn.opts.Refresh; refresh != nil {
-			refresh()
-		}
+		t.conn.Refresh()
 		if !g.await(req.Context(), t.conn.opts.Await) {
 			discard(again)
 			return resp, nil

@@ -22,8 +22,9 @@ const maxAnswer = 1 << 20
 
 // UID returns the UID of the peer's kube-system namespace, which identifies the cluster: two names for one cluster are
 // found by it. It is read once per generation of the credentials and remembered. It needs the right to get that
-// namespace. Errors are *Error: ErrUnavailable, or what the peer answered; ErrOtherCluster if another cluster answers
-// than at first, or than Peer.UID says. If that is set, no other request is sent before it was seen.
+// namespace. Errors are *Error: ErrUnavailable, or the peer's answer, with ErrIdentityUnknown if that is 403;
+// ErrOtherCluster if another cluster answers than at first, or than Peer.UID says. If that is set, no other request is
+// sent before it was seen.
 func (c *Conn) UID(ctx context.Context) (types.UID, error) {
 	g := c.current.Load()
 	uid, err := c.identify(ctx, g)
@@ -60,15 +61,21 @@ func (c *Conn) seen(ctx context.Context, g *generation) error {
 	}
 	// What is asked here says nothing about the request that waits for it.
 	_, err := c.identify(context.WithValue(ctx, attemptKey{}, nil), g)
-	if apierrors.IsUnauthorized(err) && c.opts.Refresh != nil {
-		c.opts.Refresh()
+	if apierrors.IsUnauthorized(err) {
+		c.Refresh()
 	}
-	return err
+	if err != nil {
+		return &Error{Peer: c.Peer(), Op: "identify", Err: cause(err)}
+	}
+	return nil
 }
 
 // readUID asks the cluster that g reaches.
 func (c *Conn) readUID(ctx context.Context, g *generation) (types.UID, error) {
 	body, err := fetch(ctx, &generationTransport{c, g}, "/api/v1/namespaces/kube-system")
+	if apierrors.IsForbidden(err) {
+		return "", fmt.Errorf("%w: %w", ErrIdentityUnknown, cause(err))
+	}
 	if err != nil {
 		return "", fmt.Errorf("get namespace kube-system: %w", cause(err))
 	}
