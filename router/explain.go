@@ -121,6 +121,9 @@ func (r *Router) explainPeer(e *Explanation) {
 	if e.Health.Err != nil {
 		line += ": " + e.Health.Err.Error()
 	}
+	if e.Health.Identity != nil {
+		line += "; " + e.Health.Identity.Error()
+	}
 	if e.Health.Rotation != nil {
 		line += "; newer credentials are not in use: " + e.Health.Rotation.Error()
 	}

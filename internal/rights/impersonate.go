@@ -33,9 +33,9 @@ const (
 	serviceAccountPrefix = "system:serviceaccount:"
 )
 
-// Impersonate returns the least roles that suffice in a peer for a router to make requests as i says: one ClusterRole,
-// and a Role for each namespace that has service accounts of i, since in a ClusterRole a service account's name is that
-// of all namespaces. It refuses what would be the rights of Kubernetes' own components, by whatever name.
+// Impersonate returns the least roles that suffice in a peer for a router over a region.Ring to make requests as i says:
+// one ClusterRole, and a Role for each namespace that has service accounts of i, since in a ClusterRole a service account's
+// name is that of all namespaces. It refuses what would be the rights of Kubernetes' own components, by whatever name.
 func Impersonate(i Impersonation) (*rbacv1.ClusterRole, []*rbacv1.Role, error) {
 	users, accounts, err := i.people()
 	if err != nil {
@@ -71,6 +71,7 @@ func Impersonate(i Impersonation) (*rbacv1.ClusterRole, []*rbacv1.Role, error) {
 		verb, core = "impersonate:serviceaccount", authenticationv1.GroupName
 		cluster.Rules = append(cluster.Rules, doing(i.On, "impersonate-on:serviceaccount:")...)
 	}
+	cluster.Rules = append(cluster.Rules, kubeSystem())
 	for _, namespace := range slices.Sorted(maps.Keys(accounts)) {
 		r := rule(schema.GroupResource{Group: core, Resource: "serviceaccounts"}, verb)
 		r.ResourceNames = slices.Compact(slices.Sorted(slices.Values(accounts[namespace])))

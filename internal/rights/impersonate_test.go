@@ -64,7 +64,7 @@ func TestImpersonate(t *testing.T) {
 			t.Parallel()
 			cluster, roles, err := Impersonate(tt.i)
 			require.NoError(t, err)
-			require.Empty(t, cmp.Diff(tt.want, cluster.Rules))
+			require.Empty(t, cmp.Diff(append(tt.want, kubeSystem()), cluster.Rules))
 			require.Len(t, roles, len(tt.roles))
 			for _, r := range roles {
 				require.Empty(t, cmp.Diff(tt.roles[r.Namespace], r.Rules))

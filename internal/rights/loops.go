@@ -34,8 +34,12 @@ var loops = map[string]func(Place) ([]*rbacv1.ClusterRole, []*rbacv1.Role){
 	"accounts": func(p Place) ([]*rbacv1.ClusterRole, []*rbacv1.Role) {
 		return either(p, Accounts(), AccountsCentral()), nil
 	},
-	"catalog": func(Place) ([]*rbacv1.ClusterRole, []*rbacv1.Role) {
-		return []*rbacv1.ClusterRole{Publish()}, nil
+	"catalog": func(p Place) ([]*rbacv1.ClusterRole, []*rbacv1.Role) {
+		r := Publish()
+		if !p.Central {
+			r.Rules = append(r.Rules, kubeSystem()) // the Ring of peers that a Catalog is of
+		}
+		return []*rbacv1.ClusterRole{r}, nil
 	},
 	"events": func(Place) ([]*rbacv1.ClusterRole, []*rbacv1.Role) {
 		return []*rbacv1.ClusterRole{Events()}, nil

@@ -47,7 +47,7 @@ func Kubeconfigs(namespace string) *rbacv1.Role {
 	}
 }
 
-// kubeSystem is what tells one cluster from another.
+// kubeSystem lets a region.Ring tell one cluster from another. Without it, a Ring takes no new credentials.
 func kubeSystem() rbacv1.PolicyRule {
 	r := rule(schema.GroupResource{Resource: "namespaces"}, "get")
 	r.ResourceNames = []string{"kube-system"}

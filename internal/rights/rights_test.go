@@ -55,6 +55,29 @@ func TestCoordinatorsHoldWhatTheyGrant(t *testing.T) {
 	}
 }
 
+// A region.Ring connects to each peer, whatever loop it is for. It takes new credentials only if it may read which cluster
+// they reach.
+func TestEveryLoopMayReadTheIdentity(t *testing.T) {
+	t.Parallel()
+	reads := func(rules []rbacv1.PolicyRule) bool {
+		return slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool {
+			return slices.Contains(r.Resources, "namespaces") && slices.Contains(r.Verbs, "get") &&
+				(len(r.ResourceNames) == 0 || slices.Contains(r.ResourceNames, "kube-system"))
+		})
+	}
+	for _, name := range LoopNames() {
+		cluster, _, _ := Loop(name, Place{})
+		switch name {
+		case "accounts", "events", "shards": // beside others; these have no Ring of their own
+			continue
+		}
+		require.True(t, slices.ContainsFunc(cluster, func(r *rbacv1.ClusterRole) bool { return reads(r.Rules) }), name)
+	}
+	cluster, _, err := Impersonate(Impersonation{Users: []string{"alice"}})
+	require.NoError(t, err)
+	require.True(t, reads(cluster.Rules))
+}
+
 // What a loop needs is one role or several, by the same names wherever they are printed.
 func TestLoops(t *testing.T) {
 	t.Parallel()

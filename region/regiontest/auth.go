@@ -6,7 +6,6 @@ package regiontest
 import (
 	"fmt"
 	"net/http"
-	"net/url"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -36,42 +35,12 @@ func (s *Server) authenticate(c *call) error {
 	return c.impersonate()
 }
 
-// impersonate replaces the user by the one that the Impersonate headers name.
-func (c *call) impersonate() error {
-	h := c.http.Header
-	target := User{Name: h.Get("Impersonate-User"), UID: h.Get("Impersonate-Uid"), Groups: h.Values("Impersonate-Group")}
-	for name, values := range h {
-		if key, ok := strings.CutPrefix(name, "Impersonate-Extra-"); ok {
-			if target.Extra == nil {
-				target.Extra = map[string][]string{}
-			}
-			if decoded, err := url.PathUnescape(key); err == nil {
-				key = decoded
-			}
-			target.Extra[strings.ToLower(key)] = values
-		}
-	}
-	if target.Name == "" {
-		if target.UID != "" || len(target.Groups) > 0 || target.Extra != nil {
-			return apierrors.NewBadRequest(fmt.Sprintf("requested %v without impersonating a user", target))
-		}
-		return nil
-	}
-	if target.Name != "system:anonymous" {
-		target.Groups = append(append([]string{}, target.Groups...), "system:authenticated")
-	}
-	impersonator := c.User
-	c.Impersonator, c.User = &impersonator, target
-	return nil
-}
-
 // authorize asks the hook, for the impersonation first.
 func (s *Server) authorize(c *call) error {
 	if s.opts.Authorize == nil {
 		return nil
 	}
-	if by := c.Impersonator; by != nil {
-		ask := Request{Time: c.Time, Method: c.Method, Path: c.Path, User: *by, Verb: "impersonate", Version: "v1", Resource: "users", Name: c.User.Name}
+	for _, ask := range c.impersonations() {
 		if err := s.opts.Authorize(ask); err != nil {
 			return forbidden(ask, err)
 		}

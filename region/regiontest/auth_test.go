@@ -5,6 +5,7 @@ package regiontest_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -22,7 +23,7 @@ func TestImpersonationIsRecordedAndAuthorized(t *testing.T) {
 	s := regiontest.NewServer(regiontest.Options{
 		Tokens: map[string]regiontest.User{"lib": {Name: "library"}},
 		Authorize: func(r regiontest.Request) error {
-			if r.User.Name == "library" && r.Verb == "impersonate" && r.Name == "alice" {
+			if r.User.Name == "library" && r.Verb == "impersonate" && slices.Contains([]string{"alice", "7", "dev", "a", "b"}, r.Name) && r.Resource != "serviceaccounts" {
 				return nil
 			}
 			if r.User.Name == "alice" && r.Verb == "get" {
@@ -50,6 +51,16 @@ func TestImpersonationIsRecordedAndAuthorized(t *testing.T) {
 
 	require.EqualError(t, as("lib", rest.ImpersonationConfig{}), `namespaces "default" is forbidden: User "library" cannot get resource "namespaces" in API group "" in the namespace "default"`)
 	require.EqualError(t, as("lib", rest.ImpersonationConfig{UserName: "bob"}), `users "bob" is forbidden: User "library" cannot impersonate resource "users" in API group "" at the cluster scope`)
+	for want, who := range map[string]rest.ImpersonationConfig{
+		`uids.authentication.k8s.io "8" is forbidden: User "library" cannot impersonate resource "uids" in API group "authentication.k8s.io" at the cluster scope`: {UserName: "alice", UID: "8"},
+		`groups "ops" is forbidden: User "library" cannot impersonate resource "groups" in API group "" at the cluster scope`:                                      {UserName: "alice", Groups: []string{"dev", "ops"}},
+		`userextras.authentication.k8s.io "c" is forbidden: User "library" cannot impersonate resource "userextras/example.org/scope" in API group "authentication.k8s.io" at the cluster scope`: {
+			UserName: "alice", Extra: map[string][]string{"example.org/scope": {"a", "c"}},
+		},
+		`serviceaccounts "a" is forbidden: User "library" cannot impersonate resource "serviceaccounts" in API group "" in the namespace "ci"`: {UserName: "system:serviceaccount:ci:a"},
+	} {
+		require.EqualError(t, as("lib", who), want)
+	}
 	require.True(t, apierrors.IsUnauthorized(as("stolen", rest.ImpersonationConfig{})))
 	require.True(t, apierrors.IsForbidden(as("", rest.ImpersonationConfig{})), "anonymous")
 }

@@ -27,9 +27,9 @@ type Options struct {
 	// is nil, any token and none is the user "system:admin" of the group "system:masters".
 	Tokens map[string]User
 
-	// Authorize is asked before each request. Its error is the reason in a 403 of the usual form. A request that
-	// impersonates is asked about twice: first as verb "impersonate" of resource "users" with the impersonated name, made
-	// by the impersonator, then as itself. Nil allows everything.
+	// Authorize is asked before each request. Its error is the reason in a 403 of the usual form. For a request that
+	// impersonates it is asked several times: as verb "impersonate" of the user and of each UID, group and extra value, made
+	// by the impersonator, and last as the request itself. Nil allows everything.
 	Authorize func(Request) error
 
 	// KeepNamespaceContent leaves a deleted namespace Terminating with all its content, as an API server without a

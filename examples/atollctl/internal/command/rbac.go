@@ -50,7 +50,8 @@ the roles of the upstream, or with --downstream those of each cluster. The parts
   ` + s.program + ` rbac --sync targets --downstream --pull --types deployments.apps,configmaps
 
 With --as, print instead what a program needs that routes requests of those users
-to the peer; a service account is bound in its own namespace, by the Role that
+to the peer, and takes new credentials for it, for which it has to read which
+cluster answers (get of the namespace kube-system); a service account is bound in its own namespace, by the Role that
 is printed too. With --as-on, the users may be impersonated for that alone, which
 needs peers with constrained impersonation (Kubernetes 1.36):
 
