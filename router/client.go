@@ -16,7 +16,7 @@ import (
 )
 
 // Client is a region.API with a caller's identity. It is safe for concurrent use. What its requests return beyond the
-// peer's own answers are *region.Error: region.ErrUnknownRegion, region.ErrUnavailable.
+// peer's own answers are *region.Error: region.ErrUnknownRegion, region.ErrUnavailable, ErrCredentials.
 type Client struct {
 	api       region.API
 	transport *clientTransport

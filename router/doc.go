@@ -22,6 +22,8 @@
 //   - Look-ups of known regions take no lock, do not allocate and do no I/O. An answer that is not of now says so: Route.At.
 //   - Unknown (region.ErrUnknownRegion), unreachable (region.ErrUnavailable) and forbidden (apierrors.IsForbidden) are
 //     three errors. That a Resolver or a peer does not answer never becomes "unknown", and takes no route away.
+//   - The caller's 401 and 403 are the peer's answers to the caller. A peer that refuses the router's own credentials, or to
+//     let them impersonate, is ErrCredentials.
 //   - A region takes no more of this process than its Budget, whatever its peer and those who ask do.
 //
 // Not guaranteed:

@@ -99,6 +99,10 @@ func (t *clientTransport) exchange(conn *region.Conn, req *http.Request, watch b
 	resp, err := t.speak(conn).RoundTrip(out)
 	if err != nil {
 		follow.stop()
+		return nil, refusedUs(inner(err, conn.Peer()))
+	}
+	if err := accepted(t.id, resp); err != nil {
+		follow.stop()
 		return nil, err
 	}
 	t.history.note(conn, req, resp)

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/router"
 )
 
 // State is what became of a region's part in a call.
@@ -31,6 +31,9 @@ const (
 	NotServed State = "NotServed"
 	// Unauthorized says that the region does not know the caller.
 	Unauthorized State = "Unauthorized"
+	// CredentialsRefused says that the region does not accept the credentials of this program, or does not let it act as the
+	// caller (router.ErrCredentials).
+	CredentialsRefused State = "CredentialsRefused"
 	// Forbidden says that the region does not allow the call.
 	Forbidden State = "Forbidden"
 	// Expired says that the region does not know the resourceVersion any more.
@@ -45,8 +48,6 @@ const (
 	Canceled State = "Canceled"
 	// Failed says that the region answered with an error of its own.
 	Failed State = "Failed"
-	// Absent says that the region had no part in the first page of a list, and so has none in the later ones.
-	Absent State = "Absent"
 )
 
 func (s State) answered() bool { return s == OK || s == Empty || s == NotServed }
@@ -84,6 +85,8 @@ func stateOf(err error) State {
 		return OK
 	case errors.Is(err, errCanceled):
 		return Canceled
+	case errors.Is(err, router.ErrCredentials):
+		return CredentialsRefused
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
 		return Timeout
 	default:
@@ -100,10 +103,12 @@ type Outcome struct {
 	Elapsed time.Duration
 }
 
-// text names the region and the state, and no peer. A region's own message is cut, since the region may be hostile.
 func (o Outcome) text() string {
 	if status, ok := statusIn(o.Err); ok && o.State != Failed {
-		return fmt.Sprintf("region %s: %s: %s", o.Region, o.State, printable(status.Message))
+		return fmt.Sprintf("region %s: %s: %s", o.Region, o.State, status.Message)
+	}
+	if o.State == CredentialsRefused {
+		return fmt.Sprintf("region %s: %s: it does not accept those of this gateway", o.Region, o.State)
 	}
 	return fmt.Sprintf("region %s: %s", o.Region, o.State)
 }
@@ -126,12 +131,10 @@ func (e *Error) Status() metav1.Status {
 	return unavailable(e.text())
 }
 
-// statusIn returns the status that the region's API server answered the request with. A *region.Error is a failure on the
-// way there: the status in it is that of another request, such as the one that asks which cluster a peer is.
+// statusIn returns what an API server answered.
 func statusIn(err error) (metav1.Status, bool) {
-	var way *region.Error
 	var status apierrors.APIStatus
-	if !errors.As(err, &way) && errors.As(err, &status) {
+	if errors.As(err, &status) {
 		return status.Status(), true
 	}
 	return metav1.Status{}, false
@@ -161,15 +164,17 @@ type PartialError struct {
 
 // Error names the regions that failed, in one line, without peers.
 func (e *PartialError) Error() string {
-	failures := failuresOf(e.Outcomes)
-	switch {
-	case len(e.Outcomes) == 0:
-		return e.Op + ": no regions are known here"
-	case len(failures) == 0:
-		return fmt.Sprintf("%s: %d regions answered, which does not meet %s", e.Op, len(e.Outcomes), e.policy)
-	default:
-		return fmt.Sprintf("%s: %d of %d regions failed: %s", e.Op, len(failures), len(e.Outcomes), strings.Join(shorten(failures), "; "))
+	text, failed := "", 0
+	for _, o := range e.Outcomes {
+		if o.Err != nil {
+			text += "; " + o.text()
+			failed++
+		}
 	}
+	if failed == 0 {
+		return fmt.Sprintf("%s: %d regions answered, which does not meet %s", e.Op, len(e.Outcomes), e.policy)
+	}
+	return fmt.Sprintf("%s: %d of %d regions failed: %s", e.Op, failed, len(e.Outcomes), text[2:])
 }
 
 // WrappedErrors returns the failures, each an *Error.
@@ -214,10 +219,12 @@ func WithReport(ctx context.Context) (context.Context, *Report) {
 	return context.WithValue(ctx, reportKey{}, r), r
 }
 
-func (r *Report) add(outcomes []Outcome) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.outcomes = append(r.outcomes, outcomes...)
+func report(ctx context.Context, outcomes []Outcome) {
+	if r, ok := ctx.Value(reportKey{}).(*Report); ok {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.outcomes = append(r.outcomes, outcomes...)
+	}
 }
 
 // Outcomes returns all outcomes, in the order of the calls.
@@ -233,5 +240,12 @@ func (r *Report) Complete() bool {
 }
 
 // Warnings are texts for people, and for Warning headers: one for each region that did not contribute. They name no peer.
-// They are at most 20 and 4 KiB; one more counts the regions that do not fit.
-func (r *Report) Warnings() []string { return shorten(failuresOf(r.Outcomes())) }
+func (r *Report) Warnings() []string {
+	var warnings []string
+	for _, o := range r.Outcomes() {
+		if o.Err != nil {
+			warnings = append(warnings, o.text())
+		}
+	}
+	return warnings
+}

@@ -345,3 +345,56 @@ func TestRegionsOfARouter(t *testing.T) {
 		require.NotContains(t, err.Error(), "secret-peer")
 	})
 }
+
+// A region that does not accept the program's own credentials is missing for that reason, in lists, reads and watches: the
+// caller is not who it refuses.
+func TestARegionThatRefusesTheProgram(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ring := regiontest.NewRing("secret-peer-1", "secret-peer-2")
+		defer ring.Close()
+		eu, us := region.Key{Provider: "loodse", Name: "eu"}, region.Key{Provider: "loodse", Name: "us"}
+		require.NoError(t, ring.Serve("secret-peer-1", eu))
+		require.NoError(t, ring.Serve("secret-peer-2", us))
+		routes, err := router.New(ring, router.Options{})
+		require.NoError(t, err)
+		set, err := aggregate.Regions(routes, router.Impersonate(router.User{Name: "alice"}), nil)
+		require.NoError(t, err)
+		refuse := func(times int, peers ...region.PeerName) {
+			for _, p := range peers {
+				ring.Server(p).Inject(regiontest.Fault{Times: times, Do: regiontest.Refuse(http.StatusUnauthorized)})
+			}
+		}
+		all, err := aggregate.New(set, aggregate.Options{Qualify: true})
+		require.NoError(t, err)
+		some, err := aggregate.New(set, aggregate.Options{Qualify: true, Policy: aggregate.BestEffort()})
+		require.NoError(t, err)
+		const why = "region us.loodse: CredentialsRefused: it does not accept those of this gateway"
+
+		refuse(3, "secret-peer-2") // one for each call
+		_, err = all.Dynamic().Resource(configMaps).List(t.Context(), metav1.ListOptions{})
+		require.True(t, apierrors.IsServiceUnavailable(err), "%v", err)
+		require.ErrorContains(t, err, why)
+		ctx, report := aggregate.WithReport(t.Context())
+		_, err = some.Dynamic().Resource(configMaps).List(ctx, metav1.ListOptions{})
+		require.NoError(t, err)
+		require.Equal(t, []string{why}, report.Warnings())
+		_, err = some.Dynamic().Resource(configMaps).Namespace("default").Get(t.Context(), "a@us.loodse", metav1.GetOptions{})
+		require.True(t, apierrors.IsServiceUnavailable(err), "%v", err)
+		require.EqualError(t, err, why)
+
+		refuse(1, "secret-peer-1", "secret-peer-2")
+		_, err = all.Dynamic().Resource(configMaps).List(t.Context(), metav1.ListOptions{})
+		require.True(t, apierrors.IsServiceUnavailable(err), "regions that agree in it do not make it the caller's: %v", err)
+
+		refuse(5, "secret-peer-1", "secret-peer-2")
+		watching, cancel := context.WithCancel(t.Context())
+		stream, err := all.Reader("", configMaps).WatchWithContext(watching, initial())
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+		require.Empty(t, arrived(stream))
+		time.Sleep(time.Minute)
+		require.Equal(t, []string{"end of initial events of ConfigMap"}, arrived(stream), "it is asked until its credentials are replaced")
+		cancel()
+		synctest.Wait()
+	})
+}

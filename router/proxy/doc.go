@@ -24,6 +24,8 @@
 //   - exec, attach and port-forward, by WebSocket and SPDY, over connections of their own with the peer's TLS.
 //   - Redirects by a peer are not followed and not handed on. What it answers cannot set cookies for, or policies of, the
 //     address that other peers are behind too.
+//   - 401 and 403 are about the caller. A peer that refuses the gateway's own credentials, or to let them act as the caller,
+//     is 503 with a reason for callers, and a log line that names the peer for operators.
 //   - A caller learns from an error neither a peer's name nor its address, nor which other regions there are.
 //   - No log line has a header, a query or a body.
 //
@@ -33,5 +35,7 @@
 //   - That a stream ends when a token does, or when its region moves to another peer: a peer judges a stream when it begins.
 //     Streams end when the client, the peer, or the context of the server (http.Server.BaseContext) does.
 //   - That a request with a body is sent again when a peer's credentials were replaced in that moment: it is answered with
-//     the peer's 401.
+//     503 and Retry-After, upon which client-go sends it again.
+//   - That no peer's backend imitates a refusal: who reaches a service of theirs through a peer can make its answers to
+//     themselves 503.
 package proxy

@@ -107,6 +107,12 @@ func (p *peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, "https://evil.example.com/", http.StatusTemporaryRedirect)
 	case "refused":
 		http.Error(w, "no upgrade here", http.StatusForbidden)
+	case "unauthorized":
+		p.refuse(w, http.StatusUnauthorized, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"Unauthorized","reason":"Unauthorized","code":401}`)
+	case "unimpersonated":
+		p.refuse(w, http.StatusForbidden, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"users \"alice\" is forbidden: User \"library-at-peer-a\" cannot impersonate resource \"users\" in API group \"\" at the cluster scope","reason":"Forbidden","details":{"name":"alice","kind":"users"},"code":403}`)
+	case "forbidden":
+		p.refuse(w, http.StatusForbidden, forbiddenToAlice)
 	case "browser":
 		for _, name := range []string{"Set-Cookie", "Alt-Svc", "Access-Control-Allow-Origin", "Strict-Transport-Security", "Refresh", "Clear-Site-Data"} {
 			w.Header().Set(name, "peer")
@@ -133,6 +139,15 @@ func (p *peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		_, _ = io.WriteString(w, "ok")
 	}
+}
+
+// forbiddenToAlice is what the caller may not do.
+const forbiddenToAlice = `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"pods is forbidden: User \"alice\" cannot list resource \"pods\" in API group \"\" at the cluster scope","reason":"Forbidden","details":{"kind":"pods"},"code":403}`
+
+func (p *peer) refuse(w http.ResponseWriter, code int, status string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_, _ = io.WriteString(w, status)
 }
 
 // upgrade becomes an echo in whatever protocol is asked for.

@@ -129,7 +129,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, e *Event) error {
 		return refusal{http.StatusTooManyRequests, "too many requests are under way here"}
 	}
 	defer pool.give()
-	transport := client.Transport()
+	transport, accepted := client.Transport(), func(*http.Response) error { return nil }
 	if upgrade != "" {
 		end, err := client.BeginStream(r.Context())
 		if err != nil {
@@ -139,6 +139,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, e *Event) error {
 		if transport, err = p.stream(client); err != nil {
 			return err
 		}
+		accepted = client.Accepted
 	}
 	exchange := &httputil.ReverseProxy{
 		Rewrite:    func(out *httputil.ProxyRequest) { p.rewrite(out, t, upgrade, e) },
@@ -146,6 +147,9 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, e *Event) error {
 		BufferPool: p.buffers,
 		ErrorLog:   quiet(r, e),
 		ModifyResponse: func(resp *http.Response) error {
+			if err := accepted(resp); err != nil {
+				return err
+			}
 			return p.judge(resp, e)
 		},
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) { p.refuse(w, r, e, err) },

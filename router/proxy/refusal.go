@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/atoll-dev/atoll/region"
@@ -35,6 +36,8 @@ func explain(err error) refusal {
 		return refusal{http.StatusNotFound, "this region is not served here"}
 	case errors.Is(err, router.ErrIdentity):
 		return refusal{http.StatusForbidden, "requests cannot be made as this user or one of its groups"}
+	case errors.Is(err, router.ErrCredentials):
+		return refusal{http.StatusServiceUnavailable, "the region does not accept the credentials of this gateway, or does not let it act as this user; nothing was done, and its operators have to repair it"}
 	case errors.Is(err, router.ErrBusy):
 		return refusal{http.StatusTooManyRequests, "too many requests are under way to this region"}
 	case errors.Is(err, context.DeadlineExceeded):
@@ -56,6 +59,9 @@ var reasons = map[int]metav1.StatusReason{
 // refuse answers with a Status, as API servers do.
 func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request, e *Event, err error) {
 	e.Err = err
+	if errors.Is(err, router.ErrCredentials) {
+		logr.FromContextOrDiscard(r.Context()).Error(err, "A peer refuses the gateway itself: repair its credentials there, or their right to impersonate", "audit", e.AuditID)
+	}
 	answer := p.guards.explain(err)
 	e.Code = answer.code
 	if r.Context().Err() != nil {
