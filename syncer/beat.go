@@ -112,7 +112,7 @@ func (s *Syncer) describe(state Status, unreachable error, now *v1alpha1.SyncTar
 			now.SyncedResources = append(now.SyncedResources, name)
 		}
 		switch {
-		case isUnlisted(t):
+		case isUnlisted(t), t.Reason == ReasonNotPermitted:
 		case t.Err != nil:
 			bad = append(bad, name+" (no fresh copy)")
 		case t.Reason == ReasonScope:
@@ -134,7 +134,51 @@ func (s *Syncer) describe(state Status, unreachable error, now *v1alpha1.SyncTar
 	} else {
 		set(v1alpha1.SyncTargetConditionDeletionsHeld, metav1.ConditionFalse, v1alpha1.SyncTargetReasonWithinCap, "")
 	}
+	describeRefused(state, now, set)
 }
+
+// describeRefused says in a condition which objects are refused. Where none ever was there is no such condition.
+func describeRefused(state Status, now *v1alpha1.SyncTargetStatus, set setCondition) {
+	var refused []string
+	for _, t := range state.Types {
+		if text := refusedOf(t); text != "" {
+			refused = append(refused, text)
+		}
+	}
+	switch {
+	case len(refused) > 0:
+		set(v1alpha1.SyncTargetConditionObjectsRefused, metav1.ConditionTrue, v1alpha1.SyncTargetReasonNotPermitted, brief(refused))
+	case meta.FindStatusCondition(now.Conditions, string(v1alpha1.SyncTargetConditionObjectsRefused)) != nil:
+		set(v1alpha1.SyncTargetConditionObjectsRefused, metav1.ConditionFalse, v1alpha1.SyncTargetReasonNothingRefused, "")
+	}
+}
+
+// refusedOf counts and names objects of a type that are refused, with why the first one is; "" if there are none.
+func refusedOf(t TypeStatus) string {
+	const few = 3
+	var names []string
+	var why string
+	for _, p := range t.Problems {
+		if p.Reason != ReasonNotPermitted && p.Reason != ReasonNotSyncable {
+			continue
+		}
+		if why == "" {
+			why = p.Message
+		}
+		names = append(names, loop.KeyText(p.Object))
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("%d %s (%s", len(names), t.Resource.GroupResource(), strings.Join(names[:min(few, len(names))], ", "))
+	if len(names) > few {
+		text += ", ..."
+	}
+	return text + "): " + loop.Shorten(why, longestWhy)
+}
+
+// longestWhy bounds in bytes why objects of one type are refused: a condition names ten types.
+const longestWhy = 256
 
 // isUnlisted says whether it is not known yet if a type can be listed.
 func isUnlisted(t TypeStatus) bool { return errors.Is(t.Err, loop.ErrNotListed) }

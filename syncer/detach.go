@@ -11,13 +11,17 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Detach lets all objects upstream go: it removes the finalizer of this target from whatever has it, of every type of
-// Options.Types that the upstream serves. It is an error if not all that it serves is known. Copies stay downstream as they
-// are. It blocks until it is done; it can be repeated. Nothing must sync for this target meanwhile.
+// Detach lets all objects upstream go: it removes the finalizer of this target from each object that has it, of every type of
+// Options.Types that the upstream serves, also of those that are refused (see ReasonNotPermitted): an earlier release may
+// have synced them. It is an error if not all that it serves is known. A type that is refused and may not be listed is
+// skipped and logged, since a syncer needs no rights on it. Copies stay downstream as they are. It blocks until it is done;
+// it can be repeated. Nothing must sync for this target meanwhile.
 func (s *Syncer) Detach(ctx context.Context) error {
 	up, err := served(s.up.Discovery())
 	if err != nil {
@@ -30,7 +34,13 @@ func (s *Syncer) Detach(ctx context.Context) error {
 		}
 		done[gvr.GroupResource()] = true
 		l := &lane{syncer: s, kind: kind{GVR: gvr, Kind: up.resources[gvr].Kind}}
-		if err := l.letAllGo(ctx); err != nil {
+		err := l.letAllGo(ctx)
+		if apierrors.IsForbidden(err) && s.opts.refusesType(gvr.GroupResource()) != "" {
+			logr.FromContextOrDiscard(ctx).Info("Objects of a type that is refused cannot be listed, and may still have the finalizer",
+				"resource", gvr.GroupResource().String(), "finalizer", s.finalizer, "reason", err.Error())
+			continue
+		}
+		if err != nil {
 			return wrap("detach "+gvr.GroupResource().String(), err)
 		}
 	}

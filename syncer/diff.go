@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -44,7 +45,7 @@ type Change struct {
 func (s *Syncer) Diff(ctx context.Context) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
 		plan := &plan{}
-		shadow, err := New(s.up, s.down, s.opts)
+		shadow, err := newSyncer(s.up, s.down, s.given)
 		if err != nil {
 			yield(Change{}, err)
 			return
@@ -71,6 +72,9 @@ func (s *Syncer) Diff(ctx context.Context) iter.Seq2[Change, error] {
 // diffType yields the changes of one type. It returns false if no more are wanted.
 func (s *Syncer) diffType(ctx context.Context, plan *plan, name string, k kind, yield func(Change, error) bool) bool {
 	l := newLane(s, name, k)
+	if k.Refused != "" && apierrors.IsForbidden(l.probe(ctx, l.one)) {
+		return true // nothing would be written, and a syncer need not have rights on types that it refuses
+	}
 	s.lanes = map[string]*lane{name: l}
 	ctx, cancel := context.WithCancel(ctx)
 	var copies sync.WaitGroup

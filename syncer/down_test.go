@@ -105,7 +105,7 @@ func TestTerminatingNamespace(t *testing.T) {
 
 func TestClusterScopedObjects(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		p := newPair(t, syncer.Options{Namespaces: syncer.PrefixNamespaces("acme-")})
+		p := newPair(t, syncer.Options{Namespaces: syncer.PrefixNamespaces("acme-"), Permit: []syncer.Power{syncer.PermitPersistentVolumes}})
 		p.up.create(volumes, "{apiVersion: v1, kind: PersistentVolume, metadata: {name: v}, spec: {capacity: {storage: 1Gi}, claimRef: {name: c, namespace: default, uid: 8d3c6a5e-0000-0000-0000-000000000000}}}")
 		p.rest()
 		require.Equal(t, map[string]any{"name": "c", "namespace": "default"}, field(p.down.get(volumes, "v"), "spec", "claimRef"))
@@ -447,10 +447,11 @@ func TestCollision(t *testing.T) {
 		p := newPair(t, syncer.Options{Namespaces: all("default")})
 		p.up.create(configMaps, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {k: first}}")
 		p.rest()
-		p.up.create(configMaps, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: kube-public}, data: {k: second}}")
+		p.up.create(namespaces, "{apiVersion: v1, kind: Namespace, metadata: {name: other}}")
+		p.up.create(configMaps, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: other}, data: {k: second}}")
 		p.rest()
 		require.Equal(t, "first", field(p.down.get(configMaps, "a"), "data", "k"))
-		require.Equal(t, []string{"configmaps kube-public/a Collision"}, p.problems())
+		require.Equal(t, []string{"configmaps other/a Collision"}, p.problems())
 	})
 }
 

@@ -153,3 +153,16 @@ func ExampleNewTargets() {
 	fmt.Println(targets.Start(ctx), targets.Syncer("my-cluster") == nil)
 	// Output: <nil> true
 }
+
+// A permit is named on a command line, and needed for the types that it stands for.
+func ExampleParsePower() {
+	roles := schema.GroupResource{Group: "rbac.authorization.k8s.io", Resource: "roles"}
+	fmt.Println(syncer.CheckTypes(nil, roles))
+	permit, err := syncer.ParsePower("RBAC")
+	fmt.Println(permit, err)
+	fmt.Println(syncer.CheckTypes([]syncer.Power{permit}, roles))
+	// Output:
+	// roles.rbac.authorization.k8s.io needs the permit RBAC: it gives away the rights that the syncer has
+	// RBAC <nil>
+	// <nil>
+}

@@ -44,6 +44,7 @@ type lane struct {
 	settled  map[types.NamespacedName]seen                   // where a pass has found nothing to do
 	rewrites map[types.NamespacedName]map[string][]time.Time // when something was written again, and why
 	stale    time.Time                                       // since when a copy is not fresh
+	denied   error                                           // why a type that is refused cannot be listed
 
 	// unscheduled is what is to be said upstream of pods that find no node, nil if that is not known, and said what is: see
 	// Options.Unscheduled.
@@ -154,6 +155,7 @@ func newLane(s *Syncer, name string, k kind) *lane {
 		Listed: func(key types.NamespacedName) { s.addBehind(l.queuePlace(key)) },
 	})
 	l.watchBorn()
+	l.plain = k.Refused != "" // a condition is a write of the status, which may be a power by itself
 	return l
 }
 
@@ -172,7 +174,14 @@ func dropAnnotations(obj *unstructured.Unstructured) {
 
 func (l *lane) copiesOf() []*loop.Objects {
 	all := []*loop.Objects{l.one, l.many, l.down}
-	if l.born != nil {
+	if l.kind.Refused != "" {
+		all = all[:2]
+	}
+	switch {
+	case l.born == nil:
+	case l.kind.Refused != "":
+		all = append(all, l.born)
+	default:
 		all = append(all, l.born, l.raised)
 	}
 	return all
@@ -182,7 +191,11 @@ func (l *lane) copiesOf() []*loop.Objects {
 func (l *lane) run(ctx context.Context) {
 	var copies sync.WaitGroup
 	for _, o := range l.copiesOf() {
-		copies.Go(func() { _ = o.Start(ctx) })
+		copies.Go(func() {
+			if l.kind.Refused == "" || l.mayRead(ctx, o) {
+				_ = o.Start(ctx)
+			}
+		})
 	}
 	copies.Go(func() { l.sweep(ctx) })
 	copies.Wait()
@@ -219,8 +232,17 @@ func (l *lane) placeOf(key types.NamespacedName) (types.NamespacedName, error) {
 }
 
 // fresh returns why a copy is not up to date. While it is not, nothing is done: what a copy does not have need not be
-// absent.
+// absent. Of a type that is refused only the upstream is watched.
 func (l *lane) fresh() error {
+	if l.kind.Refused != "" {
+		l.mu.Lock()
+		denied := l.denied
+		l.mu.Unlock()
+		if denied != nil {
+			return denied
+		}
+		return errors.Join(wrap("upstream", l.one.Err()), wrap("upstream", l.many.Err()))
+	}
 	return errors.Join(wrap("upstream", l.one.Err()), wrap("upstream", l.many.Err()), wrap("downstream", l.down.Err()))
 }
 

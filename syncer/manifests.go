@@ -35,6 +35,9 @@ type Install struct {
 	Image string
 	// Types are those that are synced: the syncer is granted them and no others. Nil: WorkloadTypes. Empty is refused.
 	Types []schema.GroupResource
+	// Permit are the powers that authors of upstream objects may have: see Options.Permit. A type that needs another one is
+	// refused.
+	Permit []Power
 	// Heartbeat is how often the syncer says that it is alive. Zero: 20 s. Targets set it to theirs.
 	Heartbeat time.Duration
 	// Unscheduled is how often the syncer counts pods that find no node: see Options.Unscheduled. Zero: never; it is granted
@@ -57,11 +60,15 @@ const (
 	program        = "syncer"
 )
 
+// installPrefix begins the name of each installation. Nothing is synced into such a namespace: who runs pods there has the
+// rights of its syncer.
+const installPrefix = "atoll-syncer-"
+
 // name is that of the installation's namespace, ClusterRole and ClusterRoleBinding: no other installation has it.
 func (in Install) name() string {
 	readable := strings.Trim(strings.NewReplacer(".", "-", "_", "-").Replace(strings.ToLower(in.Target)), "-")
 	readable = strings.TrimRight(readable[:min(len(readable), 30)], "-")
-	return "atoll-syncer-" + readable + "-" + in.owner()[:10]
+	return installPrefix + readable + "-" + in.owner()[:10]
 }
 
 func (in Install) owner() string { return digest([]byte(in.Upstream + "/" + in.Target)) }
@@ -88,6 +95,14 @@ func (in Install) check() error {
 			wrong = append(wrong, fmt.Errorf("install: Types[%d] is %q: name each type", i, gr.String()))
 		}
 	}
+	for i, p := range in.Permit {
+		if _, err := ParsePower(string(p)); err != nil {
+			wrong = append(wrong, fmt.Errorf("install: Permit[%d]: %w", i, err))
+		}
+	}
+	if err := CheckTypes(in.Permit, in.Types...); err != nil {
+		wrong = append(wrong, fmt.Errorf("install: Types names what Permit lacks: leave it out, or add the permit: %w", err))
+	}
 	return errors.Join(wrong...)
 }
 
@@ -111,7 +126,7 @@ func Manifests(in Install) ([]*unstructured.Unstructured, error) {
 
 	rules := syncRights(in.Types)
 	if in.Capacity >= 0 {
-		rules = DownstreamRights(in.Types...)
+		rules = DownstreamRights(Options{Permit: in.Permit}, in.Types...)
 	}
 	if in.Unscheduled > 0 {
 		rules = append(rules, UnscheduledRights()...)
@@ -164,6 +179,14 @@ func (in Install) deployment(meta metav1.ObjectMeta) *appsv1.Deployment {
 	args := []string{
 		"-target=" + in.Target, "-identity=" + in.Upstream, "-upstream=" + UpstreamKubeconfig,
 		"-types=" + strings.Join(names, ","), "-heartbeat=" + in.Heartbeat.String(),
+	}
+	if len(in.Permit) > 0 {
+		permits := make([]string, 0, len(in.Permit))
+		for _, p := range in.Permit {
+			permits = append(permits, string(p))
+		}
+		slices.Sort(permits)
+		args = append(args, "-permit="+strings.Join(slices.Compact(permits), ","))
 	}
 	if in.Unscheduled > 0 {
 		args = append(args, "-unscheduled="+in.Unscheduled.String())

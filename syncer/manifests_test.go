@@ -129,7 +129,11 @@ func TestManifestsRefuse(t *testing.T) {
 		"Kubeconfig":     func(in *syncer.Install) { in.Kubeconfig = nil },
 		"Image":          func(in *syncer.Install) { in.Image = "" },
 		"Types is empty": func(in *syncer.Install) { in.Types = []schema.GroupResource{} },
-		"Types[0]":       func(in *syncer.Install) { in.Types = []schema.GroupResource{{Group: "*", Resource: "*"}} },
+		"Types names what Permit lacks: leave it out, or add the permit: certificatesigningrequests.certificates.k8s.io needs the permit CertificateSigningRequests": func(in *syncer.Install) {
+			in.Types = []schema.GroupResource{{Group: "certificates.k8s.io", Resource: "certificatesigningrequests"}}
+		},
+		`Permit[0]: there is no permit "Rbac"`: func(in *syncer.Install) { in.Permit = []syncer.Power{"Rbac"} },
+		"Types[0]":                             func(in *syncer.Install) { in.Types = []schema.GroupResource{{Group: "*", Resource: "*"}} },
 	} {
 		in := good
 		spoil(&in)

@@ -6,6 +6,7 @@ package syncer
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,8 +26,20 @@ type Options struct {
 	// v1alpha1.StateLabelPrefix + Target with the value v1alpha1.StateSync are synced too.
 	Label string
 
-	// Types says which types are synced, of those that both sides serve; nil: DefaultTypes.
+	// Types says which types are synced, of those that both sides serve; nil: DefaultTypes, and those that Permit names. New
+	// returns an error if it selects a type that needs a Power which Permit lacks.
 	Types TypeFilter
+
+	// Permit names the powers over the downstream that authors of upstream objects may have, in both directions: see Power.
+	// The program decides it, never an object. nil: none.
+	Permit []Power
+
+	// Refuse keeps types and objects out that Types and Permit let in, such as custom types that grant rights. It returns
+	// why, in words that go into Status and conditions, and "" for what it lets through. obj is nil when the type as a whole
+	// is asked about, and otherwise the object where it was born, which Refuse must not modify. It must be safe for
+	// concurrent use and always give the same answer for the same arguments. What it refuses stays downstream as it is, see
+	// ReasonNotPermitted. May be nil.
+	Refuse func(gr schema.GroupResource, obj *unstructured.Unstructured) (why string)
 
 	// Upsync says of which of the Types objects that are born downstream are brought up, if they have the label
 	// v1alpha1.StateLabelPrefix + Target with the value v1alpha1.StateUpsync there: with their status, under the name of
@@ -96,26 +109,54 @@ type Options struct {
 // TypeFilter says whether a type is synced, if both sides serve it. It must be safe for concurrent use.
 type TypeFilter func(schema.GroupResource) bool
 
-// DefaultTypes leaves out what a control plane has for itself or what controllers make from something else: Events,
-// Leases, Pods, Nodes, Endpoints and EndpointSlices, Namespaces (see NamespaceMap), definitions of types, admission, the
-// types of package v1alpha1, and RBAC. Who opts in to RBAC gives whoever may write those objects upstream all the rights
-// that the syncer has downstream:
-//
-//	Types: func(gr schema.GroupResource) bool {
-//		return syncer.DefaultTypes(gr) || gr.Group == "rbac.authorization.k8s.io"
-//	}
+// DefaultTypes selects, of Kubernetes' own types, workloads, their configuration, networking within a namespace, claims of
+// storage and devices, autoscaling and policy that only restricts; and all custom types but those of package v1alpha1. It
+// leaves out Pods and Events, which Options.Types may name, and all that needs a Power. A custom type is one of a group that
+// kube-apiserver does not serve itself, such as gateway.networking.k8s.io.
 func DefaultTypes(gr schema.GroupResource) bool {
-	switch gr.Group {
-	case "":
-		switch gr.Resource {
-		case "events", "pods", "nodes", "endpoints", "namespaces":
-			return false
-		}
-	case "events.k8s.io", "coordination.k8s.io", "discovery.k8s.io", "rbac.authorization.k8s.io", "apiextensions.k8s.io",
-		"apiregistration.k8s.io", "admissionregistration.k8s.io", "flowcontrol.apiserver.k8s.io", v1alpha1.GroupVersion.Group:
-		return false
+	switch classify(gr).how {
+	case byDefault:
+		return true
+	case custom:
+		return gr.Group != v1alpha1.GroupVersion.Group
 	}
-	return true
+	return false
+}
+
+// defaultTypes are DefaultTypes and those that need a Power: without it they are watched, and their objects reported. A
+// Namespace that has the label is nothing to report: tools label it for what is in it.
+func (o Options) defaultTypes(gr schema.GroupResource) bool {
+	c := classify(gr)
+	return DefaultTypes(gr) || c.how == byPermit && (c.power != PermitNamespaces || slices.Contains(o.Permit, c.power))
+}
+
+// refusesType says why a type is not synced although both sides serve it; "" if it is.
+func (o Options) refusesType(gr schema.GroupResource) string {
+	if why := permits(o.Permit, gr); why != "" {
+		return why
+	}
+	if o.Refuse == nil {
+		return ""
+	}
+	return o.Refuse(gr, nil)
+}
+
+// checkPermit says what is wrong with Permit, and which types need more than it has.
+func (o Options) checkPermit() error {
+	var wrong []error
+	for i, p := range o.Permit {
+		if _, err := ParsePower(string(p)); err != nil {
+			wrong = append(wrong, fmt.Errorf("options: Permit[%d]: %w", i, err))
+		}
+	}
+	if o.Types == nil {
+		return errors.Join(wrong...)
+	}
+	named := slices.DeleteFunc(powerfulTypes(), func(gr schema.GroupResource) bool { return !o.Types(gr) })
+	if err := CheckTypes(o.Permit, named...); err != nil {
+		wrong = append(wrong, fmt.Errorf("options: Types selects what Permit lacks: leave it out, or add the permit: %w", err))
+	}
+	return errors.Join(wrong...)
 }
 
 // Transformer changes an object on its way down. It may modify obj, except for its type, name and namespace, must not
@@ -170,7 +211,7 @@ func (o Options) complete() (Options, error) {
 		wrong = append(wrong, fmt.Errorf("options: OnDownstreamDelete %d: want RecreateCopy or DeleteUpstream", o.OnDownstreamDelete))
 	}
 	if o.Types == nil {
-		o.Types = DefaultTypes
+		o.Types = o.defaultTypes
 	}
 	if o.Namespaces == nil {
 		o.Namespaces = SameNamespaces()

@@ -54,7 +54,10 @@ func (l *lane) pass(ctx context.Context, key types.NamespacedName) (again time.D
 			}
 		}()
 	}
+	reason, why := l.refuses(key, place, u)
 	switch {
+	case reason != "":
+		again, err = l.keepOut(ctx, key, place, found{u: u, d: d, shared: shared}, reason, why)
 	case u == nil && d == nil:
 		l.problem(ctx, key, "", "")
 		l.valve.settle(key)
@@ -94,10 +97,6 @@ func transient(err error) bool { return apierrors.IsConflict(err) && len(conflic
 // sync brings an object down and its status up.
 func (l *lane) sync(ctx context.Context, u, d *unstructured.Unstructured, place types.NamespacedName, shared bool) (time.Duration, error) {
 	key := loop.KeyOf(u)
-	if why := unsyncable(l.kind.GroupKind(), u); why != "" {
-		l.problem(ctx, key, ReasonNotSyncable, why)
-		return 0, nil
-	}
 	if d != nil && originOf(d) != key {
 		l.problem(ctx, key, ReasonCollision, fmt.Sprintf("%s downstream is the copy of %s", place, originOf(d)))
 		return 0, nil

@@ -89,7 +89,7 @@ func (c *podCounter) count(ctx context.Context) error {
 	}
 	c.syncer.mu.Unlock()
 	for kind, l := range lanes {
-		if l.fresh() != nil {
+		if l.fresh() != nil || l.kind.Refused != "" {
 			delete(lanes, kind)
 			continue
 		}

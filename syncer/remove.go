@@ -105,6 +105,10 @@ func (l *lane) stray(ctx context.Context, place types.NamespacedName) (time.Dura
 		l.forget(key)
 		return 0, nil
 	}
+	if reason, why := l.refuses(originOf(d), place, nil); reason != "" {
+		l.problem(ctx, key, reason, why+stays)
+		return 0, nil
+	}
 	return l.removeMisplaced(ctx, key, place, d)
 }
 

@@ -32,6 +32,11 @@ const (
 	ReasonStatusRefused Reason = "StatusRefused"
 	// ReasonNotSyncable: it means something in its own cluster only.
 	ReasonNotSyncable Reason = "NotSyncable"
+	// ReasonNotPermitted: it would give its author power over the other cluster: by its type (see Options.Permit), by its
+	// namespace or by what it is, or Options.Refuse refuses it. Nothing is written to the other side for it. A copy that an
+	// earlier release made stays as it is, and the object upstream, if it is deleted, waits until that copy is gone or
+	// until Syncer.Detach.
+	ReasonNotPermitted Reason = "NotPermitted"
 	// ReasonNamespace: NamespaceMap refused its namespace.
 	ReasonNamespace Reason = "Namespace"
 	// ReasonTransform: a Transformer failed.
@@ -51,6 +56,8 @@ const (
 	ReasonScope Reason = "Scope"
 	// ReasonExcluded: Options.Types leaves it out.
 	ReasonExcluded Reason = "Excluded"
+	// ReasonNotPermitted of a type: it needs a Power that Options.Permit lacks, or Options.Refuse refuses it. Message says
+	// which. Its objects are watched and reported, not synced.
 )
 
 // Status is the state of a Syncer at one time.
@@ -65,8 +72,9 @@ type Status struct {
 // TypeStatus is the state of one type.
 type TypeStatus struct {
 	Resource schema.GroupVersionResource
-	// Reason says why the type is not synced; empty if it is.
-	Reason Reason
+	// Reason says why the type is not synced; empty if it is. Message says more of it where it is ReasonNotPermitted.
+	Reason  Reason
+	Message string
 	// Err says why there is no fresh copy of one side: nothing is written, and nothing deleted, while it is not nil. Since
 	// is since when; what is known of the objects is as old.
 	Err   error
@@ -107,6 +115,9 @@ func (s *Syncer) Status() Status {
 func (l *lane) status() TypeStatus {
 	s := TypeStatus{
 		Resource: l.kind.GVR, Upstream: l.one.Len() + l.many.Len(), Downstream: l.down.Len(), Held: l.valve.held(), Err: l.fresh(),
+	}
+	if l.kind.Refused != "" {
+		s.Reason, s.Message = ReasonNotPermitted, l.kind.Refused
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

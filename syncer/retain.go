@@ -18,7 +18,7 @@ import (
 func unsyncable(kind schema.GroupKind, obj *unstructured.Unstructured) string {
 	switch kind {
 	case schema.GroupKind{Kind: "Secret"}:
-		if t, _, _ := unstructured.NestedString(obj.Object, "type"); t == "kubernetes.io/service-account-token" {
+		if secretType(obj) == serviceAccountToken {
 			return "a token of a ServiceAccount is valid in its own cluster only"
 		}
 	case schema.GroupKind{Kind: "ConfigMap"}:

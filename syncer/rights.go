@@ -45,9 +45,12 @@ var withoutStatus = map[schema.GroupResource]bool{
 	{Group: "networking.k8s.io", Resource: "networkpolicies"}: true,
 }
 
-// UpstreamRights returns the least rules that suffice upstream for a Syncer of those types with those Options. With a Target
+// UpstreamRights returns the least rules that suffice upstream for a Syncer of those types with those Options. There are none
+// for a type that needs a Power which Options.Permit lacks: without them the type is refused, and its objects are not
+// reported one by one. With a Target
 // they suffice for an Agent of it, and for a Heartbeat. Upsync and OnDownstreamDelete need more than others do.
 func UpstreamRights(opts Options, types ...schema.GroupResource) []rbacv1.PolicyRule {
+	types = permitted(opts.Permit, types)
 	rules := []rbacv1.PolicyRule{kubeSystem()}
 	if opts.Target != "" {
 		own, status := allow(v1alpha1.Resource("synctargets"), "get", "list", "watch"), allow(v1alpha1.Resource("synctargets/status"), "patch")
@@ -75,11 +78,11 @@ func UpstreamRights(opts Options, types ...schema.GroupResource) []rbacv1.Policy
 	return rules
 }
 
-// DownstreamRights returns the least rules that suffice downstream for a Syncer of those types, whatever its Options, but for
-// Unscheduled: see UnscheduledRights. Only a Rule that makes a field of a status Upstream's needs more: patch of the status of
+// DownstreamRights returns the least rules that suffice downstream for a Syncer of those types with those Options, but for
+// Unscheduled: see UnscheduledRights. There are none for a type that needs a Power which Options.Permit lacks. Only a Rule that makes a field of a status Upstream's needs more: patch of the status of
 // its type. Without list of nodes the capacity of the cluster is not known, and all else works.
-func DownstreamRights(types ...schema.GroupResource) []rbacv1.PolicyRule {
-	return append(syncRights(types), allow(nodes.GroupResource(), "list"))
+func DownstreamRights(opts Options, types ...schema.GroupResource) []rbacv1.PolicyRule {
+	return append(syncRights(permitted(opts.Permit, types)), allow(nodes.GroupResource(), "list"))
 }
 
 // syncRights are DownstreamRights without those by which capacity is known.
@@ -110,7 +113,7 @@ func TargetsRights(mode Mode, opts Options, types ...schema.GroupResource) []rba
 		return []rbacv1.PolicyRule{allow(own, "list", "watch"), status}
 	case Pull:
 		rules := []rbacv1.PolicyRule{kubeSystem(), allow(own, "list", "patch", "watch"), status}
-		for _, gr := range types {
+		for _, gr := range permitted(opts.Permit, types) {
 			rules = append(rules, allow(gr, "list", "patch")) // to let objects go
 		}
 		return rules
@@ -120,10 +123,11 @@ func TargetsRights(mode Mode, opts Options, types ...schema.GroupResource) []rba
 	return append(rules, allow(own, "get", "list", "patch", "watch"), status)
 }
 
-// InstallRights returns the least rules that suffice downstream for Targets to install and remove a Syncer of those types:
+// InstallRights returns the least rules that suffice downstream for Targets to install and remove a Syncer of those types,
+// of which those are left out that need a Power which Options.Permit lacks:
 // they hold what is granted to it, because an API server lets nobody grant what he does not hold. For Install.Unscheduled they
 // need UnscheduledRights beside.
-func InstallRights(types ...schema.GroupResource) []rbacv1.PolicyRule {
+func InstallRights(opts Options, types ...schema.GroupResource) []rbacv1.PolicyRule {
 	rules := []rbacv1.PolicyRule{
 		allow(schema.GroupResource{Resource: "namespaces"}, "create", "delete", "get", "patch"),
 		allow(schema.GroupResource{Group: rbacv1.GroupName, Resource: "clusterroles"}, "create", "delete", "get", "patch"),
@@ -135,7 +139,7 @@ func InstallRights(types ...schema.GroupResource) []rbacv1.PolicyRule {
 		allow(schema.GroupResource{Resource: "serviceaccounts"}, "create", "delete", "patch"),
 		allow(schema.GroupResource{Group: "apps", Resource: "deployments"}, "create", "delete", "list", "patch", "watch"),
 	}
-	for _, gr := range types {
+	for _, gr := range permitted(opts.Permit, types) {
 		held = append(held, allow(gr, "create", "delete", "get", "list", "patch", "watch"))
 	}
 	for _, rule := range held {

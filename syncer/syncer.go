@@ -31,6 +31,7 @@ const manager = "atoll-syncer"
 // status back. It takes two APIs and does not care where it runs.
 type Syncer struct {
 	up, down region.API
+	given    Options // as New got them
 	opts     Options
 	queue    *loop.Queue
 	// add and addBehind add to the queue.
@@ -56,7 +57,15 @@ func New(up, down region.API, opts Options) (*Syncer, error) {
 	if up == nil || down == nil {
 		return nil, errors.New("syncer: New needs an upstream and a downstream API")
 	}
-	opts, err := opts.complete()
+	if err := opts.checkPermit(); err != nil {
+		return nil, fmt.Errorf("syncer: %w", err)
+	}
+	return newSyncer(up, down, opts)
+}
+
+// newSyncer is New for who does not mind that types are refused which Options.Types names.
+func newSyncer(up, down region.API, given Options) (*Syncer, error) {
+	opts, err := given.complete()
 	if err != nil {
 		return nil, fmt.Errorf("syncer: %w", err)
 	}
@@ -67,7 +76,7 @@ func New(up, down region.API, opts Options) (*Syncer, error) {
 	}
 	queue := loop.NewQueue(loop.QueueOptions{Workers: opts.Workers})
 	return &Syncer{
-		up: up, down: down, opts: opts,
+		up: up, down: down, given: given, opts: opts,
 		queue: queue, add: queue.Add, addBehind: queue.AddBehind,
 		finalizer: v1alpha1.FinalizerPrefix + opts.Target,
 		upManager: manager + "-" + opts.Target, statusManager: manager + "-status-" + opts.Target, fieldsManager: manager + "-fields-" + opts.Target,

@@ -356,7 +356,7 @@ func (t *Targets) release(ctx context.Context, target *v1alpha1.SyncTarget) (tim
 	if opts.Types == nil && t.opts.mode(target) == Pull {
 		opts.Types = t.installedTypes(ctx, target)
 	}
-	s, err := New(t.up, t.up, opts) // Detach needs the upstream only
+	s, err := newSyncer(t.up, t.up, opts) // Detach needs the upstream only, and no permit
 	if err != nil {
 		return 0, err
 	}

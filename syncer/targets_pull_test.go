@@ -317,7 +317,7 @@ func TestPullLetsGoWhatWasInstalled(t *testing.T) {
 		}
 	})
 	f.register(target, map[string]any{"kubeconfig": f.kubeconfig()})
-	f.says("Installed False Progressing")
+	f.says("Installed False Refused") // for want of a permit, which an earlier release did not ask for
 	f.up.create(roles, "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: a, finalizers: ["+v1alpha1.FinalizerPrefix+target+"]}}")
 	f.deleteTarget()
 	f.targetIsGone()

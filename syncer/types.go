@@ -27,6 +27,8 @@ type kind struct {
 	Namespaced bool
 	// UpStatus and DownStatus say on which side status is a subresource.
 	UpStatus, DownStatus bool
+	// Refused says why objects of the type are only reported; empty: they are synced.
+	Refused string
 }
 
 func (k kind) GroupKind() schema.GroupKind {
@@ -77,13 +79,17 @@ func (s *Syncer) setTypes(ctx context.Context, running *sync.WaitGroup, wanted m
 	s.mu.Unlock()
 	for _, l := range stopped {
 		l.stop()
-		s.opts.Observer.kind(ctx, TypeEvent{Resource: l.kind.GVR})
+		if l.kind.Refused == "" {
+			s.opts.Observer.kind(ctx, TypeEvent{Resource: l.kind.GVR})
+		}
 	}
 	for _, l := range begun {
 		laneCtx, cancel := context.WithCancel(ctx)
 		l.stop = cancel
 		running.Go(func() { l.run(laneCtx) })
-		s.opts.Observer.kind(ctx, TypeEvent{Resource: l.kind.GVR, Synced: true})
+		if l.kind.Refused == "" {
+			s.opts.Observer.kind(ctx, TypeEvent{Resource: l.kind.GVR, Synced: true})
+		}
 	}
 }
 
@@ -122,8 +128,8 @@ var (
 	verbsDown = []string{"create", "delete", "get", "list", "watch", "patch"}
 )
 
-// matchTypes returns the types to sync by resource.group, each in the first of the upstream's versions that both sides
-// serve, and why the others are not.
+// matchTypes returns the types to sync or to report, by resource.group, each in the first of the upstream's versions that
+// both sides serve, and why the others are not.
 func (s *Syncer) matchTypes(up, down *surface) (map[string]kind, map[schema.GroupVersionResource]Reason) {
 	wanted, unsynced := map[string]kind{}, map[schema.GroupVersionResource]Reason{}
 	reasons := map[schema.GroupResource]schema.GroupVersionResource{}
@@ -152,7 +158,7 @@ func (s *Syncer) matchTypes(up, down *surface) (map[string]kind, map[schema.Grou
 		case a.Namespaced != b.Namespaced:
 			fail(gvr, ReasonScope)
 		default:
-			wanted[gr.String()] = kind{GVR: gvr, Kind: a.Kind, Namespaced: a.Namespaced, UpStatus: up.status[gvr], DownStatus: down.status[gvr]}
+			wanted[gr.String()] = kind{GVR: gvr, Kind: a.Kind, Namespaced: a.Namespaced, UpStatus: up.status[gvr], DownStatus: down.status[gvr], Refused: s.opts.refusesType(gr)}
 			if known, ok := reasons[gr]; ok {
 				delete(unsynced, known)
 			}

@@ -44,7 +44,7 @@ func TestTypesComeAndGo(t *testing.T) {
 		p.start(syncer.Options{})
 		require.Equal(t, syncer.ReasonNotServedDownstream, p.reason(widgets))
 		require.Equal(t, syncer.ReasonNotServedUpstream, p.reason(gadgets))
-		require.Equal(t, syncer.ReasonExcluded, p.reason(schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"}))
+		require.Equal(t, syncer.ReasonNotPermitted, p.reason(schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"}))
 		require.Empty(t, p.reason(configMaps))
 		p.up.create(widgets, "{apiVersion: example.org/v1, kind: Widget, metadata: {name: a}, spec: {size: 1}}")
 		p.up.create(configMaps, a)

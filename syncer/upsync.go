@@ -65,6 +65,9 @@ func (l *lane) queueBorn(place types.NamespacedName) {
 
 // bornFresh returns why one of the copies is not up to date.
 func (l *lane) bornFresh() error {
+	if l.kind.Refused != "" {
+		return wrap("downstream", l.born.Err())
+	}
 	return errors.Join(wrap("upstream", l.raised.Err()), wrap("downstream", l.born.Err()))
 }
 
@@ -83,7 +86,11 @@ func (l *lane) raise(ctx context.Context, key types.NamespacedName) (time.Durati
 	b, _ := l.born.Get(place)
 	r, _ := l.raised.Get(key)
 	var again time.Duration
+	reason, why := l.refuses(key, place, b)
 	switch {
+	case reason != "" && (b != nil || r != nil):
+		l.problem(ctx, bornKey(key), reason, why)
+		return 0, nil
 	case b == nil && r == nil:
 		l.problem(ctx, bornKey(key), "", "")
 		l.valve.settle(bornKey(key))
@@ -145,12 +152,8 @@ func (l *lane) raisedWish(key types.NamespacedName, b *unstructured.Unstructured
 
 // bringBornUp makes r, nil if there is none, what b is.
 func (l *lane) bringBornUp(ctx context.Context, key types.NamespacedName, b, r *unstructured.Unstructured) (time.Duration, error) {
-	why := unsyncable(l.kind.GroupKind(), b)
 	if b.GetLabels()[ownerLabel] == l.syncer.owner {
-		why = "it is a copy of an object upstream"
-	}
-	if why != "" {
-		l.problem(ctx, bornKey(key), ReasonNotSyncable, why)
+		l.problem(ctx, bornKey(key), ReasonNotSyncable, "it is a copy of an object upstream")
 		return 0, nil
 	}
 	if r != nil && (r.GetDeletionTimestamp() != nil || r.GetAnnotations()[uidAnnotation] != string(b.GetUID())) {

@@ -50,14 +50,15 @@ type options struct {
 
 func parse(args []string) (options, error) {
 	o := options{Reread: 10 * time.Second}
-	var types, upsync string
+	var types, permit, upsync string
 	var deletes bool
 	flags := flag.NewFlagSet("syncer", flag.ContinueOnError)
 	flags.StringVar(&o.Target, "target", "", "name of the SyncTarget; required")
 	flags.StringVar(&o.Upstream, "identity", "", "of the upstream; without it, the UID of its namespace kube-system")
 	flags.StringVar(&o.Up, "upstream", "", "path of the upstream's kubeconfig; required")
 	flags.StringVar(&o.Down, "downstream", "", "path of the cluster's kubeconfig; without it, the cluster in whose Pod this runs")
-	flags.StringVar(&types, "types", "", "what is synced, such as configmaps,deployments.apps; without it, every type that both sides serve but RBAC and the like")
+	flags.StringVar(&types, "types", "", "what is synced, such as configmaps,deployments.apps; without it, every type that both sides serve but those that need -permit")
+	flags.StringVar(&permit, "permit", "", "powers over the cluster that authors of upstream objects may have, such as RBAC,StorageClasses; without it, none")
 	flags.StringVar(&upsync, "upsync", "", "of which of these types objects that are born in the cluster come up, if they are labelled for it, such as configmaps; without it, of none")
 	flags.BoolVar(&deletes, "delete-upstream", false, "delete upstream what somebody deletes in the cluster, instead of making it again there")
 	flags.DurationVar(&o.Heartbeat, "heartbeat", 20*time.Second, "how often the SyncTarget's status is written")
@@ -73,6 +74,10 @@ func parse(args []string) (options, error) {
 		return options{}, fmt.Errorf("argument %q is not understood", flags.Arg(0))
 	case o.Target == "" || o.Up == "":
 		return options{}, errors.New("-target and -upstream are required")
+	}
+	var err error
+	if o.Permit, err = powers(permit); err != nil {
+		return options{}, err
 	}
 	o.Types, o.Upsync = named(types), named(upsync)
 	if deletes {
@@ -91,6 +96,22 @@ func named(list string) syncer.TypeFilter {
 		types = append(types, schema.ParseGroupResource(strings.TrimSpace(name)))
 	}
 	return func(gr schema.GroupResource) bool { return slices.Contains(types, gr) }
+}
+
+// powers are those in a list, nil if it is empty.
+func powers(list string) ([]syncer.Power, error) {
+	if list == "" {
+		return nil, nil
+	}
+	var all []syncer.Power
+	for _, name := range strings.Split(list, ",") {
+		p, err := syncer.ParsePower(strings.TrimSpace(name))
+		if err != nil {
+			return nil, fmt.Errorf("-permit: %w", err)
+		}
+		all = append(all, p)
+	}
+	return all, nil
 }
 
 func run(ctx context.Context, args []string) error {

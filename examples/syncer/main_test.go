@@ -31,7 +31,8 @@ import (
 func TestManifestsRunThis(t *testing.T) {
 	all, err := syncer.Manifests(syncer.Install{
 		Target: "my-cluster", Upstream: "u", Kubeconfig: []byte("k"), Image: "i", Heartbeat: time.Minute, Unscheduled: time.Hour, Capacity: 2 * time.Hour,
-		Types: []schema.GroupResource{{Resource: "configmaps"}, {Group: "apps", Resource: "deployments"}},
+		Types:  []schema.GroupResource{{Resource: "configmaps"}, {Group: "apps", Resource: "deployments"}},
+		Permit: []syncer.Power{syncer.PermitStorageClasses, "things.future.k8s.io", syncer.PermitLeases},
 	})
 	require.NoError(t, err)
 	deployment := &appsv1.Deployment{}
@@ -44,6 +45,7 @@ func TestManifestsRunThis(t *testing.T) {
 	require.Equal(t, time.Minute, o.Heartbeat)
 	require.Equal(t, time.Hour, o.Unscheduled)
 	require.Equal(t, 2*time.Hour, o.Capacity)
+	require.ElementsMatch(t, []syncer.Power{syncer.PermitStorageClasses, "things.future.k8s.io", syncer.PermitLeases}, o.Permit)
 	require.True(t, o.Types(schema.GroupResource{Resource: "configmaps"}))
 	require.True(t, o.Types(schema.GroupResource{Group: "apps", Resource: "deployments"}))
 	require.False(t, o.Types(schema.GroupResource{Resource: "secrets"}))
@@ -51,7 +53,7 @@ func TestManifestsRunThis(t *testing.T) {
 }
 
 func TestParse(t *testing.T) {
-	for _, args := range [][]string{{}, {"-target=a"}, {"-upstream=a"}, {"-target=a", "-upstream=b", "c"}, {"-nothing"}} {
+	for _, args := range [][]string{{}, {"-target=a"}, {"-upstream=a"}, {"-target=a", "-upstream=b", "c"}, {"-nothing"}, {"-target=a", "-upstream=b", "-permit=all"}} {
 		_, err := parse(args)
 		require.Error(t, err, "%v", args)
 	}

@@ -22,6 +22,8 @@ type Syncing struct {
 	// Types are those that are synced, whose definitions are kept in step, or that are divided. Nil: what workloads are made
 	// of; no definitions; all kinds that a splitter knows.
 	Types []schema.GroupResource
+	// Permit are the powers that may be synced: see syncer.Power. Types that need another one are left out.
+	Permit []syncer.Power
 	// Mode says where syncers run; empty: syncer.Push.
 	Mode syncer.Mode
 	// Target is the one SyncTarget of a syncer that says in its status how it is; empty: it does not.
@@ -40,7 +42,7 @@ type Syncing struct {
 var syncing = map[string]func(Syncing) ([]*rbacv1.ClusterRole, []*rbacv1.Role){
 	"syncer": func(s Syncing) ([]*rbacv1.ClusterRole, []*rbacv1.Role) {
 		if s.Downstream {
-			return []*rbacv1.ClusterRole{role("atoll-syncer-downstream", s.counting(syncer.DownstreamRights(s.synced()...))...)}, nil
+			return []*rbacv1.ClusterRole{role("atoll-syncer-downstream", s.counting(syncer.DownstreamRights(s.options(), s.synced()...))...)}, nil
 		}
 		return []*rbacv1.ClusterRole{role("atoll-syncer", syncer.UpstreamRights(s.options(), s.synced()...)...)}, nil
 	},
@@ -80,7 +82,7 @@ func (s Syncing) synced() []schema.GroupResource {
 
 // options are those that need rights.
 func (s Syncing) options() syncer.Options {
-	opts := syncer.Options{Target: s.Target, Upsync: func(gr schema.GroupResource) bool { return slices.Contains(s.Upsync, gr) }}
+	opts := syncer.Options{Target: s.Target, Permit: s.Permit, Upsync: func(gr schema.GroupResource) bool { return slices.Contains(s.Upsync, gr) }}
 	if s.DeleteUpstream {
 		opts.OnDownstreamDelete = syncer.DeleteUpstream
 	}
@@ -103,9 +105,9 @@ func targets(s Syncing) ([]*rbacv1.ClusterRole, []*rbacv1.Role) {
 		case syncer.None:
 			return nil, nil
 		case syncer.Pull:
-			return []*rbacv1.ClusterRole{role("atoll-targets-install", s.counting(syncer.InstallRights(s.synced()...))...)}, nil
+			return []*rbacv1.ClusterRole{role("atoll-targets-install", s.counting(syncer.InstallRights(s.options(), s.synced()...))...)}, nil
 		}
-		return []*rbacv1.ClusterRole{role("atoll-syncer-downstream", s.counting(syncer.DownstreamRights(s.synced()...))...)}, nil
+		return []*rbacv1.ClusterRole{role("atoll-syncer-downstream", s.counting(syncer.DownstreamRights(s.options(), s.synced()...))...)}, nil
 	}
 	cluster := []*rbacv1.ClusterRole{role("atoll-targets", syncer.TargetsRights(s.Mode, s.options(), s.synced()...)...)}
 	if s.Namespace == "" || s.Mode == syncer.None {

@@ -89,7 +89,7 @@ func TestInstallersHoldWhatTheyGrant(t *testing.T) {
 	cluster, _, _ := Sync("targets", Syncing{Mode: syncer.Pull, Downstream: true, Types: types, Unscheduled: true})
 	held := cluster[0].Rules
 	requireNarrow(t, held)
-	for _, want := range append(syncer.DownstreamRights(types...), syncer.UnscheduledRights()...) {
+	for _, want := range append(syncer.DownstreamRights(syncer.Options{}, types...), syncer.UnscheduledRights()...) {
 		require.True(t, slices.ContainsFunc(held, func(have rbacv1.PolicyRule) bool {
 			return slices.Equal(have.APIGroups, want.APIGroups) && slices.Equal(have.Resources, want.Resources) && len(have.ResourceNames) == 0 &&
 				!slices.ContainsFunc(want.Verbs, func(verb string) bool { return !slices.Contains(have.Verbs, verb) })

@@ -87,6 +87,18 @@ const (
 	// Unknown: not every side has answered (Pending).
 	SyncTargetConditionTypesDefined SyncTargetConditionType = "TypesDefined"
 
+	// SyncTargetConditionObjectsRefused says whether objects that are labeled
+	// for the SyncTarget are refused: they would give their authors power over
+	// the cluster, or mean something in their own cluster only.
+	//
+	// True: some are (NotPermitted; the message counts and names them).
+	// False: none is any longer (NothingRefused).
+	SyncTargetConditionObjectsRefused SyncTargetConditionType = "ObjectsRefused"
+
+	// SyncTargetReasonNotPermitted: objects are refused.
+	SyncTargetReasonNotPermitted SyncTargetConditionReason = "NotPermitted"
+	// SyncTargetReasonNothingRefused: no object is refused.
+	SyncTargetReasonNothingRefused SyncTargetConditionReason = "NothingRefused"
 	// SyncTargetReasonInstalled: the syncer runs inside the cluster.
 	SyncTargetReasonInstalled SyncTargetConditionReason = "Installed"
 	// SyncTargetReasonProgressing: it was installed and does not run yet.

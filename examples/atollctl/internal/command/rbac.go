@@ -61,7 +61,7 @@ needs peers with constrained impersonation (Kubernetes 1.36):
 			role := rights.Coordinate()
 			switch {
 			case len(sync.parts) == 0 && sync.given():
-				return badInput("name the parts: --sync "+strings.Join(rights.SyncParts(), ","), "--downstream, --pull, --target, --types, --upsync, --delete-upstream, --unscheduled and --secrets-namespace need --sync")
+				return badInput("name the parts: --sync "+strings.Join(rights.SyncParts(), ","), "--downstream, --pull, --target, --types, --permit, --upsync, --delete-upstream, --unscheduled and --secrets-namespace need --sync")
 			case len(sync.parts) > 0 && (as.given() || install || central || len(loops) > 0):
 				return badInput("print them one after the other", "--sync, --loops, --install, --central and --as are roles of their own")
 			case len(sync.parts) > 0:
@@ -91,6 +91,7 @@ needs peers with constrained impersonation (Kubernetes 1.36):
 	c.Flags().BoolVar(&sync.pull, "pull", false, "with --sync targets, when syncers are installed inside clusters")
 	c.Flags().StringVar(&sync.target, "target", "", "with --sync syncer, the `SyncTarget` in whose status it says how it is")
 	c.Flags().StringSliceVar(&sync.types, "types", nil, "with --sync, the `types`, as resource.group (default what workloads are made of)")
+	c.Flags().StringSliceVar(&sync.permit, "permit", nil, "with --sync, the `powers` over clusters that authors of upstream objects may have, such as RBAC")
 	c.Flags().StringSliceVar(&sync.upsync, "upsync", nil, "with --sync, those of the `types` of which objects that are born in clusters are brought up")
 	c.Flags().BoolVar(&sync.deleteUpstream, "delete-upstream", false, "with --sync, when who deletes a copy deletes the object")
 	c.Flags().BoolVar(&sync.unscheduled, "unscheduled", false, "with --sync and --downstream, when pods that find no node are counted")

@@ -16,14 +16,14 @@ import (
 
 // syncing are the flags of --sync.
 type syncing struct {
-	parts, types, upsync             []string
+	parts, types, permit, upsync     []string
 	downstream, pull, deleteUpstream bool
 	unscheduled                      bool
 	target, namespace                string
 }
 
 func (f syncing) given() bool {
-	return f.downstream || f.pull || f.deleteUpstream || f.unscheduled || f.target != "" || f.namespace != "" || len(f.types)+len(f.upsync) > 0
+	return f.downstream || f.pull || f.deleteUpstream || f.unscheduled || f.target != "" || f.namespace != "" || len(f.types)+len(f.permit)+len(f.upsync) > 0
 }
 
 func (s *session) printSync(name string, f syncing) error {
@@ -37,6 +37,16 @@ func (s *session) printSync(name string, f syncing) error {
 	}
 	if of.Upsync, err = parseTypes("--upsync", f.upsync); err != nil {
 		return err
+	}
+	for _, name := range f.permit {
+		p, err := syncer.ParsePower(name)
+		if err != nil {
+			return badInput("write --permit RBAC,StorageClasses", "--permit: %s", err)
+		}
+		of.Permit = append(of.Permit, p)
+	}
+	if err := syncer.CheckTypes(of.Permit, of.Types...); err != nil && slices.ContainsFunc(f.parts, func(part string) bool { return part == "syncer" || part == "targets" }) {
+		return badInput("leave it out, or add --permit", "--types: %s", err)
 	}
 	var cluster []*rbacv1.ClusterRole
 	var roles []*rbacv1.Role

@@ -220,7 +220,7 @@ func TestJobFinishes(t *testing.T) {
 	w.up.lacks(jobs, "a")
 }
 
-// RBAC goes down for who opts in, and for nobody else.
+// RBAC goes down with its permit only.
 func TestRBAC(t *testing.T) {
 	role := "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: a}, rules: [{apiGroups: [''], resources: [pods], verbs: [get]}]}"
 	binding := "{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: a}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: a}, subjects: [{kind: User, name: alice, apiGroup: rbac.authorization.k8s.io}]}"
@@ -239,13 +239,12 @@ func TestRBAC(t *testing.T) {
 	down.lacks(globalRole, everywhere)
 	for _, s := range w.Status().Types {
 		if s.Resource == roles || s.Resource == bindings || s.Resource == globalRole {
-			require.Equal(t, syncer.ReasonExcluded, s.Reason)
+			require.Equal(t, syncer.ReasonNotPermitted, s.Reason)
+			require.Len(t, s.Problems, 1)
 		}
 	}
 	w.stop()
-	w.start(t, syncer.Options{Types: func(gr schema.GroupResource) bool {
-		return syncer.DefaultTypes(gr) || gr.Group == roles.Group
-	}})
+	w.start(t, syncer.Options{Permit: []syncer.Power{syncer.PermitRBAC}})
 	w.down.has(roles, "a", nil)
 	w.down.has(bindings, "a", map[string]string{"roleRef.name": "a"})
 	down.has(globalRole, everywhere, map[string]string{"rules": "[map[apiGroups:[] resources:[nodes] verbs:[get]]]"})

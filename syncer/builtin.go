@@ -1,0 +1,136 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package syncer
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// consent is what it takes to sync a type.
+type consent int
+
+const (
+	custom    consent = iota // not a type of Kubernetes itself: Options.Types and Options.Refuse decide
+	byDefault                // DefaultTypes has it
+	byName                   // Options.Types names it
+	byPermit                 // Options.Permit has its Power
+	never                    // nothing
+)
+
+// typeClass is how a type may be synced, and why so.
+type typeClass struct {
+	how   consent
+	power Power
+	why   string
+}
+
+// builtinTypes classifies each type that kube-apiserver 1.36 serves, and some of older releases. A test compares it with
+// a real server. What is not here and in a group of Kubernetes is refused: see classify.
+var builtinTypes = classes(
+	class{byDefault, "", "workloads", "daemonsets.apps deployments.apps replicasets.apps statefulsets.apps cronjobs.batch jobs.batch " +
+		"replicationcontrollers podtemplates podgroups.scheduling.k8s.io workloads.scheduling.k8s.io"},
+	class{byDefault, "", "configuration of workloads", "configmaps secrets serviceaccounts"},
+	class{byDefault, "", "networking within a namespace", "services ingresses.networking.k8s.io networkpolicies.networking.k8s.io"},
+	class{byDefault, "", "claims of storage and devices", "persistentvolumeclaims resourceclaims.resource.k8s.io resourceclaimtemplates.resource.k8s.io"},
+	class{byDefault, "", "autoscaling", "horizontalpodautoscalers.autoscaling"},
+	class{byDefault, "", "policy that only restricts", "limitranges poddisruptionbudgets.policy resourcequotas"},
+
+	class{byName, "", "controllers of the downstream make them", "pods"},
+	class{byName, "", "they report what has happened in their own cluster", "events events.events.k8s.io"},
+
+	class{byPermit, PermitAdmissionPolicies, "it judges or changes every request to the cluster",
+		"mutatingadmissionpolicies.admissionregistration.k8s.io mutatingadmissionpolicybindings.admissionregistration.k8s.io " +
+			"validatingadmissionpolicies.admissionregistration.k8s.io validatingadmissionpolicybindings.admissionregistration.k8s.io"},
+	class{byPermit, PermitAdmissionWebhooks, "it sends every request to the cluster to a server of its author's choice",
+		"mutatingwebhookconfigurations.admissionregistration.k8s.io validatingwebhookconfigurations.admissionregistration.k8s.io"},
+	class{byPermit, PermitAPIServices, "it answers for a part of the cluster's API", "apiservices.apiregistration.k8s.io"},
+	class{byPermit, PermitCertificateSigningRequests, "the cluster would sign for the identity of the syncer", "certificatesigningrequests.certificates.k8s.io"},
+	class{byPermit, PermitClusterTrustBundles, "workloads trust the certificate authorities in it", "clustertrustbundles.certificates.k8s.io"},
+	class{byPermit, PermitControllerRevisions, "a rollback runs what it holds", "controllerrevisions.apps"},
+	class{byPermit, PermitCSIDrivers, "it decides how volumes are mounted and who gets tokens", "csidrivers.storage.k8s.io"},
+	class{byPermit, PermitCSINodes, "it speaks for a node", "csinodes.storage.k8s.io"},
+	class{byPermit, PermitCSIStorageCapacities, "it speaks for a storage driver", "csistoragecapacities.storage.k8s.io"},
+	class{byPermit, PermitCustomResourceDefinitions, "it changes a type for the whole cluster", "customresourcedefinitions.apiextensions.k8s.io"},
+	class{byPermit, PermitDeviceClasses, "it decides which devices all claims get", "deviceclasses.resource.k8s.io"},
+	class{byPermit, PermitDeviceTaintRules, "it evicts pods of all namespaces", "devicetaintrules.resource.k8s.io"},
+	class{byPermit, PermitEndpoints, "it sends traffic to any address, past the policies of other namespaces", "endpoints endpointslices.discovery.k8s.io"},
+	class{byPermit, PermitFlowControl, "it decides whom the API server serves first", "flowschemas.flowcontrol.apiserver.k8s.io prioritylevelconfigurations.flowcontrol.apiserver.k8s.io"},
+	class{byPermit, PermitIngressClasses, "it decides which controller serves the Ingresses of all namespaces", "ingressclasses.networking.k8s.io"},
+	class{byPermit, PermitIPAddresses, "it takes an address of Services", "ipaddresses.networking.k8s.io"},
+	class{byPermit, PermitLeases, "it decides who leads, and which node is alive", "leases.coordination.k8s.io leasecandidates.coordination.k8s.io"},
+	class{byPermit, PermitNamespaces, "its labels decide which pods are admitted, and its deletion deletes all in it", "namespaces"},
+	class{byPermit, PermitNodes, "it is a machine of the cluster", "nodes"},
+	class{byPermit, PermitPersistentVolumes, "it gives access to any path of a node and any volume", "persistentvolumes"},
+	class{byPermit, PermitPodCertificateRequests, "the cluster would sign for a pod or a node", "podcertificaterequests.certificates.k8s.io"},
+	class{byPermit, PermitPriorityClasses, "pods of it evict others", "priorityclasses.scheduling.k8s.io"},
+	class{byPermit, PermitRBAC, "it gives away the rights that the syncer has", "clusterrolebindings.rbac.authorization.k8s.io clusterroles.rbac.authorization.k8s.io " +
+		"rolebindings.rbac.authorization.k8s.io roles.rbac.authorization.k8s.io"},
+	class{byPermit, PermitResourcePoolStatusRequests, "its answer shows the devices of the whole cluster", "resourcepoolstatusrequests.resource.k8s.io"},
+	class{byPermit, PermitResourceSlices, "it speaks for a node", "resourceslices.resource.k8s.io"},
+	class{byPermit, PermitRuntimeClasses, "it decides with which runtime pods run", "runtimeclasses.node.k8s.io"},
+	class{byPermit, PermitServiceCIDRs, "it decides which addresses Services get", "servicecidrs.networking.k8s.io"},
+	class{byPermit, PermitStorageClasses, "it decides how volumes of all namespaces are made", "storageclasses.storage.k8s.io"},
+	class{byPermit, PermitStorageVersions, "it has all objects of a type written anew", "storageversionmigrations.storagemigration.k8s.io storageversions.internal.apiserver.k8s.io"},
+	class{byPermit, PermitVolumeAttachments, "it attaches any volume to any node", "volumeattachments.storage.k8s.io"},
+	class{byPermit, PermitVolumeAttributesClasses, "it decides what volumes of all namespaces may have", "volumeattributesclasses.storage.k8s.io"},
+
+	class{never, "", "it is a request to an API server, not an object", "bindings componentstatuses imagereviews.imagepolicy.k8s.io " +
+		"selfsubjectreviews.authentication.k8s.io tokenrequests.authentication.k8s.io tokenreviews.authentication.k8s.io " +
+		"localsubjectaccessreviews.authorization.k8s.io selfsubjectaccessreviews.authorization.k8s.io " +
+		"selfsubjectrulesreviews.authorization.k8s.io subjectaccessreviews.authorization.k8s.io"},
+)
+
+// class is a row of builtinTypes.
+type class struct {
+	how   consent
+	power Power
+	why   string
+	types string // as resource.group, divided by blanks
+}
+
+func classes(rows ...class) map[schema.GroupResource]typeClass {
+	all := map[schema.GroupResource]typeClass{}
+	for _, row := range rows {
+		for _, name := range strings.Fields(row.types) {
+			all[schema.ParseGroupResource(name)] = typeClass{row.how, row.power, row.why}
+		}
+	}
+	return all
+}
+
+// classify says how a type may be synced. One of Kubernetes' own groups that the table lacks needs a Power of its own
+// name: nothing is known of what it gives away. The core group does not grow. Whether a group is served by kube-apiserver or by a custom resource does not
+// matter.
+func classify(gr schema.GroupResource) typeClass {
+	if c, ok := builtinTypes[gr]; ok {
+		return c
+	}
+	if gr.Group == "" {
+		return typeClass{how: never, why: "this release does not know it"}
+	}
+	if isOfKubernetes(gr.Group) {
+		return typeClass{byPermit, Power(gr.String()), "this release does not know what the type gives away"}
+	}
+	return typeClass{how: custom}
+}
+
+// customGroups are groups of add-ons that are named like those of Kubernetes itself.
+var customGroups = []string{"app.k8s.io", "autoscaling.k8s.io", "metrics.k8s.io"}
+
+// isOfKubernetes says whether a group is one of those, or is named like one, that kube-apiserver itself serves. Groups
+// without a dot cannot be those of custom resources. Those of add-ons have a longer name, such as
+// gateway.networking.k8s.io, except customGroups.
+func isOfKubernetes(group string) bool {
+	first, rest, dotted := strings.Cut(group, ".")
+	switch {
+	case !dotted:
+		return true
+	case rest == "k8s.io":
+		return first != "" && !slices.Contains(customGroups, group)
+	}
+	return rest == "authorization.k8s.io" || rest == "apiserver.k8s.io"
+}
