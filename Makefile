@@ -12,7 +12,7 @@ RUNS ?= 1000000
 CASES ?= 100000
 TOOL := go tool -modfile=tools/go.mod
 
-.PHONY: help build test e2e judge explore security mutants simulate torn hunt divide bench buildcost fuzz lint generate drift compat demo demo-kubecon
+.PHONY: help build test race e2e check judge explore security mutants simulate torn hunt divide bench buildcost fuzz lint generate drift compat demo demo-kubecon
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -21,11 +21,17 @@ build: ## compile every package of every module
 	go build ./...
 	for m in examples/*/go.mod internal/e2e/go.mod; do (cd "$$(dirname "$$m")" && go build ./...) || exit 1; done
 
-test: ## all tests: race detector, nested modules, real API servers
+test: ## unit tests of every module, in 4 minutes
 	GOTEST="$(GOTEST)" .ci/test
 
-e2e: ## only the suites on real API servers (the first run builds them, minutes)
-	cd internal/e2e && $(GOTEST) -timeout 45m -p 1 ./...
+race: ## the same under the race detector, with small sizes of pure code
+	GOTEST="$(GOTEST)" .ci/race
+
+e2e: ## the suites on real API servers (the first run builds them, minutes)
+	GOTEST="$(GOTEST)" .ci/e2e
+
+check: ## everything a change must pass: test, race, e2e, lint, drift (.ci/run)
+	.ci/run
 
 judge: ## kills, races and changes of the ring in the sizes of docs/e2e.md (an hour)
 	cd internal/e2e && ATOLL_KILLS=1000 ATOLL_ROUNDS=500 ATOLL_FREEZE=30s ATOLL_CHANGES=50 ATOLL_SPLIT_KILLS=100 ATOLL_SPLIT_CHAOS=50 \

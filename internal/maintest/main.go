@@ -5,6 +5,8 @@ package maintest
 
 import (
 	"flag"
+	"os"
+	"runtime/debug"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -14,9 +16,12 @@ import (
 // seed is the one of property tests; -rapid.seed=0 asks for one that nobody chose.
 const seed = "1"
 
+// gcPercent makes tests collect garbage less often than by default, where it is a quarter of their work.
+const gcPercent = 400
+
 // Main is the body of a TestMain: it takes apimachinery's brake away, chooses the seed of property tests unless the command
-// line does, runs the tests, and fails if a goroutine is left. The errors that are reported to apimachinery go to hear;
-// without one, they are logged as before. It does not return.
+// line does, collects garbage less often unless GOGC is set, runs the tests, and fails if a goroutine is left. The errors
+// that are reported to apimachinery go to hear; without one, they are logged as before. It does not return.
 func Main(m *testing.M, hear ...utilruntime.ErrorHandler) {
 	if len(hear) == 0 {
 		hear = utilruntime.ErrorHandlers[:1] // the one that logs; the brake comes after it
@@ -24,6 +29,9 @@ func Main(m *testing.M, hear ...utilruntime.ErrorHandler) {
 	utilruntime.ErrorHandlers = hear
 	if f := flag.Lookup("rapid.seed"); f != nil {
 		_ = f.Value.Set(seed) // a number; the command line is read later
+	}
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
 	}
 	goleak.VerifyTestMain(m)
 }

@@ -37,6 +37,9 @@ type broken struct {
 }
 
 func TestMutants(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: each mutant needs its whole exploration")
+	}
 	page := newMutantsPage()
 	for _, b := range allMutants() {
 		t.Run(b.rule, func(t *testing.T) {

@@ -18,9 +18,15 @@ import (
 	"github.com/atoll-dev/atoll/internal/docpage"
 )
 
+// TestExplore goes through all states of the small configurations; with -short,
+// through the first thousand of each.
 func TestExplore(t *testing.T) {
+	enough := 0
+	if testing.Short() {
+		enough = 1000
+	}
 	for _, cfg := range smallConfigs() {
-		t.Run(cfg.name, func(t *testing.T) { explore(t, cfg, 0) })
+		t.Run(cfg.name, func(t *testing.T) { explore(t, cfg, enough) })
 	}
 }
 

@@ -49,7 +49,7 @@ type failure struct {
 func playMany(t *testing.T, runs int, losses bool) string {
 	t.Helper()
 	base := uint64(0)
-	if raceEnabled {
+	if testing.Short() {
 		runs /= 10
 	}
 	if n, err := strconv.Atoi(os.Getenv("ATOLL_RUNS")); err == nil {

@@ -35,6 +35,7 @@ func listen(t *testing.T, address string) error {
 }
 
 func TestStopLeavesNothing(t *testing.T) {
+	planetest.SkipShort(t)
 	before := goleak.IgnoreCurrent()
 	p, err := plane.Start(t.Context(), plane.Options{Pods: true})
 	require.NoError(t, err)
@@ -62,6 +63,7 @@ func TestStopLeavesNothing(t *testing.T) {
 }
 
 func TestKeep(t *testing.T) {
+	planetest.SkipShort(t)
 	p, err := plane.Start(t.Context(), plane.Options{})
 	require.NoError(t, err)
 	p.Keep()
@@ -126,6 +128,7 @@ func TestPausedAnswersNothing(t *testing.T) {
 }
 
 func TestFailedStart(t *testing.T) {
+	planetest.SkipShort(t)
 	dir := t.TempDir()
 	planes, err := plane.StartAll(t.Context(),
 		plane.Options{Name: "good"},
@@ -139,6 +142,7 @@ func TestFailedStart(t *testing.T) {
 }
 
 func TestStartRespectsContext(t *testing.T) {
+	planetest.SkipShort(t)
 	dir := t.TempDir()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)

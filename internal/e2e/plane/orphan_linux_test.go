@@ -18,6 +18,7 @@ import (
 )
 
 func TestNoOrphans(t *testing.T) {
+	planetest.SkipShort(t)
 	self, err := os.Executable()
 	require.NoError(t, err)
 	cmd := exec.CommandContext(t.Context(), self)

@@ -13,5 +13,7 @@
 // Tests that share planes keep apart by namespaces ([Namespace]) and by names of
 // their own for what has none. Shared planes must be left running and unpaused.
 //
+// With -short no real API server is started: tests that need one are skipped.
+//
 // If a test fails, the log directories of its planes are logged and kept.
 package planetest

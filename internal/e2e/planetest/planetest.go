@@ -22,6 +22,15 @@ import (
 // programs, which takes minutes.
 const startTimeout = 30 * time.Minute
 
+// SkipShort skips a test that needs real API servers when tests run with -short.
+// New, NewAll, Shared and SharedPods call it.
+func SkipShort(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("-short: real API servers are not started")
+	}
+}
+
 // New starts a plane that belongs to the test, and stops it when the test and
 // its subtests have ended.
 func New(t testing.TB, options plane.Options) *plane.Plane {
@@ -33,6 +42,7 @@ func New(t testing.TB, options plane.Options) *plane.Plane {
 // stops them when the test and its subtests have ended.
 func NewAll(t testing.TB, options ...plane.Options) []*plane.Plane {
 	t.Helper()
+	SkipShort(t)
 	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
 	defer cancel()
 	planes, err := plane.StartAll(ctx, options...)

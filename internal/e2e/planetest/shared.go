@@ -62,6 +62,7 @@ func SharedPods(t testing.TB, n int) []*plane.Plane {
 
 func (p *pool) get(t testing.TB, n int) []*plane.Plane {
 	t.Helper()
+	SkipShort(t)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.open {

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/atoll-dev/atoll/internal/e2e/plane"
+	"github.com/atoll-dev/atoll/internal/e2e/planetest"
 )
 
 func TestExpand(t *testing.T) {
@@ -83,6 +84,7 @@ func TestCommandExitCodes(t *testing.T) {
 }
 
 func TestCommandRunsAgainstPlanes(t *testing.T) {
+	planetest.SkipShort(t)
 	dir := t.TempDir()
 	seen := filepath.Join(dir, "seen")
 	var stderr bytes.Buffer
@@ -99,6 +101,7 @@ func TestCommandRunsAgainstPlanes(t *testing.T) {
 }
 
 func TestWaitsForInterrupt(t *testing.T) {
+	planetest.SkipShort(t)
 	dir := t.TempDir()
 	ctx, interrupt := context.WithCancel(t.Context())
 	stderr := writerFunc(func(line []byte) (int, error) {
