@@ -109,7 +109,8 @@ func New(d region.Directory, opts Options) (*Router, error) {
 // old, else by asking the Resolver. Only the last blocks, until the Resolver answers, at most for Options.Timeout, or ctx
 // ends; all who ask for one region at one time wait for one question. Errors are *region.Error and tell three cases apart:
 //   - region.ErrUnknownRegion: nobody serves k;
-//   - region.ErrUnavailable: who serves k cannot be learned now, because the Resolver does not answer;
+//   - region.ErrUnavailable: who serves k cannot be learned now, because the Resolver does not answer, or the Directory has
+//     no Snapshot yet;
 //   - apierrors.IsForbidden: the Resolver may not tell us.
 func (r *Router) Lookup(ctx context.Context, k region.Key) (Route, error) {
 	e, err := r.lookup(ctx, k)
@@ -145,8 +146,11 @@ func (r *Router) lookup(ctx context.Context, k region.Key) (*entry, error) {
 
 // miss asks the Resolver.
 func (r *Router) miss(ctx context.Context, t *table, k region.Key) (*entry, error) {
-	if err := k.Validate(); err != nil || r.opts.Resolver == nil {
+	if err := k.Validate(); err != nil {
 		return nil, unknown(t, k)
+	}
+	if r.opts.Resolver == nil {
+		return nil, absent(t, k)
 	}
 	err := r.asker.ask(ctx, t.generation(), k)
 	t = r.present()
@@ -154,9 +158,17 @@ func (r *Router) miss(ctx context.Context, t *table, k region.Key) (*entry, erro
 		return e, nil
 	}
 	if err == nil || errors.Is(err, region.ErrUnknownRegion) {
-		return nil, unknown(t, k)
+		return nil, absent(t, k)
 	}
 	return nil, &region.Error{Region: k, Op: "lookup", Err: err}
+}
+
+// absent is unknown, unless the Directory has listed nothing yet: it may list k.
+func absent(t *table, k region.Key) error {
+	if t.generation() == 0 {
+		return &region.Error{Region: k, Op: "lookup", Err: fmt.Errorf("%w: the directory has listed no peers yet; has the ring been started?", region.ErrUnavailable)}
+	}
+	return unknown(t, k)
 }
 
 // conn is the connection to the peer that serves k now, and what k may take.
@@ -188,7 +200,7 @@ func unknown(t *table, k region.Key) error {
 	if total > shown {
 		known = append(known, fmt.Sprintf("and %d more", total-shown))
 	}
-	hint := "none is known; has the ring been started, and does its source list regions?"
+	hint := "none is known; does the ring's source list regions?"
 	if total > 0 {
 		hint = fmt.Sprintf("%d known: %s; to add it, list it under the regions of the peer that serves it", total, strings.Join(known, ", "))
 	}

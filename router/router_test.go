@@ -36,12 +36,26 @@ func newClient(t *testing.T, r *Router) dynamic.ResourceInterface {
 	return c.Dynamic().Resource(couchdbs).Namespace("acme")
 }
 
+// As long as the ring has not read its source, no region is known to be absent.
+func TestNoRegionIsUnknownBeforeTheFirstSnapshot(t *testing.T) {
+	source, err := region.FromPeers()
+	require.NoError(t, err)
+	ring, err := region.NewRing(source, region.Options{})
+	require.NoError(t, err)
+	says := ResolverFunc(func(context.Context, region.Key) (region.PeerName, error) { return "", region.ErrUnknownRegion })
+	for _, opts := range []Options{{}, {Resolver: says}} {
+		_, err = newRouter(t, ring, opts).Lookup(t.Context(), eu)
+		require.ErrorIs(t, err, region.ErrUnavailable)
+		require.NotErrorIs(t, err, region.ErrUnknownRegion)
+	}
+}
+
 func TestLookup(t *testing.T) {
 	d := newDirectory(t, newServer(t, "a"))
 	r := newRouter(t, d, Options{})
 	_, err := r.Lookup(t.Context(), eu)
 	require.ErrorIs(t, err, region.ErrUnknownRegion)
-	require.EqualError(t, err, "region eu-west-1.loodse: lookup: unknown region (none is known; has the ring been started, and does its source list regions?)")
+	require.EqualError(t, err, "region eu-west-1.loodse: lookup: unknown region (none is known; does the ring's source list regions?)")
 
 	regions := map[region.Key]region.PeerName{eu: "a"}
 	for i := range shown + 2 {

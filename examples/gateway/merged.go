@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/router"
@@ -74,8 +75,10 @@ func (m *merged) serve(w http.ResponseWriter, r *http.Request, rest string) erro
 	if r.Method != http.MethodGet {
 		return apierrors.NewMethodNotSupported(t.GroupResource(), strings.ToLower(r.Method)+" over all regions")
 	}
+	ctx, report := aggregate.WithReport(r.Context())
 	if t.name != "" {
-		o, err := api.Dynamic().Resource(t.GroupVersionResource).Namespace(t.namespace).Get(r.Context(), t.name, metav1.GetOptions{})
+		o, err := api.Dynamic().Resource(t.GroupVersionResource).Namespace(t.namespace).Get(ctx, t.name, metav1.GetOptions{})
+		warn(w, report)
 		if err != nil {
 			return err
 		}
@@ -89,11 +92,8 @@ func (m *merged) serve(w http.ResponseWriter, r *http.Request, rest string) erro
 	if opts.Watch {
 		return follow(w, r, reader, opts)
 	}
-	ctx, report := aggregate.WithReport(r.Context())
 	list, err := reader.ListAll(ctx, opts)
-	for _, warning := range report.Warnings() {
-		w.Header().Add("Warning", fmt.Sprintf("299 - %q", warning))
-	}
+	warn(w, report)
 	if err != nil {
 		return err
 	}
@@ -216,6 +216,15 @@ func follow(w http.ResponseWriter, r *http.Request, reader *aggregate.Reader, op
 		}
 	}
 	return nil
+}
+
+// warn names the regions that are missing in the answer, in headers that kubectl prints.
+func warn(w http.ResponseWriter, report *aggregate.Report) {
+	for _, text := range report.Warnings() {
+		if header, err := utilnet.NewWarningHeader(299, "-", text); err == nil { // only control characters are refused
+			w.Header().Add("Warning", header)
+		}
+	}
 }
 
 func answer(w http.ResponseWriter, o runtime.Object) error {

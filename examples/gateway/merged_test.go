@@ -169,9 +169,27 @@ func TestPartialLists(t *testing.T) {
 			if partial {
 				require.Equal(t, http.StatusOK, code)
 				require.Contains(t, body, "a@eu.loodse")
-				return
+			} else {
+				require.Equal(t, http.StatusServiceUnavailable, code)
 			}
-			require.Equal(t, http.StatusServiceUnavailable, code)
+
+			path := "/regions/*/api/v1/namespaces/default/configmaps/"
+			code, header, body = s.ask(t, http.MethodGet, path+"a", "alice")
+			require.Equal(t, []string{`299 - "region us.loodse: Unreachable"`}, header.Values("Warning"))
+			if partial {
+				require.Equal(t, http.StatusOK, code)
+				require.Contains(t, body, "a@eu.loodse")
+			} else {
+				require.Equal(t, http.StatusServiceUnavailable, code)
+			}
+			for _, name := range []string{"b", "b@us.loodse"} {
+				code, _, body = s.ask(t, http.MethodGet, path+name, "alice")
+				require.Equal(t, http.StatusServiceUnavailable, code, "it may be in the region that does not answer: %s", body)
+				require.Contains(t, body, "us.loodse")
+			}
+			s.ring.Partition("peer-a", true)
+			code, _, body = s.ask(t, http.MethodGet, "/regions/*/api/v1/configmaps", "alice")
+			require.Equal(t, http.StatusServiceUnavailable, code, "no region answers: %s", body)
 		})
 	}
 }

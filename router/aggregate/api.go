@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 
 	"github.com/atoll-dev/atoll/region"
 )
@@ -58,6 +59,10 @@ type Options struct {
 	// Retry is how long a watch waits before it asks a region again that failed. It doubles with each failure, up to 150
 	// times of it. Zero: 200 milliseconds.
 	Retry time.Duration
+
+	// WarningHandler receives a warning for each region that did not contribute to an answer, as the handler of a client of
+	// one API server does. It must return quickly. Nil: such regions are in the Report of the context, and in lists, alone.
+	WarningHandler rest.WarningHandlerWithContext
 
 	Observer *Observer // may be nil
 }
@@ -232,8 +237,20 @@ func resourceOf(c dynamic.Interface, gvr schema.GroupVersionResource, namespace 
 	return c.Resource(gvr).Namespace(namespace)
 }
 
+// report gives outcomes to the caller's Report and to the warning handler.
+func (a *API) report(ctx context.Context, outcomes []Outcome) {
+	if r, ok := ctx.Value(reportKey{}).(*Report); ok {
+		r.add(outcomes)
+	}
+	if h := a.opts.WarningHandler; h != nil {
+		for _, text := range shorten(failuresOf(outcomes)) {
+			h.HandleWarningHeaderWithContext(ctx, 299, "-", text)
+		}
+	}
+}
+
 func (a *API) listed(ctx context.Context, outcomes []Outcome) {
-	report(ctx, outcomes)
+	a.report(ctx, outcomes)
 	if o := a.opts.Observer; o != nil && o.Listed != nil {
 		o.Listed(ctx, slices.Clone(outcomes))
 	}

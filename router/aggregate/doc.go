@@ -21,9 +21,16 @@
 // is that of the whole list. The first page pins the version of each region, and a continue token goes on at these: all
 // pages together are one list. It is authenticated, bounded, and good for the same list only; anything else is 400. It is
 // 410 once a region has left or has forgotten its version. [Options.Policy] says how many regions must answer the first
-// page, each within [Options.Timeout]; [WithReport] tells what became of each, and a list to which one did not contribute
-// says so in [IncompleteAnnotation]. A page after the first fails if its region does not answer, and can be asked for
-// again. remainingItemCount is never set.
+// page, each within [Options.Timeout]; one must list its objects whatever the policy, so an empty list means empty. [WithReport]
+// and [Options.WarningHandler] report the regions that did not contribute, with every page, and the list names them in
+// [IncompleteAnnotation]. A page after the first fails if its region does not answer, and can be asked for again.
+// remainingItemCount is never set.
+//
+// # Objects by name
+//
+// A plain name is looked for in all regions. It is reported as not found only if all of them answered that they do not have
+// it: if one did not, the error is 503 and names that region. If the object is found and [Options.Policy] is met by fewer
+// regions, [WithReport] names the others. As long as no region is known, everything is 503.
 //
 // # Watches
 //
@@ -38,7 +45,7 @@
 //   - The resourceVersion of an event or bookmark covers what was delivered and nothing else, so a watch resumes from it.
 //     If that cannot be done without a loss (a region left, or forgot), it is 410 and the consumer lists anew.
 //   - sendInitialEvents: the bookmark that ends the initial events comes once [Options.Policy] is met and a region has told
-//     the kind of the objects. Every bookmark has a kind.
+//     the kind of the objects. It names the regions that are missing in [IncompleteAnnotation]. Every bookmark has a kind.
 //   - A consumer that takes no event for [Options.Patience] loses the watch, and no event. What is held for it is one event
 //     per region.
 //

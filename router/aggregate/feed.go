@@ -159,9 +159,7 @@ func (f *feed) from(ctx context.Context, at string) (watch.Interface, error) {
 	return w, nil
 }
 
-func expired(err error) bool {
-	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
-}
+func expired(err error) bool { return stateOf(err) == Expired }
 
 // older says that a source has not come to a version yet, or not again. Versions that are no numbers cannot be compared.
 func older(now, at string) bool {

@@ -27,7 +27,7 @@ func (a *API) list(ctx context.Context, q query, opts metav1.ListOptions) (*unst
 	}
 	var err error
 	if opts.Continue != "" {
-		err = l.resume(opts)
+		err = l.resume(ctx, opts)
 	} else {
 		err = l.begin(ctx, opts)
 	}
@@ -55,8 +55,10 @@ type listing struct {
 	missing []string // why regions do not contribute
 }
 
+var errAbsent = errors.New("the region had no part in the first page of this list")
+
 // resume takes up a continue token.
-func (l *listing) resume(opts metav1.ListOptions) error {
+func (l *listing) resume(ctx context.Context, opts metav1.ListOptions) error {
 	if opts.ResourceVersion != "" && opts.ResourceVersion != "0" || opts.ResourceVersionMatch != "" {
 		return apierrors.NewBadRequest("specifying resource version is not allowed when using continue")
 	}
@@ -72,15 +74,18 @@ func (l *listing) resume(opts metav1.ListOptions) error {
 		now[s.id] = s
 	}
 	l.sources = make([]source, len(c.sources))
+	var absent []Outcome
 	for i, p := range c.sources {
 		s, ok := now[p.id]
 		if !ok && !p.absent {
 			return apierrors.NewResourceExpired("a region left or moved since the first page; start the list anew")
 		}
 		if l.sources[i] = s; ok && p.absent {
-			l.missing = append(l.missing, fmt.Sprintf("region %s: it had no part in the first page", s.region))
+			absent = append(absent, Outcome{Region: s.region, State: Absent, Err: errAbsent})
 		}
 	}
+	l.api.report(ctx, absent)
+	l.missing = failuresOf(absent)
 	l.cursor, l.ahead = c, make([]*unstructured.UnstructuredList, len(c.sources))
 	return nil
 }
@@ -108,8 +113,9 @@ func (l *listing) begin(ctx context.Context, opts metav1.ListOptions) error {
 		return o
 	})
 	l.api.listed(ctx, outcomes)
-	served := slices.ContainsFunc(outcomes, func(o Outcome) bool { return o.State != NotServed })
-	if !l.api.opts.Policy.met(outcomes) || !served && len(outcomes) > 0 {
+	listed := slices.ContainsFunc(l.ahead, func(list *unstructured.UnstructuredList) bool { return list != nil })
+	// An empty list says that there are no objects, so one region at least must have listed its own.
+	if !l.api.opts.Policy.met(outcomes) || !listed {
 		return &PartialError{Op: l.q.op("list"), Outcomes: outcomes, policy: l.api.opts.Policy}
 	}
 	l.cursor = cursor{query: l.q.hash(), sources: make([]pinned, len(l.sources))}
@@ -117,10 +123,9 @@ func (l *listing) begin(ctx context.Context, opts metav1.ListOptions) error {
 		l.cursor.sources[i] = pinned{id: s.id, absent: l.ahead[i] == nil}
 		if l.ahead[i] != nil {
 			l.cursor.sources[i].rv, l.cursor.sources[i].stamp = l.ahead[i].GetResourceVersion(), l.stamps[i]
-		} else {
-			l.missing = append(l.missing, outcomes[i].text())
 		}
 	}
+	l.missing = failuresOf(outcomes)
 	return nil
 }
 
@@ -227,7 +232,7 @@ func (l *listing) more(ctx context.Context) (*unstructured.UnstructuredList, err
 	if err == nil {
 		return list, nil
 	}
-	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+	if expired(err) {
 		return nil, apierrors.NewResourceExpired(fmt.Sprintf("region %s does not know the version of the first page any more; start the list anew", s.region))
 	}
 	return nil, wrap(s.region, err)
@@ -266,7 +271,7 @@ func (l *listing) answer() (*unstructured.UnstructuredList, error) {
 	if len(l.missing) > 0 {
 		metadata, ok := list.Object["metadata"].(map[string]any)
 		if ok {
-			metadata["annotations"] = map[string]any{IncompleteAnnotation: strings.Join(l.missing, "; ")}
+			metadata["annotations"] = map[string]any{IncompleteAnnotation: strings.Join(shorten(l.missing), "; ")}
 		}
 	}
 	return list, nil

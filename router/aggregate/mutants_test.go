@@ -46,6 +46,14 @@ var mutants = []mutant{
 		"!l.api.opts.Policy.met(outcomes) ||", "", "TestPolicies",
 	},
 	{
+		"an empty list needs a region that listed nothing", "list.go",
+		"|| !listed {", "|| !listed && len(l.sources) == 0 {", "TestAnEmptyListMeansEmpty",
+	},
+	{
+		"a failure on the way to a region is not the region's answer", "outcome.go",
+		"!errors.As(err, &way) && ", "(errors.As(err, &way) || true) && ", "TestOnlyARegionsAnswerIsNotFound",
+	},
+	{
 		"an error that not all regions say is nobody's", "outcome.go",
 		"i > 0 && status.Code != common.Code", "i < 0", "TestPartialErrorsAreWhatAllSay",
 	},

@@ -16,7 +16,8 @@ import (
 // to. It is never stored.
 const RegionAnnotation = "router.atoll.dev/region"
 
-// IncompleteAnnotation is in the metadata of a list to which regions did not contribute: which ones, and why.
+// IncompleteAnnotation is in the metadata of a list, or of the bookmark that ends the initial events of a watch, to which
+// regions did not contribute: which ones, and why.
 const IncompleteAnnotation = "router.atoll.dev/incomplete"
 
 // nameSeparator divides a qualified name. No Kubernetes name holds it.

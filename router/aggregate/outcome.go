@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -48,6 +49,8 @@ const (
 	Canceled State = "Canceled"
 	// Failed says that the region answered with an error of its own.
 	Failed State = "Failed"
+	// Absent says that the region had no part in the first page of a list, and so has none in the later ones.
+	Absent State = "Absent"
 )
 
 func (s State) answered() bool { return s == OK || s == Empty || s == NotServed }
@@ -103,9 +106,10 @@ type Outcome struct {
 	Elapsed time.Duration
 }
 
+// text names the region and the state, and no peer. A region's own message is cut, since the region may be hostile.
 func (o Outcome) text() string {
 	if status, ok := statusIn(o.Err); ok && o.State != Failed {
-		return fmt.Sprintf("region %s: %s: %s", o.Region, o.State, status.Message)
+		return fmt.Sprintf("region %s: %s: %s", o.Region, o.State, printable(status.Message))
 	}
 	if o.State == CredentialsRefused {
 		return fmt.Sprintf("region %s: %s: it does not accept those of this gateway", o.Region, o.State)
@@ -131,10 +135,12 @@ func (e *Error) Status() metav1.Status {
 	return unavailable(e.text())
 }
 
-// statusIn returns what an API server answered.
+// statusIn returns the status that the region's API server answered the request with. A *region.Error is a failure on the
+// way there: the status in it is that of another request, such as the one that asks which cluster a peer is.
 func statusIn(err error) (metav1.Status, bool) {
+	var way *region.Error
 	var status apierrors.APIStatus
-	if errors.As(err, &status) {
+	if !errors.As(err, &way) && errors.As(err, &status) {
 		return status.Status(), true
 	}
 	return metav1.Status{}, false
@@ -164,17 +170,15 @@ type PartialError struct {
 
 // Error names the regions that failed, in one line, without peers.
 func (e *PartialError) Error() string {
-	text, failed := "", 0
-	for _, o := range e.Outcomes {
-		if o.Err != nil {
-			text += "; " + o.text()
-			failed++
-		}
-	}
-	if failed == 0 {
+	failures := failuresOf(e.Outcomes)
+	switch {
+	case len(e.Outcomes) == 0:
+		return e.Op + ": no regions are known here"
+	case len(failures) == 0:
 		return fmt.Sprintf("%s: %d regions answered, which does not meet %s", e.Op, len(e.Outcomes), e.policy)
+	default:
+		return fmt.Sprintf("%s: %d of %d regions failed: %s", e.Op, len(failures), len(e.Outcomes), strings.Join(shorten(failures), "; "))
 	}
-	return fmt.Sprintf("%s: %d of %d regions failed: %s", e.Op, failed, len(e.Outcomes), text[2:])
 }
 
 // WrappedErrors returns the failures, each an *Error.
@@ -219,12 +223,10 @@ func WithReport(ctx context.Context) (context.Context, *Report) {
 	return context.WithValue(ctx, reportKey{}, r), r
 }
 
-func report(ctx context.Context, outcomes []Outcome) {
-	if r, ok := ctx.Value(reportKey{}).(*Report); ok {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.outcomes = append(r.outcomes, outcomes...)
-	}
+func (r *Report) add(outcomes []Outcome) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.outcomes = append(r.outcomes, outcomes...)
 }
 
 // Outcomes returns all outcomes, in the order of the calls.
@@ -240,12 +242,5 @@ func (r *Report) Complete() bool {
 }
 
 // Warnings are texts for people, and for Warning headers: one for each region that did not contribute. They name no peer.
-func (r *Report) Warnings() []string {
-	var warnings []string
-	for _, o := range r.Outcomes() {
-		if o.Err != nil {
-			warnings = append(warnings, o.text())
-		}
-	}
-	return warnings
-}
+// They are at most 20 and 4 KiB; one more counts the regions that do not fit.
+func (r *Report) Warnings() []string { return shorten(failuresOf(r.Outcomes())) }

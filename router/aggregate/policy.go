@@ -11,7 +11,7 @@ import (
 )
 
 // Policy says how many regions must answer for a read to succeed. The zero value is All. A region whose API server says
-// that it does not serve the type has answered, unless all say so.
+// that it does not serve the type has answered, but a list needs one region at least that serves it, whatever the Policy.
 type Policy struct {
 	kind     policyKind
 	required []region.Key
@@ -34,7 +34,8 @@ func All() Policy { return Policy{} }
 // FailFast is All, but the first failure cancels the rest.
 func FailFast() Policy { return Policy{kind: kindFailFast} }
 
-// BestEffort takes the regions that answer in time.
+// BestEffort takes the regions that answer in time; one must. It is not for informers: to them, the objects of a region that
+// does not answer a list are deleted.
 func BestEffort() Policy { return Policy{kind: kindBestEffort} }
 
 // Require needs these regions to answer; the others may. One that is not in the Set has not answered.
@@ -76,7 +77,7 @@ func (p Policy) met(outcomes []Outcome) bool {
 	}
 	switch p.kind {
 	case kindBestEffort:
-		return true
+		return n > 0
 	case kindQuorum:
 		return n >= p.quorum
 	case kindRequire:

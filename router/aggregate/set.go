@@ -6,6 +6,7 @@ package aggregate
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -137,6 +138,15 @@ func (s *routed) Watch(ctx context.Context) iter.Seq[[]Member] {
 			}
 		}
 	}
+}
+
+// find learns of a region that the Router has not asked its Resolver about yet.
+func (s *routed) find(ctx context.Context, k region.Key) error {
+	_, err := s.router.Lookup(ctx, k)
+	if errors.Is(err, region.ErrUnknownRegion) {
+		return nil
+	}
+	return err
 }
 
 func (s *routed) members(routes []router.Route) []Member {

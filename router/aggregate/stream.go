@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -67,6 +68,9 @@ func (a *API) watch(ctx context.Context, q query, opts metav1.ListOptions) (watc
 		s.from, s.at = from, slices.Clone(from.at)
 	}
 	sources := a.sources(q, a.set.Members())
+	if len(sources) == 0 {
+		return nil, &PartialError{Op: q.op("watch"), policy: a.opts.Policy} // a 410 would have the consumer list, in vain
+	}
 	for _, p := range s.at {
 		if p.rv == "" || !slices.ContainsFunc(sources, func(o source) bool { return o.id == p.id }) {
 			return nil, apierrors.NewResourceExpired("a region left, moved or was being repaired at this resourceVersion; list anew")
@@ -266,7 +270,11 @@ func (s *stream) progress(ctx context.Context) bool {
 		return true
 	}
 	s.initial = false
-	return !s.bookmarks || s.bookmark(ctx, map[string]string{metav1.InitialEventsAnnotationKey: "true"})
+	annotations := map[string]string{metav1.InitialEventsAnnotationKey: "true"}
+	if missing := failuresOf(outcomes); len(missing) > 0 {
+		annotations[IncompleteAnnotation] = strings.Join(shorten(missing), "; ")
+	}
+	return !s.bookmarks || s.bookmark(ctx, annotations)
 }
 
 // bookmark tells how far the watch has come. The kind must be known: informers refuse what has none.

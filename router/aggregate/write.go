@@ -103,24 +103,39 @@ func (r *resource) sources(a address) []source {
 	return r.api.sources(query{namespace: r.namespace, types: []gvr{r.gvr}, only: a.region}, r.api.set.Members())
 }
 
-// locate finds the source that a names, if it names one.
-func (r *resource) locate(a address, sources []source) (*source, error) {
+// locate finds the source that a names, if it names one, and those that a may be in. Only if it is certain that there is no
+// such region, the error is NotFound.
+func (r *resource) locate(ctx context.Context, a address) (*source, []source, error) {
+	sources := r.sources(a)
 	for i := range sources {
 		s := &sources[i]
 		if a.region != nil && s.region == *a.region || a.region == nil && a.given && a.version.at[a.version.origin].id == s.id {
-			return s, nil
+			return s, sources, nil
 		}
 	}
-	if a.region != nil {
-		return nil, apierrors.NewNotFound(r.gvr.GroupResource(), fmt.Sprintf("%s (no region %s is known)", a.name, *a.region))
+	switch {
+	case len(r.api.set.Members()) == 0:
+		return nil, nil, apierrors.NewServiceUnavailable("no regions are known here")
+	case a.region != nil:
+		if finder, ok := r.api.set.(finder); ok && finder.find(ctx, *a.region) != nil {
+			return nil, nil, apierrors.NewServiceUnavailable(fmt.Sprintf("whether there is a region %s cannot be learned now", *a.region))
+		}
+		if sources = r.sources(a); len(sources) > 0 {
+			return &sources[0], sources, nil
+		}
+		return nil, nil, apierrors.NewNotFound(r.gvr.GroupResource(), fmt.Sprintf("%s (no region %s is known)", a.name, *a.region))
+	case a.given:
+		return nil, nil, r.conflict(a.name, "the region of its resourceVersion left or moved; read it again")
+	case len(sources) == 1:
+		return &sources[0], sources, nil
 	}
-	if a.given {
-		return nil, r.conflict(a.name, "the region of its resourceVersion left or moved; read it again")
-	}
-	if len(sources) == 1 {
-		return &sources[0], nil
-	}
-	return nil, nil
+	return nil, sources, nil
+}
+
+// finder is a Set that can learn of more regions than it lists.
+type finder interface {
+	// find asks about k and returns an error if that cannot be learned. It may block until ctx ends.
+	find(ctx context.Context, k region.Key) error
 }
 
 // found is an object that probing found.
@@ -144,7 +159,7 @@ func (r *resource) probe(ctx context.Context, name string, sources []source, opt
 			switch {
 			case err == nil:
 				objects[i], outcomes[i].Items = o, 1
-			case apierrors.IsNotFound(err):
+			case outcomes[i].State == NotServed:
 				outcomes[i].State, outcomes[i].Err = Empty, nil
 			}
 		})
@@ -163,7 +178,7 @@ func (r *resource) probe(ctx context.Context, name string, sources []source, opt
 // may be in them, so all that policy asks for must.
 func (r *resource) unique(ctx context.Context, op, name string, sources []source, policy Policy, opts metav1.GetOptions, sub []string) (*found, error) {
 	all, outcomes := r.probe(ctx, name, sources, opts, sub)
-	report(ctx, outcomes)
+	r.api.report(ctx, outcomes)
 	if len(all) > 1 {
 		regions := make([]string, len(all))
 		for i, f := range all {
@@ -182,8 +197,7 @@ func (r *resource) unique(ctx context.Context, op, name string, sources []source
 
 // target is the source that a write to an existing object goes to.
 func (r *resource) target(ctx context.Context, op string, a address) (*source, error) {
-	sources := r.sources(a)
-	s, err := r.locate(a, sources)
+	s, sources, err := r.locate(ctx, a)
 	if s != nil || err != nil {
 		return s, err
 	}
@@ -215,8 +229,7 @@ func (r *resource) Get(ctx context.Context, name string, opts metav1.GetOptions,
 	if err != nil {
 		return nil, err
 	}
-	sources := r.sources(a)
-	s, err := r.locate(a, sources)
+	s, sources, err := r.locate(ctx, a)
 	if err != nil {
 		return nil, err
 	}
@@ -253,8 +266,7 @@ func (r *resource) Create(ctx context.Context, o *unstructured.Unstructured, opt
 	if err != nil {
 		return nil, err
 	}
-	sources := r.sources(a)
-	s, err := r.locate(a, sources)
+	s, sources, err := r.locate(ctx, a)
 	if err == nil && s == nil {
 		err = r.homeless(a.name, sources)
 	}
@@ -268,7 +280,7 @@ func (r *resource) Create(ctx context.Context, o *unstructured.Unstructured, opt
 // homeless says that a new object names no region.
 func (r *resource) homeless(name string, sources []source) error {
 	if len(sources) == 0 {
-		return apierrors.NewServiceUnavailable("no regions are known")
+		return apierrors.NewServiceUnavailable("no regions are known here")
 	}
 	var known []string
 	for _, s := range sources[:min(len(sources), 10)] {
@@ -359,7 +371,7 @@ func (r *resource) DeleteCollection(ctx context.Context, opts metav1.DeleteOptio
 		})
 	}
 	wg.Wait()
-	report(ctx, outcomes)
+	r.api.report(ctx, outcomes)
 	if !All().met(outcomes) {
 		return &PartialError{Op: q.op("delete all"), Outcomes: outcomes}
 	}
