@@ -5,7 +5,6 @@ package fanout
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"time"
 
@@ -75,7 +74,7 @@ func (c *Coordinator) Audit(ctx context.Context, repair bool) (*Report, error) {
 			}
 		}
 		surveys[kind.Resource.GroupResource()] = s
-		maps.Copy(unread, s.unread)
+		unreadAll(unread, s.unread)
 		for _, at := range s.late {
 			report.Objects += len(at)
 		}
@@ -94,11 +93,7 @@ func (c *Coordinator) Audit(ctx context.Context, repair bool) (*Report, error) {
 		}
 	}
 	report.Violations = unique(report.Violations)
-	var outcomes []region.Outcome[struct{}]
-	for _, p := range peers {
-		outcomes = append(outcomes, region.Outcome[struct{}]{Peer: region.PeerName(p), Err: unread[p]})
-	}
-	report.Unread = region.ResultsOf("audit", outcomes...)
+	report.Unread = readOf("audit", peers, unread)
 	return report, nil
 }
 

@@ -129,11 +129,14 @@ func (c *Coordinator) change(ctx context.Context, kind ChangeKind, peer region.P
 		return nil, err
 	}
 	if kind != ForceRemove {
-		if err := c.distinct(ctx); err != nil {
+		if _, err := c.distinct(ctx); err != nil {
 			return nil, err
 		}
 	}
-	c.recoverFirst(ctx)
+	open := c.recoverFirst(ctx)
+	if err := ctx.Err(); err != nil {
+		return nil, notBegun(fmt.Sprintf("%s of %s", kind, peer), context.Cause(ctx), open)
+	}
 	if !c.begin(op.ID) {
 		return nil, fmt.Errorf("operation ID %s is in use", op.ID)
 	}

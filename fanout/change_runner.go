@@ -36,7 +36,7 @@ type changeRunner struct {
 	mu       sync.Mutex
 	found    map[string]foundAt
 	departed map[string]metav1.Time // when peers departed, by peer and PeerSet
-	failures map[region.PeerName]error
+	troubles troubles
 }
 
 // foundAt is an object that a survey found.
@@ -53,12 +53,11 @@ func (c *Coordinator) changer(m *protocol.Change) *changeRunner {
 		subs:        make(chan struct{}, sweepers),
 		found:       map[string]foundAt{},
 		departed:    map[string]metav1.Time{},
-		failures:    map[region.PeerName]error{},
 	}
 }
 
 func (r *changeRunner) run(ctx context.Context) error {
-	return drive(ctx, r.machine, r.coordinator.opts.Cleanup, func(command protocol.Command) func(context.Context) protocol.Reply {
+	return drive(ctx, timed{r.machine, &r.troubles}, r.coordinator.opts.Cleanup, func(command protocol.Command) func(context.Context) protocol.Reply {
 		write := r.prepare(command)
 		return func(ctx context.Context) protocol.Reply { return r.execute(ctx, command, write) }
 	})
@@ -104,24 +103,20 @@ func (r *changeRunner) execute(ctx context.Context, command protocol.Command, wr
 	}
 	observer := r.coordinator.opts.Observer
 	observer.step(ctx, event)
+	about := fmt.Sprintf("%s %s of %s", stepOf(command.Verb), r.machine.Op.Kind, r.machine.Op.Peer)
+	call := r.troubles.begin(event.Peer, about, writes(command.Verb))
 	var attempt region.Attempt
 	reply, err := r.perform(ctx, &attempt, command, write)
-	if err != nil {
-		if event.Peer != "" {
-			err = explain(event.Peer, string(command.Verb), err)
-		}
-		r.failed(event.Peer, err)
+	if event.Peer != "" { // else it is the log
+		err = explain(event.Peer, about, err)
 	}
+	r.troubles.end(call, err, reply.Code == protocol.Unavailable || reply.Code == protocol.NoSuchPeer, false)
 	event.Done, event.Code, event.Err = true, string(reply.Code), err
 	observer.step(ctx, event)
 	return reply
 }
 
-func (r *changeRunner) failure(peer region.PeerName) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.failures[peer]
-}
+func (r *changeRunner) failure(peer region.PeerName) error { return r.troubles.failure(peer) }
 
 func (r *changeRunner) recall(key string) (foundAt, bool) {
 	r.mu.Lock()
@@ -300,14 +295,8 @@ func (r *changeRunner) sub(ctx context.Context, command protocol.Command) (proto
 	result, err := s.run(ctx)
 	for _, peer := range result.Pending {
 		if why := s.failure(region.PeerName(peer)); why != nil {
-			r.failed(region.PeerName(peer), why)
+			r.troubles.failed(region.PeerName(peer), why)
 		}
 	}
 	return result, err
-}
-
-func (r *changeRunner) failed(peer region.PeerName, err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.failures[peer] = err
 }

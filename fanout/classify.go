@@ -5,7 +5,6 @@ package fanout
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,10 +13,6 @@ import (
 	"github.com/atoll-dev/atoll/fanout/internal/protocol"
 	"github.com/atoll-dev/atoll/region"
 )
-
-// errNotServed says that a peer does not know the resource at all, which is not
-// the same as not having the object.
-var errNotServed = errors.New("the peer does not serve the resource: install its CRD there")
 
 // classify says what is known of a write that was answered with err.
 func classify(attempt *region.Attempt, err error) (protocol.Class, protocol.Code) {
@@ -81,18 +76,31 @@ func isAbsent(err error) bool {
 	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
-// explain turns a peer's error into one that says what to do about it.
+// explain turns a peer's error into one that names the peer, the step, the cause
+// and what to do about it. One that does already stays as it is.
 func explain(peer region.PeerName, op string, err error) error {
-	switch {
-	case err == nil:
+	if err == nil {
 		return nil
-	case apierrors.IsNotFound(err) && !isAbsent(err):
-		err = fmt.Errorf("%w (%w)", errNotServed, err)
-	case apierrors.IsForbidden(err):
-		err = fmt.Errorf("%w (the peer must grant the rights that \"atollctl rbac\" prints)", err)
 	}
-	if _, already := errors.AsType[*region.Error](err); already {
-		return err
+	if _, done := errors.AsType[*region.Diagnosis](err); done {
+		if _, named := errors.AsType[*region.Error](err); named {
+			return err
+		}
 	}
-	return &region.Error{Peer: peer, Op: op, Err: err}
+	where := region.Error{Peer: peer, Op: op, Err: err}
+	if named, ok := err.(*region.Error); ok { //nolint:errorlint // a client's own has a *url.Error around it
+		where = *named
+	}
+	where.Err = region.Diagnose(where.Err)
+	if found, ok := errors.AsType[*region.Diagnosis](where.Err); ok && found.Cause == region.CauseForbidden {
+		found.Remedy = `the peer must grant the rights that "atollctl rbac" prints`
+	}
+	return &where
 }
+
+// unreached is an error of a peer that an operation cannot do without, whatever
+// keeps it from doing its part: errors.Is finds region.ErrUnavailable.
+type unreached struct{ error }
+
+func (e unreached) Is(target error) bool { return target == region.ErrUnavailable } //nolint:errorlint // a sentinel
+func (e unreached) Unwrap() error        { return e.error }

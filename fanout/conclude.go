@@ -219,13 +219,14 @@ func (r *runner) cause(ctx context.Context, result protocol.Result) error {
 	case protocol.Contended:
 		return &region.Error{Peer: peer, Op: "reserve", Err: errors.New("the name changed hands again and again: try again")}
 	case protocol.Unreachable:
+		if awaited := r.troubles.awaited(); awaited != nil && ctx.Err() != nil {
+			return unreached{late(ctx, awaited)}
+		}
 		err := r.failure(peer)
 		if err == nil {
 			err = &region.Error{Peer: peer, Op: "reach", Err: region.ErrUnavailable}
-		} else if !errors.Is(err, region.ErrUnavailable) {
-			err = fmt.Errorf("%w: %w", region.ErrUnavailable, err)
 		}
-		return err
+		return unreached{err}
 	}
 	if err := r.failure(peer); err != nil && result.Reason != protocol.Late {
 		if !r.kind.Within.Empty() && isAbsent(err) {
@@ -235,9 +236,19 @@ func (r *runner) cause(ctx context.Context, result protocol.Result) error {
 		return err
 	}
 	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("it was not committed in time: %w", context.Cause(ctx))
+		return late(ctx, r.troubles.awaited())
 	}
 	return errors.New("its process ended before it was committed")
+}
+
+// late is why an operation came to nothing whose time was over; awaited, unless
+// nil, is what it waited for then.
+func late(ctx context.Context, awaited error) error {
+	err := fmt.Errorf("it was not committed in time: %w", context.Cause(ctx))
+	if awaited != nil {
+		err = fmt.Errorf("%w: it waited for %w", err, awaited)
+	}
+	return err
 }
 
 // membershipError says what to do about what differs.

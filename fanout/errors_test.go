@@ -96,7 +96,7 @@ func TestErrorTextsOfOperations(t *testing.T) {
 			r.Partition("ap-south", true)
 			defer r.Partition("ap-south", false)
 			return add(t.Context(), "eu-west", "db-2")
-		}, `^add ServiceCluster ` + acme + `/db-2: aborted: nothing is in effect \(operation ` + operation + `\): .*peer ap-south: .*peer is unavailable`},
+		}, `^add ServiceCluster ` + acme + `/db-2: aborted: nothing is in effect \(operation ` + operation + `\): peer ap-south: .* ServiceCluster ` + acme + `/db-2: dial ap-south\.invalid: connection refused \(\d+ attempts since ` + stamp + `\): check that the API server runs, and its address in the kubeconfig$`},
 		{"out of time", func(t *testing.T) (err error) {
 			t.Helper()
 			// In virtual time nothing but what hangs takes any.
@@ -109,13 +109,13 @@ func TestErrorTextsOfOperations(t *testing.T) {
 				_, err = c.Add(within(t, 50*time.Millisecond), newServiceCluster(acme, "db-2"), fanout.AddOptions{Target: "eu-west"})
 			})
 			return err
-		}, `^add ServiceCluster ` + acme + `/db-2: aborted: nothing is in effect \(operation ` + operation + `\): it was not committed in time: context deadline exceeded$`},
+		}, `^add ServiceCluster ` + acme + `/db-2: aborted: nothing is in effect \(operation ` + operation + `\): it was not committed in time: context deadline exceeded: it waited for peer ap-south: create ServiceCluster ` + acme + `/db-2: no answer in time: context deadline exceeded: check whether the API server is frozen or overloaded$`},
 		{"no right", func(t *testing.T) error {
 			t.Helper()
 			r.Server("ap-south").Inject(regiontest.Fault{Verb: "create", Times: -1, Do: regiontest.Refuse(403)})
 			defer r.Server("ap-south").Reset()
 			return add(t.Context(), "eu-west", "db-2")
-		}, `^add .*aborted: nothing is in effect \(operation ` + operation + `\): peer ap-south: create ServiceCluster ` + acme + `/db-2: .*\(the peer must grant the rights that "atollctl rbac" prints\)$`},
+		}, `^add .*aborted: nothing is in effect \(operation ` + operation + `\): peer ap-south: create ServiceCluster ` + acme + `/db-2: right is missing: .*: the peer must grant the rights that "atollctl rbac" prints$`},
 		{"no owner", func(t *testing.T) error {
 			t.Helper()
 			_, err := c.Add(t.Context(), newServiceCluster("default", "db"), fanout.AddOptions{Target: "eu-west"})

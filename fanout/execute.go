@@ -48,15 +48,15 @@ func (r *runner) execute(ctx context.Context, command protocol.Command, write lo
 		observer = nil // nothing is carried out
 	}
 	observer.step(ctx, event)
+	about := fmt.Sprintf("%s %s %s", stepOf(command.Verb), r.kind.Kind, keyString(r.key))
+	call := r.troubles.begin(event.Peer, about, writes(command.Verb))
 	reply, err := r.call(ctx, command, write)
-	switch {
-	case err == nil:
-	case errors.Is(context.Cause(ctx), errWatched):
-	case event.Peer == "": // the log
-		r.failed(event.Peer, err)
-	default:
-		err = explain(event.Peer, fmt.Sprintf("%s %s %s", command.Verb, r.kind.Kind, keyString(r.key)), err)
-		r.failed(event.Peer, err)
+	if event.Peer != "" { // else it is the log
+		err = explain(event.Peer, about, err)
+	}
+	if err == nil || !errors.Is(context.Cause(ctx), errWatched) {
+		silent := reply.Code == protocol.Unavailable || reply.Code == protocol.NoSuchPeer
+		r.troubles.end(call, err, silent, reply.Object.Claim.Operation == r.machine.Op.ID)
 	}
 	event.Done, event.Code, event.Class, event.Err = true, string(reply.Code), reply.Class.String(), err
 	observer.step(ctx, event)
@@ -77,6 +77,34 @@ func (r *runner) call(ctx context.Context, command protocol.Command, write logWr
 	reply, err := r.perform(region.WithAttempt(call, &attempt), &attempt, command, write)
 	r.coordinator.reach.end(peer, err != nil && call.Err() != nil && ctx.Err() == nil)
 	return reply, err
+}
+
+// stepOf names a command for people.
+func stepOf(verb protocol.Verb) string {
+	switch verb {
+	case protocol.Put:
+		return "update"
+	case protocol.ReadPeerSet:
+		return "read the PeerSet for"
+	case protocol.PutPeerSet:
+		return "write the PeerSet for"
+	case protocol.ReadOwner:
+		return "read the owner of"
+	case protocol.List, protocol.Settle:
+		return "list the objects within"
+	default:
+		return string(verb)
+	}
+}
+
+// writes says whether the command changes something.
+func writes(verb protocol.Verb) bool {
+	switch verb {
+	case protocol.Create, protocol.Put, protocol.Delete, protocol.Activate, protocol.Release, protocol.PutPeerSet:
+		return true
+	default:
+		return false
+	}
 }
 
 func roleOf(command protocol.Command) string {

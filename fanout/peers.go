@@ -28,7 +28,7 @@ func (c *Coordinator) InitPeers(ctx context.Context) error {
 	if _, err := c.peers(ctx); err != nil {
 		return err
 	}
-	if err := c.distinct(ctx); err != nil {
+	if _, err := c.distinct(ctx); err != nil {
 		return err
 	}
 	uids, err := region.Each(ctx, c.directory, "read identity", region.All(), func(ctx context.Context, conn *region.Conn) (types.UID, error) {

@@ -62,7 +62,7 @@ func (c *Coordinator) Plan(ctx context.Context, obj Object, opts AddOptions) (*P
 	if err != nil {
 		return nil, err
 	}
-	if err := c.distinct(ctx); err != nil {
+	if _, err := c.distinct(ctx); err != nil {
 		return nil, err
 	}
 	req := request{

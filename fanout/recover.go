@@ -53,8 +53,9 @@ func (c *Coordinator) Recover(ctx context.Context) ([]*Operation, error) {
 
 // recoverFirst settles what is open before a new operation begins. An operation
 // that cannot be settled now is left for later, with a pause, so that a dead
-// peer does not hold up every operation after it.
-func (c *Coordinator) recoverFirst(ctx context.Context) {
+// peer does not hold up every operation after it. The error is why the first of
+// these is still open.
+func (c *Coordinator) recoverFirst(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, c.opts.Cleanup)
 	defer cancel()
 	due := func(e wal.Entry) bool {
@@ -68,7 +69,17 @@ func (c *Coordinator) recoverFirst(ctx context.Context) {
 		defer c.mu.Unlock()
 		return time.Now().After(c.rest[e.ID])
 	}
-	c.recoverOpen(ctx, due, func(*Operation, error) {})
+	var open error
+	c.recoverOpen(ctx, due, func(operation *Operation, err error) {
+		switch {
+		case open != nil:
+		case unsettled(err):
+			open = err
+		case operation != nil:
+			open = operation.Peers.Err()
+		}
+	})
+	return open
 }
 
 // recoverOpen settles the due entries of the log, some at once, and tells what

@@ -90,7 +90,7 @@ func (c *Coordinator) Rescue(ctx context.Context, opts RescueOptions) (*RescueRe
 	if err != nil {
 		return nil, err
 	}
-	maps.Copy(unread, unreadAfter)
+	unreadAll(unread, unreadAfter)
 	for i, t := range found {
 		left := slices.ContainsFunc(after, t.same)
 		report.Operations = append(report.Operations, Rescued{Trace: t.Trace, Did: t.did(left), Left: left, Err: errs[i]})

@@ -41,7 +41,7 @@ type runner struct {
 	contents map[string]content                    // by token
 	objects  map[string]*unstructured.Unstructured // as read, by incarnation
 	views    map[string]protocol.Object            // of objects, by incarnation
-	failures map[region.PeerName]error             // the last one of each peer
+	troubles troubles
 }
 
 func (c *Coordinator) runner(kind Kind, key types.NamespacedName, machine *protocol.Machine, j journal) *runner {
@@ -55,7 +55,6 @@ func (c *Coordinator) runner(kind Kind, key types.NamespacedName, machine *proto
 		contents:    map[string]content{},
 		objects:     map[string]*unstructured.Unstructured{},
 		views:       map[string]protocol.Object{},
-		failures:    map[region.PeerName]error{},
 	}
 	if token, err := j.Content.token(); err == nil {
 		r.contents[token] = j.Content
@@ -75,7 +74,7 @@ func (r *runner) run(ctx context.Context) (protocol.Result, error) {
 		defer wg.Wait()
 		defer stop()
 	}
-	err := drive(ctx, r.machine, r.coordinator.opts.Cleanup, func(command protocol.Command) func(context.Context) protocol.Reply {
+	err := drive(ctx, timed{r.machine, &r.troubles}, r.coordinator.opts.Cleanup, func(command protocol.Command) func(context.Context) protocol.Reply {
 		write := r.prepare(command)
 		return func(ctx context.Context) protocol.Reply { return r.execute(ctx, command, write) }
 	})
@@ -162,16 +161,18 @@ func (r *runner) content(token string) (content, error) {
 
 func incarnation(uid, rv string) string { return uid + "@" + rv }
 
-func (r *runner) failed(peer region.PeerName, err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.failures[peer] = err
+// failure is why the last calls of peer failed; nil if they did not.
+func (r *runner) failure(peer region.PeerName) error { return r.troubles.failure(peer) }
+
+// timed is a machine of which is kept what it waits for when its time is over.
+type timed struct {
+	machine
+	troubles *troubles
 }
 
-func (r *runner) failure(peer region.PeerName) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.failures[peer]
+func (w timed) Expire() []protocol.Command {
+	w.troubles.expire()
+	return w.machine.Expire()
 }
 
 // quantum is one pause of a machine.

@@ -30,8 +30,9 @@ func (c *Coordinator) submit(ctx context.Context, req request) (*Operation, *run
 	if err != nil {
 		return nil, nil, err
 	}
+	var silent error
 	if req.action != protocol.Remove {
-		if err := c.distinct(ctx); err != nil {
+		if silent, err = c.distinct(ctx); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -44,10 +45,13 @@ func (c *Coordinator) submit(ctx context.Context, req request) (*Operation, *run
 	if err != nil {
 		return nil, nil, err
 	}
-	c.recoverFirst(ctx)
+	open := c.recoverFirst(ctx)
 	logKey, first, err := c.earlier(ctx, req, op, id)
 	if err != nil || first != nil {
 		return first, c.runner(req.kind, req.key, protocol.New(op), journal{Operation: op}), err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, nil, notBegun(operationName(req.action, req.kind, req.key), context.Cause(ctx), cmp.Or(open, silent))
 	}
 	if !c.begin(id) {
 		return nil, nil, fmt.Errorf("operation ID %s is in use", id)
@@ -115,13 +119,24 @@ func (c *Coordinator) outlast(ctx context.Context, kind Kind, key types.Namespac
 	_, _ = c.sweepOne(ctx, kind, region.PeerName(result.HolderAt), obj, result.Holder, true)
 }
 
+// notBegun is the error of an operation whose time was over before anything was
+// sent for it; waited is what took the time, nil if nothing did.
+func notBegun(name string, cause, waited error) error {
+	err := fmt.Errorf("%s: %w: it was not begun in time: %w", name, ErrAborted, cause)
+	if waited != nil {
+		err = fmt.Errorf("%w: it waited for %w", err, waited)
+	}
+	return err
+}
+
 // distinct refuses peers that are one cluster under two names. A peer that does
-// not say who it is will say so to the operation.
-func (c *Coordinator) distinct(ctx context.Context) error {
+// not tell its identity, in silent, is refused by the operation itself.
+func (c *Coordinator) distinct(ctx context.Context) (silent, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.opts.CallTimeout)
 	defer cancel()
 	uids, _ := region.Each(ctx, c.directory, "read identity", region.BestEffort(), func(ctx context.Context, conn *region.Conn) (types.UID, error) {
-		return conn.UID(ctx)
+		uid, err := conn.UID(ctx)
+		return uid, explain(conn.Peer(), "read identity", err)
 	})
 	first := map[types.UID]region.PeerName{}
 	for o := range uids.All() {
@@ -129,11 +144,11 @@ func (c *Coordinator) distinct(ctx context.Context) error {
 			continue
 		}
 		if other, ok := first[o.Value]; ok {
-			return fmt.Errorf("%w: %s and %s (kube-system has UID %s): configure it under one name", region.ErrSameCluster, other, o.Peer, o.Value)
+			return nil, fmt.Errorf("%w: %s and %s (kube-system has UID %s): configure it under one name", region.ErrSameCluster, other, o.Peer, o.Value)
 		}
 		first[o.Value] = o.Peer
 	}
-	return nil
+	return uids.Err(), nil
 }
 
 // fingerprint identifies what a request asks for.

@@ -60,6 +60,30 @@ func (c *Coordinator) lookTwice(kind Kind, peers []string, read fetch) survey {
 	return s
 }
 
+// unreadAll adds what could not be read to all. The first reason stays: a later
+// one may be that the time was over.
+func unreadAll(all, unread map[string]error) {
+	for peer, err := range unread {
+		if all[peer] == nil {
+			all[peer] = err
+		}
+	}
+}
+
+// unreadOf is a *region.PartialError of the peers that could not be read, or nil.
+func unreadOf(op string, peers []string, unread map[string]error) error {
+	return readOf(op, peers, unread).Err()
+}
+
+// readOf says for each peer whether it could be read.
+func readOf(op string, peers []string, unread map[string]error) region.Results[struct{}] {
+	var outcomes []region.Outcome[struct{}]
+	for _, p := range peers {
+		outcomes = append(outcomes, region.Outcome[struct{}]{Peer: region.PeerName(p), Err: unread[p]})
+	}
+	return region.ResultsOf(op, outcomes...)
+}
+
 // gather has one look at every peer.
 func (s *survey) gather(peers []string, read fetch) map[types.NamespacedName]map[string]met {
 	var (
@@ -67,7 +91,9 @@ func (s *survey) gather(peers []string, read fetch) map[types.NamespacedName]map
 		wg    sync.WaitGroup
 		found = map[types.NamespacedName]map[string]met{}
 	)
-	for _, peer := range peers {
+	// One that could not be read is not judged: a second look is in vain.
+	readable := slices.DeleteFunc(slices.Clone(peers), func(p string) bool { return s.unread[p] != nil })
+	for _, peer := range readable {
 		wg.Go(func() {
 			list, set, err := read(region.PeerName(peer))
 			mu.Lock()

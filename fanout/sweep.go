@@ -39,16 +39,15 @@ func (c *Coordinator) sweep(ctx context.Context, ours func(Kind, types.Namespace
 		return 0, err
 	}
 	var errs []error
+	unread := map[string]error{}
 	for _, kind := range c.opts.Kinds {
 		s := c.look(ctx, kind, peers)
-		for _, err := range s.unread {
-			errs = append(errs, err)
-		}
+		unreadAll(unread, s.unread)
 		n, err := c.mendAll(ctx, kind, peers, s.examine(), ours)
 		swept += n
 		errs = append(errs, err)
 	}
-	return swept, errors.Join(errs...)
+	return swept, errors.Join(append(errs, unreadOf("sweep", peers, unread))...)
 }
 
 // mendAll mends what findings name, and then what the end of a reservation has

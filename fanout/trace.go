@@ -5,7 +5,6 @@ package fanout
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -42,10 +41,15 @@ type Trace struct {
 }
 
 // Traces lists the operations that are not over, as the peers show them, by kind
-// and name. What is alive and at work is among them. The error joins what could
-// not be read; the rest is returned with it. Traces writes nothing and blocks
+// and name. What is alive and at work is among them. The error is a
+// *region.PartialError of the peers that could not be read; the rest is returned
+// with it. Traces writes nothing and blocks
 // until all peers have answered or were given up.
 func (c *Coordinator) Traces(ctx context.Context) ([]Trace, error) {
+	peers, err := c.peers(ctx)
+	if err != nil {
+		return nil, err
+	}
 	found, unread, err := c.traces(ctx)
 	if err != nil {
 		return nil, err
@@ -54,7 +58,7 @@ func (c *Coordinator) Traces(ctx context.Context) ([]Trace, error) {
 	for _, t := range found {
 		all = append(all, t.Trace)
 	}
-	return all, errors.Join(slices.Collect(maps.Values(unread))...)
+	return all, unreadOf("list operations", peers, unread)
 }
 
 func (c *Coordinator) traces(ctx context.Context) (found []trace, unread map[string]error, err error) {
@@ -65,7 +69,7 @@ func (c *Coordinator) traces(ctx context.Context) (found []trace, unread map[str
 	unread = map[string]error{}
 	for _, kind := range c.opts.Kinds {
 		s := c.look(ctx, kind, peers)
-		maps.Copy(unread, s.unread)
+		unreadAll(unread, s.unread)
 		for _, key := range s.keys() {
 			found = append(found, s.trace(key)...)
 		}

@@ -133,7 +133,9 @@ func CauseOf(err error) Cause {
 	if meta.IsNoMatchError(err) {
 		return CauseNotServed
 	}
-	if t, ok := errors.AsType[*timeout](err); ok {
+	// client-go tries a read again after a connection that broke: that the time was over meanwhile is not the cause.
+	again := strings.Contains(err.Error(), "error from a previous attempt") && lost(err)
+	if t, ok := errors.AsType[*timeout](err); ok && !again {
 		return t.cause
 	}
 	if cause := causeOfTLS(err); cause != CauseUnknown {
@@ -170,8 +172,8 @@ func lost(err error) bool {
 			return true
 		}
 	}
-	// Errors of net/http without a type that others can name.
-	for _, text := range []string{"http2: client connection lost", "http2: server sent GOAWAY", "stream error:", "server closed idle connection"} {
+	// Errors without a type: of net/http, and of client-go about an earlier attempt.
+	for _, text := range []string{"connection reset by peer", "http2: client connection lost", "http2: server sent GOAWAY", "stream error:", "server closed idle connection"} {
 		if strings.Contains(err.Error(), text) {
 			return true
 		}

@@ -5,8 +5,10 @@ package region
 
 import (
 	"errors"
+	"fmt"
 	"net/url"
 	"strings"
+	"time"
 )
 
 // Diagnosis is a failed request with its cause and what to do about it, in a line that a person can act on. Unwrap gives
@@ -15,6 +17,10 @@ type Diagnosis struct {
 	Cause  Cause
 	Remedy string // what to do; empty leaves it out
 	Err    error
+
+	// Attempts is how many requests failed in a row, the first of them at Since; zero or one for a single request.
+	Attempts int
+	Since    time.Time
 }
 
 // Diagnose returns err as a *Diagnosis, and err itself if its cause is unknown or was diagnosed before.
@@ -29,11 +35,14 @@ func Diagnose(err error) error {
 	return &Diagnosis{Cause: cause, Remedy: cause.Remedy(), Err: err}
 }
 
-// Error is the cause, the words of the failure without peer and address of the request, and the remedy.
+// Error is the cause, the words of the failure without peer and address of the request, the attempts, and the remedy.
 func (d *Diagnosis) Error() string {
 	text := essence(d.Err)
 	if !strings.Contains(text, string(d.Cause)) {
 		text = string(d.Cause) + ": " + text
+	}
+	if d.Attempts > 1 {
+		text += fmt.Sprintf(" (%d attempts since %s)", d.Attempts, d.Since.UTC().Format(time.RFC3339))
 	}
 	if d.Remedy != "" {
 		text += ": " + d.Remedy

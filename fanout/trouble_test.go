@@ -1,0 +1,154 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fanout_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/atoll-dev/atoll/fanout"
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/region/regiontest"
+	"github.com/atoll-dev/atoll/wal/waltest"
+)
+
+// told is all that an operation says about a peer that did not do its part.
+func told(op *fanout.Operation, err error) string {
+	var lines []string
+	if err != nil {
+		lines = append(lines, err.Error())
+	}
+	if op != nil {
+		if err := op.Peers.Err(); err != nil {
+			lines = append(lines, err.Error())
+		}
+	}
+	return strings.Join(lines, "; ")
+}
+
+// Whatever keeps a peer from doing its part, and whatever the operation is, what
+// the caller gets names the peer, the object and the cause, each in one line.
+func TestEveryFailureNamesPeerAndCause(t *testing.T) {
+	refuse := func(code int) func(*regiontest.Ring, region.PeerName) {
+		return func(r *regiontest.Ring, p region.PeerName) {
+			r.Server(p).Inject(regiontest.Fault{Times: -1, Do: regiontest.Refuse(code)})
+		}
+	}
+	for _, tc := range []struct {
+		name  string
+		fault func(*regiontest.Ring, region.PeerName)
+		want  region.Cause
+	}{
+		{"refused", func(r *regiontest.Ring, p region.PeerName) { r.Partition(p, true) }, region.CauseRefused},
+		{"frozen", func(r *regiontest.Ring, p region.PeerName) {
+			r.Server(p).Inject(regiontest.Fault{Times: -1, Do: regiontest.Hang()})
+		}, region.CauseTimeout},
+		{"lost", func(r *regiontest.Ring, p region.PeerName) {
+			r.Server(p).Inject(regiontest.Fault{Times: -1, Do: regiontest.DropRequest()})
+		}, region.CauseLost},
+		{"credentials", refuse(401), region.CauseUnauthorized},
+		{"right", refuse(403), region.CauseForbidden},
+		{"server", refuse(500), region.CauseServer},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const away = region.PeerName("ap-south")
+				r := newRing(t)
+				c := coordinator(t, r, waltest.NewMemory(), fanout.Options{LeaseTimeout: 15 * time.Second, CallTimeout: 2 * time.Second})
+				acme := addAccount(t, c)
+				_, err := c.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east"})
+				require.NoError(t, err)
+				_, err = clusters(t, r, "us-east", acme).Create(t.Context(), newServiceCluster(acme, "applied"), metav1.CreateOptions{})
+				require.NoError(t, err)
+				tc.fault(r, away)
+				soon := func() context.Context { return within(t, 5*time.Second) }
+				for what, tell := range map[string]func() string{
+					"add": func() string {
+						return told(c.Add(soon(), newServiceCluster(acme, "one"), fanout.AddOptions{Target: "us-east"}))
+					},
+					"add there": func() string {
+						return told(c.Add(soon(), newServiceCluster(acme, "two"), fanout.AddOptions{Target: away}))
+					},
+					"patient add": func() string {
+						return told(c.Add(soon(), newServiceCluster(acme, "three"), fanout.AddOptions{Target: "us-east", Unreachable: fanout.Wait}))
+					},
+					"adopt": func() string { return told(c.Adopt(soon(), "us-east", serviceClusters, key(acme, "applied"))) },
+					"update": func() string {
+						return told(c.Update(soon(), newAccount(acme, "Provider"), fanout.AddOptions{}))
+					},
+					"move": func() string {
+						return told(c.Move(soon(), accounts, key("", acme), "eu-west", fanout.MoveOptions{}))
+					},
+					"remove": func() string {
+						return told(c.Remove(soon(), serviceClusters, key(acme, "db"), fanout.RemoveOptions{}))
+					},
+					"remove an account": func() string {
+						return told(c.Remove(soon(), accounts, key("", acme), fanout.RemoveOptions{Unreachable: fanout.Wait}))
+					},
+				} {
+					text := tell()
+					require.Contains(t, text, "peer "+string(away)+": ", what)
+					require.Contains(t, text, string(tc.want), what)
+					require.Contains(t, text, acme, what)
+					require.NotContains(t, text, "\n", what)
+				}
+				for what, tell := range map[string]func() error{
+					"leave":  func() error { _, err := c.Leave(soon(), away); return err },
+					"sweep":  func() error { _, err := c.Sweep(t.Context()); return err },
+					"traces": func() error { _, err := c.Traces(soon()); return err },
+					"audit": func() error {
+						report, err := c.Audit(soon(), false)
+						require.NoError(t, err)
+						return report.Unread.Err()
+					},
+				} {
+					text := tell().Error()
+					require.Contains(t, text, "peer "+string(away)+": ", what)
+					require.Contains(t, text, string(tc.want), what)
+				}
+			})
+		})
+	}
+}
+
+// A peer that answers reads and no write is told from one that is frozen.
+func TestASilentWriteIsNoFrozenPeer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRing(t)
+		c := coordinator(t, r, waltest.NewMemory(), fanout.Options{LeaseTimeout: 15 * time.Second, CallTimeout: 2 * time.Second})
+		acme := addAccount(t, c)
+		r.Server("ap-south").Inject(regiontest.Fault{Verb: "create", Times: -1, Do: regiontest.Hang()})
+		for _, mode := range []fanout.Unreachable{fanout.Fail, fanout.Wait} {
+			_, err := c.Add(within(t, 9*time.Second), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east", Unreachable: mode})
+			require.ErrorIs(t, err, fanout.ErrAborted)
+			require.Equal(t, region.CauseWriteTimeout, region.CauseOf(err), "%v", err)
+			require.Regexp(t, `peer ap-south: create ServiceCluster `+acme+`/db: no answer to the write in time, while reads are answered: .* \(\d attempts since .*\): check the API server's admission webhooks`, err.Error())
+		}
+	})
+}
+
+// What was waited for as the time was over is told, not what was asked of the
+// others at that moment; peers that are many are in one line, in order.
+func TestALateOperationNamesWhomItWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRing(t)
+		c := coordinator(t, r, waltest.NewMemory(), fanout.Options{LeaseTimeout: 2 * time.Second, CallTimeout: 2 * time.Second})
+		acme := addAccount(t, c)
+		r.Partition("ap-south", true)
+		r.Server("eu-west").Inject(regiontest.Fault{Times: -1, Do: regiontest.Hang()})
+		r.Server("us-east").Inject(regiontest.Fault{Times: -1, Do: regiontest.Delay(200 * time.Millisecond)})
+		_, err := c.Add(within(t, 9*time.Second), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east", Unreachable: fanout.Wait})
+		require.ErrorIs(t, err, fanout.ErrAborted)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Regexp(t, `it waited for answers: 2 of 2 peers failed: peer ap-south: .*connection refused.*; peer eu-west: .*no answer in time`, err.Error())
+		require.NotContains(t, err.Error(), "peer us-east")
+		require.NotContains(t, err.Error(), "\n")
+	})
+}
