@@ -65,17 +65,33 @@ func (r *runner) operation(result protocol.Result) *Operation {
 			outcomes = append(outcomes, region.Outcome[PeerState]{Peer: region.PeerName(p)})
 		}
 	}
+	// Guards go after the finalizers of others at the primary.
+	guarded := o.Removal && r.kind.Mode == Once && o.State == Committed && r.finalizersAt(o.Primary) != nil &&
+		slices.Contains(result.Pending, string(o.Primary))
 	for i, peer := range outcomes {
-		if slices.Contains(result.Pending, string(peer.Peer)) {
-			err := r.failure(peer.Peer)
-			if err == nil {
-				err = &region.Error{Peer: peer.Peer, Op: string(r.machine.Op.Action), Err: errors.New("has not confirmed yet")}
-			}
-			outcomes[i].Value, outcomes[i].Err = PeerPending, err
+		switch {
+		case slices.Contains(result.Pending, string(peer.Peer)):
+			outcomes[i].Value, outcomes[i].Err = PeerPending, r.unconfirmed(peer.Peer)
+		case peer.Value == PeerPending && o.Removal && r.finalizersAt(peer.Peer) != nil:
+			outcomes[i].Err = r.unconfirmed(peer.Peer)
+		case guarded && peer.Value == PeerGone:
+			outcomes[i].Value = PeerGuard
 		}
 	}
 	operation.Peers = region.ResultsOf(operationName(r.machine.Op.Action, r.kind, r.key), outcomes...)
 	return operation
+}
+
+// unconfirmed is why peer has not confirmed.
+func (r *runner) unconfirmed(peer region.PeerName) error {
+	if err := r.failure(peer); err != nil {
+		return err
+	}
+	var why error = errors.New("has not confirmed yet")
+	if held := r.finalizersAt(peer); held != nil {
+		why = held
+	}
+	return &region.Error{Peer: peer, Op: string(r.machine.Op.Action), Err: why}
 }
 
 // result is what the log remembers.

@@ -58,6 +58,9 @@ func (r *runner) execute(ctx context.Context, command protocol.Command, write lo
 		silent := reply.Code == protocol.Unavailable || reply.Code == protocol.NoSuchPeer
 		r.troubles.end(call, err, silent, reply.Object.Claim.Operation == r.machine.Op.ID)
 	}
+	if held := r.observe(event.Peer, command, reply); held != nil && err == nil {
+		event.Finalizers = held.Finalizers
+	}
 	event.Done, event.Code, event.Class, event.Err = true, string(reply.Code), reply.Class.String(), err
 	observer.step(ctx, event)
 	return reply

@@ -36,6 +36,10 @@ type StepEvent struct {
 	Code      string          // how it was answered, once done
 	Class     string          // what is known of its effect, once done: "NotApplied", "Applied" or "Unknown"
 	Err       error           // why it failed, once done
+
+	// Finalizers are those of others that hold the object, which is being deleted
+	// there, once a read has shown them.
+	Finalizers []string
 }
 
 // EndEvent is the end of an operation.

@@ -55,6 +55,8 @@ type PeerProgress struct {
 	Unanswered time.Time
 	// Err is why the last request to the peer failed, if it did.
 	Err error
+	// Finalizers are those of others that the operation waits for there.
+	Finalizers []string
 }
 
 // Progress folds the steps of operations into how far each has come in each
@@ -147,7 +149,7 @@ func (p *Progress) step(e StepEvent, now time.Time) (changed []PeerProgress) {
 		return changed
 	}
 	at.outstanding--
-	at.Err = e.Err
+	at.Err, at.Finalizers = e.Err, e.Finalizers
 	if e.Code != string(protocol.Unavailable) {
 		at.Unanswered = time.Time{}
 		if at.outstanding > 0 {

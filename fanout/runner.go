@@ -37,11 +37,12 @@ type runner struct {
 
 	logTurn chan struct{} // holds one: whose turn it is to write the entry
 
-	mu       sync.Mutex
-	contents map[string]content                    // by token
-	objects  map[string]*unstructured.Unstructured // as read, by incarnation
-	views    map[string]protocol.Object            // of objects, by incarnation
-	troubles troubles
+	mu         sync.Mutex
+	contents   map[string]content                    // by token
+	objects    map[string]*unstructured.Unstructured // as read, by incarnation
+	views      map[string]protocol.Object            // of objects, by incarnation
+	finalizers map[region.PeerName]*FinalizerError   // that hold the object, as last read
+	troubles   troubles
 }
 
 func (c *Coordinator) runner(kind Kind, key types.NamespacedName, machine *protocol.Machine, j journal) *runner {
@@ -55,6 +56,7 @@ func (c *Coordinator) runner(kind Kind, key types.NamespacedName, machine *proto
 		contents:    map[string]content{},
 		objects:     map[string]*unstructured.Unstructured{},
 		views:       map[string]protocol.Object{},
+		finalizers:  map[region.PeerName]*FinalizerError{},
 	}
 	if token, err := j.Content.token(); err == nil {
 		r.contents[token] = j.Content

@@ -70,11 +70,6 @@ func unreadAll(all, unread map[string]error) {
 	}
 }
 
-// unreadOf is a *region.PartialError of the peers that could not be read, or nil.
-func unreadOf(op string, peers []string, unread map[string]error) error {
-	return readOf(op, peers, unread).Err()
-}
-
 // readOf says for each peer whether it could be read.
 func readOf(op string, peers []string, unread map[string]error) region.Results[struct{}] {
 	var outcomes []region.Outcome[struct{}]

@@ -47,7 +47,10 @@ func (c *Coordinator) sweep(ctx context.Context, ours func(Kind, types.Namespace
 		swept += n
 		errs = append(errs, err)
 	}
-	return swept, errors.Join(append(errs, unreadOf("sweep", peers, unread))...)
+	for _, p := range peers {
+		errs = append(errs, unread[p])
+	}
+	return swept, errors.Join(errs...)
 }
 
 // mendAll mends what findings name, and then what the end of a reservation has

@@ -58,7 +58,7 @@ func (c *Coordinator) Traces(ctx context.Context) ([]Trace, error) {
 	for _, t := range found {
 		all = append(all, t.Trace)
 	}
-	return all, unreadOf("list operations", peers, unread)
+	return all, readOf("list operations", peers, unread).Err()
 }
 
 func (c *Coordinator) traces(ctx context.Context) (found []trace, unread map[string]error, err error) {
