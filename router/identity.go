@@ -84,6 +84,15 @@ func (id Identity) String() string {
 // GoString is String, so that %#v shows no token.
 func (id Identity) GoString() string { return id.String() }
 
+// Flow names whom requests of id count for where callers share something: an impersonated user's name, whatever the groups
+// and extra values, or a token's fingerprint. No secret can be read from it.
+func (id Identity) Flow() string {
+	if id.kind == impersonated {
+		return "user " + id.user.Name
+	}
+	return id.Fingerprint()
+}
+
 // stamp returns the headers that say who id is. They are client-go's own, which escapes keys.
 func (id Identity) stamp() http.Header {
 	var rt http.RoundTripper

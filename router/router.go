@@ -188,6 +188,20 @@ func (r *Router) conn(ctx context.Context, k region.Key) (*region.Conn, *budget,
 	return conn, e.budget, nil
 }
 
+// Health returns what the last probes found of the peer that serves k, as it is known now, without I/O: Unknown also if
+// it is not known who serves k, or that peer is not connected or not probed.
+func (r *Router) Health(k region.Key) region.Health {
+	e, ok := r.present().routes[k]
+	if !ok {
+		return region.Health{}
+	}
+	conn, err := r.directory.Conn(e.Peer)
+	if err != nil {
+		return region.Health{}
+	}
+	return conn.Health()
+}
+
 // shown is how many regions an error lists.
 const shown = 10
 

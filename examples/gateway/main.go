@@ -22,9 +22,12 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
+
+	"github.com/atoll-dev/atoll/router/proxy"
 )
 
 // options are the flags.
@@ -33,6 +36,8 @@ type options struct {
 	certificate, key     string
 	operators            string
 	partial              bool
+	limits               proxy.Limits
+	qps                  float64
 }
 
 func main() {
@@ -55,6 +60,14 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	flags.StringVar(&o.key, "key", "", "its key")
 	flags.StringVar(&o.operators, "operators", "", "the group whose users may go to /peers/NAME; empty: nobody")
 	flags.BoolVar(&o.partial, "partial", false, "answer lists over all regions also if some do not answer, with a warning for each")
+	flags.IntVar(&o.limits.Requests, "max-requests", 400, "requests under way that are neither watches, logs nor streams; one user, or one region, gets at most half")
+	flags.IntVar(&o.limits.RequestsPerRegion, "max-requests-per-region", 100, "requests under way to one region; one user gets at most half, and so do reads of all regions")
+	flags.IntVar(&o.limits.RequestsPerCaller, "max-requests-per-user", 100, "requests under way by one user, over all regions")
+	flags.IntVar(&o.limits.StreamsPerCaller, "max-streams-per-user", 1000, "watches, logs and streams that one user may have open")
+	flags.IntVar(&o.limits.Waiting, "max-waiting", 1000, "requests beyond these bounds that wait for a place; -1: none. More are answered with 429")
+	flags.DurationVar(&o.limits.Wait, "max-wait", 10*time.Second, "how long such a request waits before it is answered with 429")
+	flags.DurationVar(&o.limits.Answer, "answer-timeout", 70*time.Second, "how long a region may send nothing before 504; API servers themselves take up to 60 s")
+	flags.Float64Var(&o.qps, "region-qps", -1, "requests per second to one region, of all users in one queue; -1: no limit but the bounds above and the region's own")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/router"
 	"github.com/atoll-dev/atoll/router/aggregate"
+	"github.com/atoll-dev/atoll/router/proxy"
 )
 
 // merged serves all regions as one at /regions/*/ and /clusters/*/: lists, watches, and objects by their names, which are
@@ -29,42 +30,60 @@ import (
 // types there are.
 type merged struct {
 	routes *router.Router
-	known  users
 	policy aggregate.Policy
 	single http.Handler // serves one region
+	all    http.Handler // serves all regions, behind what stands before one
 
 	mu   sync.Mutex
 	apis map[string]*aggregate.API // by token, of users that are known
 }
 
-func newMerged(routes *router.Router, known users, policy aggregate.Policy, single http.Handler) *merged {
-	return &merged{routes: routes, known: known, policy: policy, single: single, apis: map[string]*aggregate.API{}}
+func newMerged(routes *router.Router, policy aggregate.Policy, single *proxy.Proxy) *merged {
+	m := &merged{routes: routes, policy: policy, single: single, apis: map[string]*aggregate.API{}}
+	m.all = single.Protect(func(w http.ResponseWriter, r *http.Request, id router.Identity) {
+		if err := m.serve(w, r, id); err != nil {
+			refuse(w, err)
+		}
+	})
+	return m
 }
 
 // ServeHTTP serves what is about all regions, and leaves the rest to single.
 func (m *merged) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	rest, ok := strings.CutPrefix(r.URL.Path, "/regions/*/")
-	if !ok {
-		rest, ok = strings.CutPrefix(r.URL.Path, "/clusters/*/")
-	}
+	rest, ok := cutAll(r.URL.Path)
 	if !ok {
 		m.single.ServeHTTP(w, r)
 		return
 	}
-	if err := m.serve(w, r, rest); err != nil {
-		refuse(w, err)
+	routes := m.routes.Routes()
+	if _, ok := parseTarget(rest); ok || len(routes) == 0 {
+		m.all.ServeHTTP(w, r)
+		return
 	}
+	// What is no resource is the first region's.
+	r = r.Clone(r.Context())
+	r.URL.Path, r.URL.RawPath = "/regions/"+routes[0].Region.String()+"/"+rest, ""
+	m.single.ServeHTTP(w, r)
+}
+
+// cutAll returns what a path asks of all regions.
+func cutAll(path string) (rest string, ok bool) {
+	if rest, ok = strings.CutPrefix(path, "/regions/*/"); ok {
+		return rest, ok
+	}
+	return strings.CutPrefix(path, "/clusters/*/")
 }
 
 // serve returns an error as long as nothing was answered.
-func (m *merged) serve(w http.ResponseWriter, r *http.Request, rest string) error {
-	api, err := m.api(r)
-	if err != nil {
-		return err
-	}
+func (m *merged) serve(w http.ResponseWriter, r *http.Request, id router.Identity) error {
+	rest, _ := cutAll(r.URL.Path)
 	t, ok := parseTarget(rest)
 	if !ok {
-		return m.first(w, r, rest)
+		return apierrors.NewServiceUnavailable("no regions are known")
+	}
+	api, err := m.api(r, id)
+	if err != nil {
+		return err
 	}
 	if strings.Contains(rest, "//") {
 		return apierrors.NewBadRequest("path: it has an empty segment") // an empty namespace would be all of them
@@ -100,12 +119,8 @@ func (m *merged) serve(w http.ResponseWriter, r *http.Request, rest string) erro
 	return answer(w, list)
 }
 
-// api is the one of whoever makes the request. It lasts, so that its versions and continue tokens do.
-func (m *merged) api(r *http.Request) (*aggregate.API, error) {
-	id, err := m.known.authenticate(r)
-	if err != nil {
-		return nil, apierrors.NewUnauthorized("Unauthorized")
-	}
+// api is the one of the caller. It lasts, so that its versions and continue tokens do.
+func (m *merged) api(r *http.Request, id router.Identity) (*aggregate.API, error) {
 	token := r.Header.Get("Authorization")
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -130,18 +145,6 @@ func (m *merged) types(common schema.GroupVersionResource, k region.Key) (schema
 		return common, true
 	}
 	return aggregate.ByProvider(common.Group)(common, k)
-}
-
-// first asks the first region.
-func (m *merged) first(w http.ResponseWriter, r *http.Request, rest string) error {
-	routes := m.routes.Routes()
-	if len(routes) == 0 {
-		return apierrors.NewServiceUnavailable("no regions are known")
-	}
-	r = r.Clone(r.Context())
-	r.URL.Path, r.URL.RawPath = "/regions/"+routes[0].Region.String()+"/"+rest, ""
-	m.single.ServeHTTP(w, r)
-	return nil
 }
 
 // target is what a path says.

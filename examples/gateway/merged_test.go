@@ -27,7 +27,7 @@ import (
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/region/regiontest"
 	"github.com/atoll-dev/atoll/router"
-	"github.com/atoll-dev/atoll/router/aggregate"
+	"github.com/atoll-dev/atoll/router/proxy"
 )
 
 var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
@@ -156,6 +156,48 @@ func TestAllRegionsRefuses(t *testing.T) {
 	}
 }
 
+// A request to act as another user is refused, of all regions as of one.
+func TestAllRegionsRefuseImpersonation(t *testing.T) {
+	s := newScene(t, options{})
+	for _, path := range []string{
+		"/regions/*/api/v1/configmaps", "/clusters/*/api/v1/configmaps?watch=yes", "/regions/*/api/v1", "/regions/*/api/v1/namespaces/default/configmaps/a@eu.loodse",
+		"/regions/eu.loodse/api/v1/configmaps",
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.server.URL+path, http.NoBody)
+		require.NoError(t, err)
+		req.Header.Set("Authorization", "Bearer alice")
+		req.Header.Set("Impersonate-User", "bob")
+		resp, err := s.server.Client().Do(req)
+		require.NoError(t, err)
+		body, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		require.Equal(t, http.StatusForbidden, resp.StatusCode, "%s: %s", path, body)
+		require.Contains(t, string(body), "Impersonate-User")
+	}
+}
+
+// Reads of all regions have bounds, and each user a share of them.
+func TestAllRegionsAreBounded(t *testing.T) {
+	s := newScene(t, options{limits: proxy.Limits{StreamsPerRegion: 4}})
+	watch := func(token string) *http.Response {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.server.URL+"/regions/*/api/v1/configmaps?watch=yes", http.NoBody)
+		require.NoError(t, err)
+		req.Header.Set("Authorization", "Bearer "+token)
+		resp, err := s.server.Client().Do(req)
+		require.NoError(t, err)
+		return resp
+	}
+	first, second, other := watch("alice"), watch("alice"), watch("bob")
+	require.Equal(t, http.StatusOK, first.StatusCode)
+	require.Equal(t, http.StatusTooManyRequests, second.StatusCode, "half of two: reads of all regions have half of a region's")
+	require.Equal(t, "1", second.Header.Get("Retry-After"))
+	require.Equal(t, http.StatusOK, other.StatusCode)
+	for _, resp := range []*http.Response{first, second, other} {
+		require.NoError(t, resp.Body.Close())
+	}
+}
+
 // A region that does not answer fails a list, or is warned of, as the operator wishes.
 func TestPartialLists(t *testing.T) {
 	for _, partial := range []bool{false, true} {
@@ -212,7 +254,7 @@ func TestTypes(t *testing.T) {
 	require.NoError(t, ring.Serve("peer-a", eu, us))
 	routes, err := router.New(ring, router.Options{})
 	require.NoError(t, err)
-	m := newMerged(routes, users{}, aggregate.All(), http.NotFoundHandler())
+	m := &merged{routes: routes}
 	couchDBs := func(group string) schema.GroupVersionResource {
 		return schema.GroupVersionResource{Group: group, Version: "v1", Resource: "couchdbs"}
 	}

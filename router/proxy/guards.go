@@ -24,6 +24,7 @@ type guards struct {
 
 	// Who may make it.
 	authenticated func(router.Identity, error) (router.Identity, error)
+	impersonation func(*http.Request) error
 	operator      func(allowed bool) bool
 
 	// What of it does not reach a peer.
@@ -47,7 +48,7 @@ func intact(origin func(string) bool) guards {
 		form: originForm, methods: knownMethod, traversal: noTraversal, encoding: encodedOnce, slashes: noEmptySegment,
 		connection: noNominations, upgrade: knownUpgrade,
 		crossSite:     func(r *http.Request) error { return sameSite(r, origin) },
-		authenticated: failClosed(), operator: func(allowed bool) bool { return allowed },
+		authenticated: failClosed(), impersonation: noImpersonation, operator: func(allowed bool) bool { return allowed },
 		identity: router.StripIdentity, origins: stripOrigins, trailers: dropTrailers,
 		stream: overHTTP1, redirect: noRedirect, answer: stripAnswer, hints: withoutHints, explain: explain, loggable: loggable,
 	}
@@ -168,6 +169,16 @@ func failClosed() func(router.Identity, error) (router.Identity, error) {
 		}
 		return id, nil
 	}
+}
+
+// noImpersonation refuses a caller who asks to act as another user, as kubectl --as does. Whether they may is known to the
+// region alone; without the headers, the request would be made as the caller, and look as if it had been obeyed.
+func noImpersonation(r *http.Request) error {
+	if header := router.Impersonation(r.Header); header != "" {
+		return refusal{http.StatusForbidden, "impersonation is not possible here: the request has the header " + header +
+			"; send it without (kubectl: without --as, --as-uid and --as-group), or to the region's own address"}
+	}
+	return nil
 }
 
 // stripOrigins removes what was said about where a request is from, and what it really asks for.

@@ -6,7 +6,7 @@ package proxy
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/atoll-dev/atoll/internal/maintest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { maintest.Main(m) }

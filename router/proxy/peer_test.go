@@ -132,6 +132,8 @@ func (p *peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "half of it")
 		_ = http.NewResponseController(w).Flush()
 		panic(http.ErrAbortHandler)
+	case "huge":
+		_, _ = io.Copy(w, io.LimitReader(endless{}, 64<<20))
 	default:
 		if r.Method == http.MethodTrace {
 			_ = r.Header.Write(w)

@@ -5,8 +5,8 @@ package proxy
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
-	"net/http/httputil"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -27,11 +27,12 @@ type Options struct {
 	// required with Peers.
 	Operator func(*http.Request, router.Identity) bool
 
-	// Requests is how many requests may be under way that are neither watches nor followed logs nor upgraded; zero: 400.
-	// More are answered with 429. What each region may take is the router's to say; see router.Budget.
-	Requests int
-	// Streams is how many watches, followed logs and upgraded streams may be open; zero: 4000. More are answered with 429.
-	Streams int
+	// Limits are what callers and regions may take, so that none of them costs the others anything.
+	Limits Limits
+
+	// Flow names whom a request counts for in Limits, once it is authenticated. Nil: router.Identity.Flow, which is an
+	// impersonated user's name, or a token. A program that passes tokens on should name the user who has them.
+	Flow func(*http.Request, router.Identity) string
 
 	// Origin says whether pages of another origin, such as https://console.example.com, may make a browser write or open
 	// streams here. Nil: none may.
@@ -40,21 +41,20 @@ type Options struct {
 	Observer *Observer // may be nil
 }
 
-const (
-	defaultRequests = 400
-	defaultStreams  = 4000
-)
-
 // Proxy is an http.Handler. It is safe for concurrent use and starts nothing. It logs with the logger of the request's
 // context (logr.NewContext), at level 1.
 type Proxy struct {
-	authenticate      Authenticator
-	regions, peers    *clients
-	operator          func(*http.Request, router.Identity) bool
-	requests, streams slots
-	observer          *Observer
-	buffers           *buffers
-	guards            guards
+	authenticate   Authenticator
+	regions, peers *clients
+	operator       func(*http.Request, router.Identity) bool
+	flow           func(*http.Request, router.Identity) string
+	observer       *Observer
+	buffers        *buffers
+	guards         guards
+
+	limits                             Limits
+	requests, streams, authentications *gate
+	silence                            silence
 }
 
 // New makes a Proxy to the regions of routes. It does no I/O.
@@ -66,20 +66,18 @@ func New(routes *router.Router, authenticate Authenticator, opts Options) (*Prox
 		return nil, errors.New("proxy: the authenticator is nil; without one nobody could be told from anybody")
 	case opts.Peers != nil && opts.Operator == nil:
 		return nil, errors.New("proxy: Options.Peers is set and Options.Operator is not; say who may use /peers")
-	case opts.Requests < 0 || opts.Streams < 0:
-		return nil, errors.New("proxy: Options.Requests and Options.Streams are not negative; zero is the default")
 	}
-	if opts.Requests == 0 {
-		opts.Requests = defaultRequests
+	if err := opts.Limits.complete(); err != nil {
+		return nil, err
 	}
-	if opts.Streams == 0 {
-		opts.Streams = defaultStreams
+	if opts.Flow == nil {
+		opts.Flow = func(_ *http.Request, id router.Identity) string { return id.Flow() }
 	}
 	p := &Proxy{
-		authenticate: authenticate, regions: newClients(routes), operator: opts.Operator,
-		requests: newSlots(opts.Requests), streams: newSlots(opts.Streams),
+		authenticate: authenticate, regions: newClients(routes), operator: opts.Operator, flow: opts.Flow, limits: opts.Limits,
 		observer: opts.Observer, buffers: &buffers{}, guards: intact(opts.Origin),
 	}
+	p.requests, p.streams, p.authentications = p.limits.gates()
 	if opts.Peers != nil {
 		p.peers = newClients(opts.Peers)
 	}
@@ -88,7 +86,10 @@ func New(routes *router.Router, authenticate Authenticator, opts Options) (*Prox
 
 // ServeHTTP sends r to its region, as its caller, and blocks until the answer, watch or stream has ended. If a peer cuts
 // its answer short, it panics with http.ErrAbortHandler, by which net/http cuts the client's short too.
-func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.run(w, r, p.serve) }
+
+// run is what each request has in common: it is observed, logged, and answered if serve refuses it.
+func (p *Proxy) run(w http.ResponseWriter, r *http.Request, serve func(http.ResponseWriter, *http.Request, *Event) error) {
 	e := &Event{Method: r.Method, AuditID: auditID(r.Header)}
 	began := time.Now()
 	defer func() {
@@ -97,18 +98,16 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		logr.FromContextOrDiscard(r.Context()).V(1).Info("request", "audit", e.AuditID, "method", e.Method,
 			"target", p.guards.loggable(r), "code", e.Code, "upgraded", e.Upgraded, "elapsed", e.Elapsed)
 	}()
-	if err := p.serve(w, r, e); err != nil {
+	if err := serve(w, r, e); err != nil {
+		limitBody(w, r, p.limits.Body)
 		p.refuse(w, r, e, err)
 	}
 }
 
 // serve returns an error as long as nothing was answered.
 func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, e *Event) error {
-	if err := p.guards.admit(r); err != nil {
-		return refusal{http.StatusBadRequest, err.Error()}
-	}
-	id, err := p.authenticate(r)
-	if id, err = p.guards.authenticated(id, err); err != nil {
+	id, err := p.caller(r)
+	if err != nil {
 		return err
 	}
 	t, err := p.target(r, id)
@@ -116,19 +115,24 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, e *Event) error {
 		return err
 	}
 	e.Region = t.key
+	info := t.info(r)
+	if p.silence.broken(t.key, t.clients.routes.Health(t.key), r, t.path) {
+		return fmt.Errorf("%w: its probes fail", region.ErrUnavailable)
+	}
+	upgrade := upgradeOf(r.Header)
+	g := p.requests
+	if upgrade != "" || info.IsLongRunning() {
+		g = p.streams
+	}
+	f := flow{t.key, p.flow(r, id)}
+	if err := g.enter(r.Context(), f); err != nil {
+		return err
+	}
+	defer g.leave(f)
 	client, err := t.clients.get(r.Context(), t.key, id)
 	if err != nil {
 		return err
 	}
-	upgrade := upgradeOf(r.Header)
-	pool := p.requests
-	if upgrade != "" || t.info(r).IsLongRunning() {
-		pool = p.streams
-	}
-	if !pool.take() {
-		return refusal{http.StatusTooManyRequests, "too many requests are under way here"}
-	}
-	defer pool.give()
 	transport, accepted := client.Transport(), func(*http.Response) error { return nil }
 	if upgrade != "" {
 		end, err := client.BeginStream(r.Context())
@@ -141,52 +145,35 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, e *Event) error {
 		}
 		accepted = client.Accepted
 	}
-	exchange := &httputil.ReverseProxy{
-		Rewrite:    func(out *httputil.ProxyRequest) { p.rewrite(out, t, upgrade, e) },
-		Transport:  transport,
-		BufferPool: p.buffers,
-		ErrorLog:   quiet(r, e),
-		ModifyResponse: func(resp *http.Response) error {
-			if err := accepted(resp); err != nil {
-				return err
-			}
-			return p.judge(resp, e)
-		},
-		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) { p.refuse(w, r, e, err) },
+	x := &exchange{proxy: p, target: t, upgrade: upgrade, transport: transport, accepted: accepted, event: e}
+	switch {
+	case g == p.requests:
+		x.watched(w, r, true)
+	case upgrade == "" && info.Verb == "watch":
+		x.watched(w, r, false)
+	default:
+		x.run(p.guards.hints(w), r)
 	}
-	exchange.ServeHTTP(p.guards.hints(w), r)
 	return nil
 }
 
-// rewrite makes the peer's request of the client's. Who it is made as is put in later, by the transport, where nothing that
-// the client sent can take it out again.
-func (p *Proxy) rewrite(r *httputil.ProxyRequest, t target, upgrade string, e *Event) {
-	out := r.Out
-	t.locate(out.URL)
-	out.Host = ""
-	p.guards.identity(out.Header)
-	p.guards.origins(out.Header)
-	p.guards.trailers(out)
-	r.SetXForwarded()
-	out.Header.Set("Audit-Id", e.AuditID)
-	if upgrade != "" {
-		out.Header.Set("Connection", "Upgrade")
-		out.Header.Set("Upgrade", upgrade)
+// caller returns who makes r, whose own rights are all that it may use.
+func (p *Proxy) caller(r *http.Request) (router.Identity, error) {
+	if err := p.guards.admit(r); err != nil {
+		return router.Identity{}, refusal{http.StatusBadRequest, err.Error()}
 	}
-	if out.Header.Get("Accept-Encoding") == "" {
-		// Go's transport would ask for gzip by itself, and unpack here what nobody wanted packed.
-		out.Header.Set("Accept-Encoding", "identity")
+	source := sourceOf(r)
+	if err := p.authentications.enter(r.Context(), source); err != nil {
+		return router.Identity{}, err
 	}
-}
-
-// judge says whether the peer's answer may be handed on, and takes from it what is not the peer's to say.
-func (p *Proxy) judge(resp *http.Response, e *Event) error {
-	if err := p.guards.redirect(resp); err != nil {
-		return err
+	id, err := func() (router.Identity, error) {
+		defer p.authentications.leave(source) // also if the program panics
+		return p.authenticate(r)
+	}()
+	if id, err = p.guards.authenticated(id, err); err != nil {
+		return router.Identity{}, err
 	}
-	p.guards.answer(resp.Header)
-	e.Code, e.Upgraded = resp.StatusCode, resp.StatusCode == http.StatusSwitchingProtocols
-	return nil
+	return id, p.guards.impersonation(r)
 }
 
 // key names what a request is for, in events and logs.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -25,7 +26,12 @@ func TestNew(t *testing.T) {
 		"the router is nil":        func() (*Proxy, error) { return New(nil, authenticate, Options{}) },
 		"the authenticator is nil": func() (*Proxy, error) { return New(routes, nil, Options{}) },
 		"Options.Operator is not":  func() (*Proxy, error) { return New(routes, authenticate, Options{Peers: routes}) },
-		"are not negative":         func() (*Proxy, error) { return New(routes, authenticate, Options{Streams: -1}) },
+		"Limits.Streams is -1; want a positive number, or zero for 4000": func() (*Proxy, error) {
+			return New(routes, authenticate, Options{Limits: Limits{Streams: -1}})
+		},
+		"Limits.Body is -1s; want a positive duration, or zero for 30s": func() (*Proxy, error) {
+			return New(routes, authenticate, Options{Limits: Limits{Body: -time.Second}})
+		},
 	} {
 		_, err := try()
 		require.ErrorContains(t, err, want)
@@ -231,7 +237,7 @@ func TestClientsAreKept(t *testing.T) {
 
 // Whatever an API server takes for a long-running request takes none of the places of short ones.
 func TestLongRunningRequests(t *testing.T) {
-	s := newScene(t, Options{Streams: 1})
+	s := newScene(t, Options{Limits: Limits{StreamsPerRegion: 1}})
 	for _, tt := range []struct {
 		path string
 		long bool

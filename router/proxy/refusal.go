@@ -49,11 +49,25 @@ func explain(err error) refusal {
 	}
 }
 
+// busy is the refusal of a request that one of the bounds holds.
+func busy(l level) refusal {
+	what := "too many requests are under way here"
+	switch l {
+	case byFlow:
+		what = "too many of your requests are under way to this region"
+	case byCaller:
+		what = "too many of your requests are under way here"
+	case byRegion:
+		what = "too many requests are under way to this region"
+	}
+	return refusal{http.StatusTooManyRequests, what + "; try again later"}
+}
+
 var reasons = map[int]metav1.StatusReason{
 	http.StatusBadRequest: metav1.StatusReasonBadRequest, http.StatusUnauthorized: metav1.StatusReasonUnauthorized,
 	http.StatusForbidden: metav1.StatusReasonForbidden, http.StatusNotFound: metav1.StatusReasonNotFound,
 	http.StatusTooManyRequests: metav1.StatusReasonTooManyRequests, http.StatusServiceUnavailable: metav1.StatusReasonServiceUnavailable,
-	http.StatusGatewayTimeout: metav1.StatusReasonTimeout,
+	http.StatusGatewayTimeout: metav1.StatusReasonTimeout, http.StatusRequestTimeout: metav1.StatusReasonTimeout,
 }
 
 // refuse answers with a Status, as API servers do.
@@ -64,8 +78,8 @@ func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request, e *Event, err err
 	}
 	answer := p.guards.explain(err)
 	e.Code = answer.code
-	if r.Context().Err() != nil {
-		e.Code = 0 // nobody is there to be answered
+	if r.Context().Err() != nil && !errors.Is(context.Cause(r.Context()), errStalled) {
+		e.Code = 0 // the client has gone
 	}
 	status := metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,

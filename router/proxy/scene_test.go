@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -44,6 +45,8 @@ type scene struct {
 	front   *httptest.Server
 	a, b    *peer // of eu and us
 
+	patience time.Duration // for what must happen
+
 	mu     sync.Mutex
 	logs   strings.Builder
 	events []Event
@@ -51,7 +54,7 @@ type scene struct {
 
 func newScene(t testing.TB, opts Options) *scene {
 	t.Helper()
-	s := &scene{ctx: t.Context(), a: newPeer(t, "peer-a", eu), b: newPeer(t, "peer-b", us)}
+	s := &scene{ctx: t.Context(), patience: 2 * time.Minute, a: newPeer(t, "peer-a", eu), b: newPeer(t, "peer-b", us)}
 	directory := region.Fixed(s.a.conn, s.b.conn)
 	var err error
 	s.routes, err = router.New(directory, router.Options{})
@@ -245,4 +248,18 @@ func (s *scene) get(ctx context.Context, path string) error {
 	defer func() { _ = resp.Body.Close() }()
 	_, err = io.Copy(io.Discard, resp.Body)
 	return err
+}
+
+// http2Server serves h over TLS and HTTP/2.
+func http2Server(t *testing.T, h http.Handler) *httptest.Server {
+	t.Helper()
+	s := httptest.NewUnstartedServer(h)
+	s.EnableHTTP2 = true
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.StartTLS()
+	t.Cleanup(func() {
+		s.CloseClientConnections()
+		s.Close()
+	})
+	return s
 }

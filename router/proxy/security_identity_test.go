@@ -31,9 +31,45 @@ func asOurselves(s *scene) {
 
 func unstripped(s *scene) { s.proxy.guards.identity = func(http.Header) {} }
 
-// says is wrong if a stream that is opened with this header reaches the peer with wrong in it.
+// obeyed lets requests through that ask to act as another user.
+func obeyed(s *scene) { s.proxy.guards.impersonation = func(*http.Request) error { return nil } }
+
+// impersonates is wrong if a request with this header is not refused, be it short, a watch, an upgrade, or about all regions.
+func impersonates(header string) func(*scene) error {
+	return func(s *scene) error {
+		single, all := s.proxy, s.proxy.Protect(func(w http.ResponseWriter, _ *http.Request, id router.Identity) {
+			_, _ = fmt.Fprint(w, id)
+		})
+		s.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasPrefix(r.URL.Path, "/regions/*/") {
+				all.ServeHTTP(w, r)
+			} else {
+				single.ServeHTTP(w, r)
+			}
+		})
+		for _, lines := range [][]string{
+			{version}, {"GET " + euPath + "/api/v1/pods?watch=1 HTTP/1.1"}, {"GET " + euPath + execPath + " HTTP/1.1", upgrading, websocket},
+			{"POST " + euPath + execPath + " HTTP/1.1", upgrading, "Upgrade: SPDY/3.1"}, {"GET /regions/*/api/v1/pods HTTP/1.1"}, {"GET /regions/*/api/v1/pods?watch=1 HTTP/1.1"},
+		} {
+			got, err := s.send(append(lines, alice, header)...)
+			if err != nil {
+				return err
+			}
+			if n := len(s.a.seen()); n > 0 || got.code != http.StatusForbidden {
+				return fmt.Errorf("it acts as alice: %s is answered with %d", lines[0], got.code)
+			}
+			if !strings.Contains(got.body, `"kind":"Status"`) || !strings.Contains(strings.ToLower(got.body), "the header impersonate-") {
+				return fmt.Errorf("the answer does not name the header: %s", got.body)
+			}
+		}
+		return nil
+	}
+}
+
+// says is wrong if a stream that is opened with this header, and not refused for it, reaches the peer with wrong in it.
 func says(header, wrong string) func(*scene) error {
 	return func(s *scene) error {
+		obeyed(s)
 		var lines []string
 		if header != "" {
 			lines = strings.Split(header, "\n")
@@ -102,15 +138,35 @@ var identityChecks = []check{
 		try: func(s *scene) error { return s.refused(403, version, "Authorization: Bearer masters") },
 	},
 	{
-		name: "`Impersonate-User` in a request", known: "CVE-2026-23990's cause: client-go yields to the header that is there",
+		name: "`kubectl --as=root`", known: "Kubernetes refuses who may not impersonate; without the header, the request is the caller's, in silence",
+		guard: "requests that ask to act as another user are refused", without: obeyed, try: impersonates("Impersonate-User: root"),
+	},
+	{
+		name: "`Impersonate-User` without a value", known: "CVE-2026-23990: an empty identity is the operator's",
+		guard: "requests that ask to act as another user are refused", without: obeyed, try: impersonates("Impersonate-User:"),
+	},
+	{
+		name: "`--as-group`, in lower case", known: "headers have no case",
+		guard: "requests that ask to act as another user are refused", without: obeyed, try: impersonates("impersonate-group: system:masters"),
+	},
+	{
+		name: "`--as-uid`", known: "a UID alone acts as another user, too",
+		guard: "requests that ask to act as another user are refused", without: obeyed, try: impersonates("IMPERSONATE-UID: 1"),
+	},
+	{
+		name: "`Impersonate-Extra-*`", known: "webhooks authorize by extra values",
+		guard: "requests that ask to act as another user are refused", without: obeyed, try: impersonates("Impersonate-Extra-Scopes: all"),
+	},
+	{
+		name: "`Impersonate-User` that is not refused", known: "CVE-2026-23990's cause: client-go yields to the header that is there",
 		guard: "identity headers are removed", without: unstripped, try: says("Impersonate-User: root", "root"),
 	},
 	{
-		name: "`Impersonate-Group` in a request", known: "cluster-proxy#335: Add joins the attacker's group to ours",
+		name: "`Impersonate-Group` that is not refused", known: "cluster-proxy#335: Add joins the attacker's group to ours",
 		guard: "identity headers are removed", without: unstripped, try: says("impersonate-group: system:masters", "system:masters"),
 	},
 	{
-		name: "`Impersonate-Uid`, `-Extra-*` and what may come", known: "cluster-proxy#335",
+		name: "`Impersonate-Uid`, `-Extra-*` and what may come, not refused", known: "cluster-proxy#335",
 		guard: "identity headers are removed", without: unstripped,
 		try: says("IMPERSONATE-UID: mallory\nImpersonate-Extra-Scopes: mallory\nImpersonate-New: mallory", "mallory"),
 	},

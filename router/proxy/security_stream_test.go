@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"k8s.io/client-go/rest"
 )
@@ -91,8 +92,8 @@ var streamChecks = []check{
 	},
 	{
 		name: "more requests at a time than are allowed", known: "CVE-2023-44487, HTTP/2 rapid reset: a proxy multiplies the load on what is behind it",
-		guard: "a bound on what is under way", opts: Options{Requests: 2, Streams: 2},
-		without: func(s *scene) { s.proxy.requests, s.proxy.streams = newSlots(1000), newSlots(1000) },
+		guard: "bounds on what is under way", opts: Options{Limits: Limits{RequestsPerRegion: 4, StreamsPerRegion: 4, Waiting: -1}},
+		without: unbounded,
 		try: func(s *scene) error {
 			for _, target := range []string{"/hang", "/api/v1/hang?watch=yes"} {
 				ctx, cancel := context.WithCancel(s.ctx)
@@ -130,8 +131,12 @@ var streamChecks = []check{
 		},
 		try: func(s *scene) error {
 			defer close(s.a.release)
-			asked := make(chan context.Context, 1)
-			drop := s.proxy.guards.trailers
+			served, asked := make(chan context.Context, 1), make(chan context.Context, 1)
+			handler, drop := s.handler, s.proxy.guards.trailers
+			s.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				served <- r.Context()
+				handler.ServeHTTP(w, r)
+			})
 			s.proxy.guards.trailers = func(out *http.Request) {
 				asked <- out.Context()
 				drop(out)
@@ -143,14 +148,18 @@ var streamChecks = []check{
 				defer close(done)
 				_ = s.get(ctx, "/api/v1/hang?watch=true")
 			}()
-			if (<-asked).Done() == nil {
-				return errors.New("nothing can end the peer's request but the peer")
-			}
+			client, peer := <-served, <-asked
 			if err := s.a.await(ctx, 1); err != nil {
 				return err
 			}
 			cancel()
 			<-done
+			<-client.Done()
+			select {
+			case <-peer.Done():
+			case <-time.After(time.Second): // it ends in the same call as the client's, if at all
+				return errors.New("nothing can end the peer's request but the peer")
+			}
 			return s.a.await(s.ctx, 0)
 		},
 	},

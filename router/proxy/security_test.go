@@ -19,7 +19,7 @@ type check struct {
 	without func(*scene)       // takes the guard away; nil if it is not ours to take
 }
 
-var checks = concat(identityChecks, pathChecks, streamChecks, answerChecks)
+var checks = concat(identityChecks, pathChecks, streamChecks, boundChecks, answerChecks)
 
 func concat(lists ...[]check) []check {
 	var all []check

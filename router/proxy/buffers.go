@@ -5,23 +5,6 @@ package proxy
 
 import "sync"
 
-// slots bound how much is under way at a time.
-type slots chan struct{}
-
-func newSlots(n int) slots { return make(slots, n) }
-
-// take says whether there was room.
-func (s slots) take() bool {
-	select {
-	case s <- struct{}{}:
-		return true
-	default:
-		return false
-	}
-}
-
-func (s slots) give() { <-s }
-
 // buffer is what bodies are copied through.
 type buffer [64 << 10]byte
 

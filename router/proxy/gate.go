@@ -1,0 +1,138 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package proxy
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+)
+
+// gate lets requests in by their flow. Those that do not fit wait, each flow in its own line and all lines in turn, for a
+// limited time. A request that waits holds no place.
+type gate struct {
+	patience time.Duration // how long a request waits
+
+	mu      sync.Mutex
+	busy    shares // of requests that were let in
+	waiting shares // of requests that wait
+	lines   []*line
+	lineOf  map[flow]*line
+}
+
+// line is the requests of one flow that wait, the first first.
+type line struct {
+	flow    flow
+	waiters []*waiter
+}
+
+// waiter is a request that waits. ready is closed once it was let in.
+type waiter struct{ ready chan struct{} }
+
+func newGate(busy, waiting bounds, patience time.Duration) *gate {
+	return &gate{patience: patience, busy: newShares(busy), waiting: newShares(waiting), lineOf: map[flow]*line{}}
+}
+
+// enter lets a request of f in, or waits until it can, at most for g.patience. leave must be called once if the error is
+// nil. Errors are a refusal, and the cause of ctx's end.
+func (g *gate) enter(ctx context.Context, f flow) error {
+	g.mu.Lock()
+	held := g.busy.held(f)
+	if held == free && g.lineOf[f] == nil {
+		g.busy.take(f)
+		g.mu.Unlock()
+		return nil
+	}
+	if g.waiting.held(f) != free {
+		g.mu.Unlock()
+		return busy(held)
+	}
+	w := g.join(f)
+	g.mu.Unlock()
+
+	timer := time.NewTimer(g.patience)
+	defer timer.Stop()
+	select {
+	case <-w.ready:
+		return nil
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	select {
+	case <-w.ready: // let in at this very moment
+		if ctx.Err() == nil {
+			return nil
+		}
+		g.busy.give(f)
+		g.admit()
+	default:
+		g.quit(f, w)
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return busy(g.busy.held(f))
+}
+
+// leave gives back the place of a request of f, to whom it now fits.
+func (g *gate) leave(f flow) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.busy.give(f)
+	g.admit()
+}
+
+// join puts a request at the end of its flow's line. g.mu is held.
+func (g *gate) join(f flow) *waiter {
+	l := g.lineOf[f]
+	if l == nil {
+		l = &line{flow: f}
+		g.lineOf[f] = l
+		g.lines = append(g.lines, l)
+	}
+	w := &waiter{ready: make(chan struct{})}
+	l.waiters = append(l.waiters, w)
+	g.waiting.take(f)
+	return w
+}
+
+// quit takes a request out of its line. g.mu is held.
+func (g *gate) quit(f flow, w *waiter) {
+	l := g.lineOf[f]
+	l.waiters = slices.DeleteFunc(l.waiters, func(other *waiter) bool { return other == w })
+	g.waiting.give(f)
+	if len(l.waiters) == 0 {
+		delete(g.lineOf, f)
+		g.lines = slices.DeleteFunc(g.lines, func(other *line) bool { return other == l })
+	}
+}
+
+// admit lets in all that fits: of each line one in turn, and a line that had its turn is the last. g.mu is held.
+func (g *gate) admit() {
+	for admitted := true; admitted; {
+		admitted = false
+		var behind []*line
+		g.lines = slices.DeleteFunc(g.lines, func(l *line) bool {
+			if g.busy.held(l.flow) != free {
+				return false
+			}
+			admitted = true
+			first := l.waiters[0]
+			l.waiters = l.waiters[1:]
+			g.waiting.give(l.flow)
+			g.busy.take(l.flow)
+			close(first.ready)
+			if len(l.waiters) > 0 {
+				behind = append(behind, l)
+			} else {
+				delete(g.lineOf, l.flow)
+			}
+			return true
+		})
+		g.lines = append(g.lines, behind...)
+	}
+}

@@ -1,0 +1,85 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package proxy
+
+import (
+	"fmt"
+	"time"
+)
+
+// Limits bound what callers and regions may take of a Proxy, so that none of them costs the others anything. Zero values
+// are the defaults.
+//
+// At each level a taker gets at most as much as it leaves free: one caller at most half of what its region may take, one
+// region or caller at most half of Requests. With n takers that want more than that, each gets 1/(n+1). Requests beyond
+// wait, each caller's in a line of its own for each region, and all lines in turn; a request that waits takes no place.
+type Limits struct {
+	Requests          int // requests under way that are not long-running; zero: 400
+	RequestsPerRegion int // of those, to one region; half of it for those about all regions; zero: 100, as router.Budget.InFlight
+	RequestsPerCaller int // of those, by one caller; zero: 100
+
+	Waiting int           // requests that wait for a place; zero: 1000; negative: none. More are answered with 429
+	Wait    time.Duration // how long one waits before it is answered with 429; zero: 10 s
+
+	// Streams are long-running requests: watches, logs, exec, attach, port-forward, and proxied requests. They do not wait:
+	// more are answered with 429.
+	Streams          int // zero: 4000
+	StreamsPerRegion int // zero: 1000, as router.Budget.Streams
+	StreamsPerCaller int // zero: 1000
+
+	// Authentications are calls of the Authenticator at a time. One address, or one IPv6 network of 64 bits, gets at most as
+	// many as it leaves free. More wait as requests do. Zero: 100.
+	Authentications int
+
+	Body   time.Duration // how long a client may send nothing of a request's body before it is answered with 408; zero: 30 s
+	Answer time.Duration // how long a peer may send nothing, from the request's end on, before 504; zero: 70 s, as an API server itself takes 60
+	Read   time.Duration // how long a client may take nothing of an answer before it is cut off; zero: 1 minute
+}
+
+func (l *Limits) complete() error {
+	for _, n := range []struct {
+		name  string
+		value *int
+		zero  int
+	}{
+		{"Requests", &l.Requests, 400}, {"RequestsPerRegion", &l.RequestsPerRegion, 100}, {"RequestsPerCaller", &l.RequestsPerCaller, 100},
+		{"Streams", &l.Streams, 4000}, {"StreamsPerRegion", &l.StreamsPerRegion, 1000}, {"StreamsPerCaller", &l.StreamsPerCaller, 1000},
+		{"Authentications", &l.Authentications, 100},
+	} {
+		if *n.value < 0 {
+			return fmt.Errorf("proxy: Options.Limits.%s is %d; want a positive number, or zero for %d", n.name, *n.value, n.zero)
+		}
+		if *n.value == 0 {
+			*n.value = n.zero
+		}
+	}
+	for _, d := range []struct {
+		name  string
+		value *time.Duration
+		zero  time.Duration
+	}{
+		{"Wait", &l.Wait, 10 * time.Second}, {"Body", &l.Body, 30 * time.Second}, {"Answer", &l.Answer, 70 * time.Second}, {"Read", &l.Read, time.Minute},
+	} {
+		if *d.value < 0 {
+			return fmt.Errorf("proxy: Options.Limits.%s is %s; want a positive duration, or zero for %s", d.name, *d.value, d.zero)
+		}
+		if *d.value == 0 {
+			*d.value = d.zero
+		}
+	}
+	if l.Waiting == 0 {
+		l.Waiting = 1000
+	}
+	l.Waiting = max(l.Waiting, 0)
+	return nil
+}
+
+// gates are those that limits describe: of requests, of long-running ones, and of authentications.
+func (l *Limits) gates() (requests, streams, authentications *gate) {
+	waiting := func(most int) bounds { return bounds{all: l.Waiting, region: most, caller: most} }
+	requests = newGate(bounds{l.Requests, l.RequestsPerRegion, l.RequestsPerCaller}, waiting(l.Waiting), l.Wait)
+	streams = newGate(bounds{l.Streams, l.StreamsPerRegion, l.StreamsPerCaller}, bounds{}, 0)
+	authentications = newGate(bounds{l.Authentications, l.Authentications, l.Authentications}, waiting(l.Waiting), l.Wait)
+	return requests, streams, authentications
+}

@@ -1,0 +1,215 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package proxy
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"path"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// actor is a peer that does what the last segment of the path says.
+type actor struct{}
+
+func (actor) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp := &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Request: req, ContentLength: -1}
+	switch path.Base(req.URL.Path) {
+	case "silent":
+		<-req.Context().Done()
+		return nil, req.Context().Err()
+	case "halfway":
+		out, in := io.Pipe()
+		go func() {
+			_, _ = io.WriteString(in, "half of it")
+			<-req.Context().Done()
+			_ = in.CloseWithError(req.Context().Err())
+		}()
+		resp.Body = out
+	case "drip":
+		out, in := io.Pipe()
+		go func() {
+			for range 10 {
+				time.Sleep(50 * time.Second)
+				_, _ = io.WriteString(in, "drop")
+			}
+			_ = in.Close()
+		}()
+		resp.Body = out
+	case "huge":
+		resp.ContentLength, resp.Body = 64<<20, io.NopCloser(io.LimitReader(endless{}, 64<<20))
+	case "early":
+		// Refused by its head alone. The transport reads on, as net/http's does.
+		go func() {
+			_, _ = io.Copy(io.Discard, req.Body)
+			_ = req.Body.Close()
+		}()
+		resp.StatusCode, resp.Body = http.StatusForbidden, io.NopCloser(strings.NewReader("no"))
+	default:
+		return slowPeer{}.RoundTrip(req)
+	}
+	return resp, nil
+}
+
+type endless struct{}
+
+func (endless) Read(b []byte) (int, error) { return len(b), nil }
+
+// talk sends the head of a request of alice, and returns the connection.
+func (i *island) talk(t *testing.T, method, target string, lines ...string) (net.Conn, *bufio.Reader) {
+	t.Helper()
+	conn, err := i.transport.DialContext(t.Context(), "", "")
+	require.NoError(t, err)
+	head := append([]string{method + " /regions/attacked.loodse" + target + " HTTP/1.1", "Host: gateway", alice}, lines...)
+	_, err = io.WriteString(conn, strings.Join(head, "\r\n")+"\r\n\r\n")
+	require.NoError(t, err)
+	return conn, bufio.NewReader(conn)
+}
+
+// inBubble runs a test on an island, and sees that it leaves nothing in the gates.
+func inBubble(t *testing.T, test func(*testing.T, *island)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		i := newIsland(t, actor{}, Limits{Body: 20 * time.Second, Answer: time.Minute, Read: 40 * time.Second})
+		defer i.close()
+		test(t, i)
+		synctest.Wait()
+		requireEmpty(t, i.proxy.requests)
+		requireEmpty(t, i.proxy.streams)
+	})
+}
+
+// A body that stalls is given up after Limits.Body; one that moves, however slowly, is not.
+func TestBodiesThatStall(t *testing.T) {
+	for _, encoding := range []string{"Content-Length: 100", "Transfer-Encoding: chunked"} {
+		for _, sent := range []string{"", "5\r\nhello\r\n"} {
+			inBubble(t, func(t *testing.T, i *island) {
+				began := time.Now()
+				conn, in := i.talk(t, "POST", "/api/v1/pods", encoding)
+				defer func() { _ = conn.Close() }()
+				_, err := io.WriteString(conn, sent)
+				require.NoError(t, err)
+				resp, err := http.ReadResponse(in, nil)
+				require.NoError(t, err)
+				require.Equal(t, http.StatusRequestTimeout, resp.StatusCode)
+				require.Equal(t, 20*time.Second, time.Since(began))
+				body, err := io.ReadAll(resp.Body)
+				require.NoError(t, err)
+				require.NoError(t, resp.Body.Close())
+				require.Contains(t, string(body), `"reason":"Timeout"`)
+				require.Contains(t, string(body), "the request's body did not arrive in time")
+			})
+		}
+	}
+	inBubble(t, func(t *testing.T, i *island) {
+		conn, in := i.talk(t, "POST", "/api/v1/pods", "Content-Length: 100")
+		defer func() { _ = conn.Close() }()
+		for range 100 {
+			time.Sleep(19 * time.Second)
+			_, err := io.WriteString(conn, "x")
+			require.NoError(t, err)
+		}
+		resp, err := http.ReadResponse(in, nil)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		require.Equal(t, http.StatusOK, resp.StatusCode)
+	})
+}
+
+// A peer that answers before the body has come, and a client that sends no more of it, hold no place.
+func TestAnEarlyAnswer(t *testing.T) {
+	inBubble(t, func(t *testing.T, i *island) {
+		conn, in := i.talk(t, "POST", "/api/v1/early", "Content-Length: 100")
+		defer func() { _ = conn.Close() }()
+		resp, err := http.ReadResponse(in, nil)
+		require.NoError(t, err)
+		require.Equal(t, http.StatusForbidden, resp.StatusCode)
+		require.NoError(t, resp.Body.Close())
+	})
+}
+
+// A peer that is silent is given up after Limits.Answer, in the middle of its answer too; one that goes on is not.
+func TestPeersThatStall(t *testing.T) {
+	for _, target := range []string{"/api/v1/silent", "/api/v1/silent?watch=true"} {
+		inBubble(t, func(t *testing.T, i *island) {
+			began := time.Now()
+			require.Equal(t, http.StatusGatewayTimeout, i.do(t.Context(), "alice", "/regions/attacked.loodse"+target, nil))
+			require.Equal(t, time.Minute, time.Since(began))
+		})
+	}
+	inBubble(t, func(t *testing.T, i *island) {
+		began := time.Now()
+		require.Zero(t, i.do(t.Context(), "alice", "/regions/attacked.loodse/api/v1/halfway", nil), "half an answer is none")
+		require.Equal(t, time.Minute, time.Since(began))
+		require.Equal(t, http.StatusOK, i.do(t.Context(), "alice", "/regions/attacked.loodse/api/v1/drip", nil))
+		// What is long-running may be silent for as long as it likes, once it has begun.
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		began = time.Now()
+		require.Zero(t, i.do(ctx, "alice", "/regions/attacked.loodse/api/v1/halfway?watch=true", nil))
+		require.Equal(t, time.Hour, time.Since(began))
+	})
+}
+
+// A client that does not take its answer is cut off after Limits.Read, one that is slow is not.
+func TestClientsThatDoNotRead(t *testing.T) {
+	inBubble(t, func(t *testing.T, i *island) {
+		conn, in := i.talk(t, "GET", "/api/v1/huge")
+		defer func() { _ = conn.Close() }()
+		resp, err := http.ReadResponse(in, nil)
+		require.NoError(t, err)
+		for range 100 {
+			_, err = io.ReadFull(resp.Body, make([]byte, 100<<10))
+			require.NoError(t, err)
+			time.Sleep(30 * time.Second)
+		}
+		time.Sleep(41 * time.Second)
+		synctest.Wait()
+		requireEmpty(t, i.proxy.requests)
+		_, err = io.Copy(io.Discard, resp.Body)
+		require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	})
+}
+
+// The same over HTTP/2, whose deadlines are those of a stream, and over real connections.
+func TestStallsOverHTTP2(t *testing.T) {
+	s := newScene(t, Options{Limits: Limits{Body: 50 * time.Millisecond, Read: 50 * time.Millisecond}})
+	front := http2Server(t, s.proxy)
+	ask := func(method, target string, body io.Reader) (*http.Response, error) {
+		req, err := http.NewRequestWithContext(t.Context(), method, front.URL+euPath+target, body)
+		require.NoError(t, err)
+		req.Header.Set("Authorization", "Bearer alice")
+		return front.Client().Do(req)
+	}
+	body, in := io.Pipe()
+	defer func() { _ = in.Close() }()
+	resp, err := ask(http.MethodPost, "/api/v1/pods", body)
+	require.NoError(t, err)
+	require.Equal(t, 2, resp.ProtoMajor)
+	require.Equal(t, http.StatusRequestTimeout, resp.StatusCode)
+	require.NoError(t, resp.Body.Close())
+
+	resp, err = ask(http.MethodGet, "/huge", nil)
+	require.NoError(t, err)
+	require.NoError(t, eventually(t.Context(), func() error {
+		s.proxy.requests.mu.Lock()
+		defer s.proxy.requests.mu.Unlock()
+		if n := s.proxy.requests.busy.all; n > 0 {
+			return fmt.Errorf("%d requests hold a place", n)
+		}
+		return nil
+	}))
+	_, err = io.Copy(io.Discard, resp.Body)
+	require.Error(t, err, "it was cut off")
+	require.NoError(t, resp.Body.Close())
+}

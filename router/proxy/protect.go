@@ -1,0 +1,77 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package proxy
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/atoll-dev/atoll/internal/requestinfo"
+	"github.com/atoll-dev/atoll/router"
+)
+
+// Protect returns a handler for requests that are about all regions, such as /regions/*/api/v1/pods: it runs serve behind
+// all that stands before a region: the guards, the Authenticator, and Limits, where such requests count as those of one
+// region of their own. serve is called with who makes the request, and answers it. The first two segments of the path are
+// the program's; what follows is a path of an API server. The handler is safe for concurrent use if serve is.
+func (p *Proxy) Protect(serve func(w http.ResponseWriter, r *http.Request, id router.Identity)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p.run(w, r, func(w http.ResponseWriter, r *http.Request, e *Event) error {
+			id, err := p.caller(r)
+			if err != nil {
+				return err
+			}
+			g := p.requests
+			if longRunning(r) {
+				g = p.streams
+			}
+			f := flow{everywhere, p.flow(r, id)}
+			if err := g.enter(r.Context(), f); err != nil {
+				return err
+			}
+			defer g.leave(f)
+			if g == p.requests {
+				ctx, progress := newProgress(r.Context(), w, &p.limits)
+				defer progress.end()
+				defer func() { e.Err = progress.explain(e.Err) }()
+				w, r = &delivery{ResponseWriter: w, progress: progress}, r.WithContext(ctx)
+			}
+			limitBody(w, r, p.limits.Body)
+			serve(&coded{ResponseWriter: w, event: e}, r, id)
+			return nil
+		})
+	})
+}
+
+// longRunning reads r below the first two segments of its path.
+func longRunning(r *http.Request) bool {
+	parts := strings.SplitN(r.URL.EscapedPath(), "/", 4)
+	path, _ := url.PathUnescape("/" + parts[len(parts)-1]) // it was decoded before, as a part of the whole
+	info, _ := requestinfo.Parse(r.Method, path, r.URL.RawQuery)
+	return info.IsLongRunning()
+}
+
+// coded notes the code of an answer.
+type coded struct {
+	http.ResponseWriter
+	event *Event
+}
+
+func (c *coded) WriteHeader(code int) {
+	if c.event.Code == 0 {
+		c.event.Code = code
+	}
+	c.ResponseWriter.WriteHeader(code)
+}
+
+func (c *coded) Write(b []byte) (int, error) {
+	if c.event.Code == 0 {
+		c.event.Code = http.StatusOK
+	}
+	return c.ResponseWriter.Write(b)
+}
+
+// Unwrap lets http.ResponseController flush.
+func (c *coded) Unwrap() http.ResponseWriter { return c.ResponseWriter }

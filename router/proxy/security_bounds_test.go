@@ -1,0 +1,177 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/atoll-dev/atoll/router"
+)
+
+// most is more than any test has under way.
+const most = 1 << 30
+
+// unbounded takes all bounds away.
+func unbounded(s *scene) {
+	limits := Limits{
+		Requests: most, RequestsPerRegion: most, RequestsPerCaller: most, Streams: most, StreamsPerRegion: most, StreamsPerCaller: most, Authentications: most,
+	}
+	s.proxy.requests, s.proxy.streams, s.proxy.authentications = limits.gates()
+}
+
+// patient waits for as long as it takes, and the test does not wait for that.
+func patient(s *scene) {
+	s.proxy.limits.Body, s.proxy.limits.Answer, s.proxy.limits.Read = time.Hour, time.Hour, time.Hour
+	s.patience = time.Second
+}
+
+// ends is wrong if n requests, of which some are under way, are not over in time.
+func (s *scene) ends(under func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(s.ctx, s.patience)
+	defer cancel()
+	if err := under(ctx); err != nil {
+		return err
+	}
+	return eventually(ctx, func() error {
+		g := s.proxy.requests
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if g.busy.all > 0 {
+			return fmt.Errorf("%d places are held", g.busy.all)
+		}
+		return nil
+	})
+}
+
+var boundChecks = []check{
+	{
+		name: "one caller takes all that a region may take", known: "API Priority and Fairness: one queue for all is the loudest one's",
+		guard: "callers have shares of a region", opts: Options{Limits: Limits{RequestsPerRegion: 4, Waiting: -1}},
+		without: func(s *scene) { s.proxy.flow = func(*http.Request, router.Identity) string { return "all alike" } },
+		try: func(s *scene) error {
+			ctx, cancel := context.WithCancel(s.ctx)
+			defer cancel()
+			for range 10 {
+				go func() { _ = s.get(ctx, "/hang") }()
+			}
+			if err := s.a.await(ctx, 2); err != nil {
+				return err
+			}
+			got, err := s.send("GET "+euPath+"/version HTTP/1.1", "Authorization: Bearer operator")
+			if err == nil && got.code != http.StatusOK {
+				err = fmt.Errorf("another caller is answered with %d", got.code)
+			}
+			return err
+		},
+	},
+	{
+		name: "one address takes all authentications", known: "a flood of unknown tokens is a flood of TokenReviews",
+		guard: "addresses have shares of the authentications", opts: Options{Limits: Limits{Authentications: 4, Waiting: -1}}, without: unbounded,
+		try: func(s *scene) error {
+			begun, end := make(chan struct{}, 100), make(chan struct{})
+			known := s.proxy.authenticate
+			s.proxy.authenticate = func(r *http.Request) (router.Identity, error) {
+				if bearer(r) == "flood" {
+					begun <- struct{}{}
+					<-end
+				}
+				return known(r)
+			}
+			codes := make(chan int, 3)
+			for range 3 {
+				go func() {
+					got, err := s.send(version, "Authorization: Bearer flood")
+					if err != nil {
+						got = &answer{}
+					}
+					codes <- got.code
+				}()
+			}
+			<-begun
+			<-begun
+			var err error
+			select {
+			case <-begun:
+				err = errors.New("the authenticator is called three times at a time for one address that may have half of four")
+			case code := <-codes:
+				codes <- code
+				if code != http.StatusTooManyRequests {
+					err = fmt.Errorf("the answer is %d", code)
+				}
+			}
+			close(end)
+			for range 3 {
+				<-codes
+			}
+			return err
+		},
+	},
+	{
+		name: "a body that stalls", known: "slow HTTP POST (R.U.D.Y.): a few hundred hold all places",
+		guard: "a body must move", opts: Options{Limits: Limits{Body: 50 * time.Millisecond}}, without: patient,
+		try: func(s *scene) error {
+			return s.ends(func(ctx context.Context) error {
+				body, in := io.Pipe()
+				context.AfterFunc(s.ctx, func() { _ = in.Close() })
+				req, err := http.NewRequestWithContext(s.ctx, http.MethodPost, s.front.URL+euPath+"/upload", body)
+				if err != nil {
+					return err
+				}
+				req.Header.Set("Authorization", "Bearer alice")
+				go func() {
+					if resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req); err == nil {
+						_ = resp.Body.Close()
+					}
+				}()
+				if _, err = io.WriteString(in, "a line\n"); err != nil {
+					return err
+				}
+				select {
+				case <-s.a.left: // it has come
+					return nil
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			})
+		},
+	},
+	{
+		name: "a peer that never answers", known: "one region that hangs takes all connections of what is before it",
+		guard: "a peer must go on", opts: Options{Limits: Limits{Answer: 50 * time.Millisecond}}, without: patient,
+		try: func(s *scene) error {
+			return s.ends(func(ctx context.Context) error {
+				go func() { _ = s.get(s.ctx, "/hang") }()
+				select {
+				case <-s.a.left:
+					return nil
+				case <-ctx.Done():
+					return errors.New("the peer's request goes on")
+				}
+			})
+		},
+	},
+	{
+		name: "an answer that is not read", known: "slow read: a client with a window of nothing holds what answers it",
+		guard: "a client must take its answer", opts: Options{Limits: Limits{Read: 50 * time.Millisecond}}, without: patient,
+		try: func(s *scene) error {
+			return s.ends(func(ctx context.Context) error {
+				req, err := http.NewRequestWithContext(s.ctx, http.MethodGet, s.front.URL+euPath+"/huge", http.NoBody)
+				if err != nil {
+					return err
+				}
+				req.Header.Set("Authorization", "Bearer alice")
+				resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
+				if err == nil {
+					context.AfterFunc(s.ctx, func() { _ = resp.Body.Close() })
+				}
+				return err
+			})
+		},
+	},
+}

@@ -1,0 +1,117 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package proxy
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/rest"
+
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/router"
+)
+
+// freezable is a peer that answers at once, unless it is frozen.
+type freezable struct{ frozen atomic.Bool }
+
+func (p *freezable) RoundTrip(req *http.Request) (*http.Response, error) {
+	if p.frozen.Load() {
+		<-req.Context().Done()
+		return nil, req.Context().Err()
+	}
+	body := `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"kube-system","uid":"1"}}`
+	return &http.Response{
+		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: req,
+	}, nil
+}
+
+// A peer whose probes fail is not waited for, but for one request a second; its first answer ends that, before its probes do.
+func TestAPeerThatIsKnownToBeSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		peer := &freezable{}
+		creds, err := region.FromConfig(&rest.Config{Host: "https://eu.example.com", BearerToken: "library", Transport: peer})
+		require.NoError(t, err)
+		source, err := region.FromPeers(region.Peer{Name: "peer-a", Regions: []region.Key{eu}, Credentials: creds})
+		require.NoError(t, err)
+		ring, err := region.NewRing(source, region.Options{})
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { _ = ring.Start(ctx) })
+		defer running.Wait()
+		defer cancel()
+		<-ring.Synced()
+		routes, err := router.New(ring, router.Options{})
+		require.NoError(t, err)
+		p, err := New(routes, authenticate, Options{})
+		require.NoError(t, err)
+		ask := func(path string) (code int, took time.Duration, retry string) {
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, euPath+path, http.NoBody)
+			r.Header.Set("Authorization", "Bearer alice")
+			w, began := httptest.NewRecorder(), time.Now()
+			p.ServeHTTP(w, r)
+			return w.Code, time.Since(began), w.Header().Get("Retry-After")
+		}
+		code, _, _ := ask("/version")
+		require.Equal(t, http.StatusOK, code)
+
+		peer.frozen.Store(true)
+		code, took, _ := ask("/version")
+		require.Equal(t, http.StatusGatewayTimeout, code, "not known yet")
+		require.Equal(t, 70*time.Second, took)
+		require.Equal(t, region.Unhealthy, routes.Health(eu).State)
+		running.Go(func() { // the one of this second
+			code, took, _ := ask("/version")
+			if code != http.StatusGatewayTimeout || took != 70*time.Second {
+				t.Errorf("%d after %s", code, took)
+			}
+		})
+		synctest.Wait()
+		for _, path := range []string{"/version", "/api/v1/pods?watch=true", "/readyz/../version", "/api/v1/namespaces/n/pods/p/exec"} {
+			code, took, retry := ask(path)
+			if path == "/readyz/../version" {
+				require.Equal(t, http.StatusBadRequest, code)
+				continue
+			}
+			require.Equal(t, http.StatusServiceUnavailable, code, path)
+			require.Zero(t, took)
+			require.Equal(t, "1", retry)
+		}
+		code, took, _ = ask("/readyz?verbose")
+		require.Equal(t, http.StatusGatewayTimeout, code, "who asks for its health reaches it")
+		require.Equal(t, 70*time.Second, took)
+
+		for peer.frozen.Store(false); ; time.Sleep(100 * time.Millisecond) {
+			if code, _, _ = ask("/version"); code == http.StatusOK {
+				break
+			}
+		}
+		for range 10 {
+			code, _, _ = ask("/version")
+			require.Equal(t, http.StatusOK, code)
+		}
+		synctest.Wait()
+		requireEmpty(t, p.requests)
+	})
+}
+
+// An address, not a connection, is what authentications are counted by.
+func TestSources(t *testing.T) {
+	for address, want := range map[string]string{
+		"192.0.2.1:40001": "192.0.2.1", "192.0.2.1:40002": "192.0.2.1", "[::ffff:192.0.2.1]:1": "192.0.2.1",
+		"[2001:db8::1]:40001": "2001:db8::", "[2001:db8::ffff:0:0:2]:1": "2001:db8::", "[fe80::1%eth0]:1": "fe80::", "@": "@", "": "",
+	} {
+		require.Equal(t, flow{caller: want}, sourceOf(&http.Request{RemoteAddr: address}), address)
+	}
+}
