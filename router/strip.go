@@ -26,7 +26,7 @@ func StripIdentity(h http.Header) {
 	for name, values := range h {
 		lower := strings.ToLower(name)
 		switch {
-		case strings.HasPrefix(lower, impersonation), strings.HasPrefix(lower, "x-remote-"), slices.Contains(stripped, lower):
+		case strings.HasPrefix(lower, impersonate), strings.HasPrefix(lower, "x-remote-"), slices.Contains(stripped, lower):
 			delete(h, name)
 		case lower == "sec-websocket-protocol":
 			if kept := withoutBearer(values); len(kept) > 0 {
@@ -38,15 +38,15 @@ func StripIdentity(h http.Header) {
 	}
 }
 
-// impersonation begins the names of the headers by which a request asks to be made as another user.
-const impersonation = "impersonate-"
+// impersonate begins the names of the headers by which a request asks to be made as another user.
+const impersonate = "impersonate-"
 
 // Impersonation returns the name of a header by which h asks an API server to act as another user, as kubectl --as does,
 // whatever its value and spelling; empty: there is none. A proxy refuses such a request: what StripIdentity leaves of it
 // would be made as the caller.
 func Impersonation(h http.Header) string {
 	for name := range h {
-		if strings.HasPrefix(strings.ToLower(name), impersonation) {
+		if strings.HasPrefix(strings.ToLower(name), impersonate) {
 			return name
 		}
 	}

@@ -5,7 +5,6 @@ package proxy
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
 	"time"
 
@@ -117,7 +116,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, e *Event) error {
 	e.Region = t.key
 	info := t.info(r)
 	if p.silence.broken(t.key, t.clients.routes.Health(t.key), r, t.path) {
-		return fmt.Errorf("%w: its probes fail", region.ErrUnavailable)
+		return refusal{http.StatusServiceUnavailable, "the region is known and does not answer at present; nothing was sent there"}
 	}
 	upgrade := upgradeOf(r.Header)
 	g := p.requests
