@@ -33,8 +33,9 @@ type Conn struct {
 	retired atomic.Bool  // the peer left its Ring
 	contact atomic.Int64 // when the peer last answered, in nanoseconds
 	health  atomic.Pointer[Health]
-	uid     atomic.Pointer[types.UID] // of the cluster; never changes once known
-	pinned  bool                      // uid was known from the beginning: nothing is sent before it was seen
+	back    atomic.Pointer[chan struct{}] // closed and replaced by recover
+	uid     atomic.Pointer[types.UID]     // of the cluster; never changes once known
+	pinned  bool                          // uid was known from the beginning: nothing is sent before it was seen
 
 	rotation atomic.Pointer[error] // why the last one failed
 	rotating chan struct{}         // holds one value while a rotation is under way
@@ -74,6 +75,8 @@ func NewConn(p Peer, opts ConnOptions) (*Conn, error) {
 	}
 	c.current.Store(g)
 	c.health.Store(&Health{})
+	back := make(chan struct{})
+	c.back.Store(&back)
 	if p.UID != "" {
 		c.uid.Store(&p.UID)
 		c.pinned = true
@@ -153,6 +156,15 @@ func (c *Conn) Health() Health {
 		h.Rotation = *err
 	}
 	return h
+}
+
+// Recovered returns a channel that is closed when the next probe succeeds that follows a failed one: a reason to try again
+// at once instead of after a backoff. The channel of a Conn that is in no Ring stays open.
+func (c *Conn) Recovered() <-chan struct{} { return *c.back.Load() }
+
+func (c *Conn) recover() {
+	next := make(chan struct{})
+	close(*c.back.Swap(&next))
 }
 
 // Rotate builds new credentials' transports, reads with them the UID of the kube-system namespace, and swaps them in if

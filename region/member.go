@@ -52,7 +52,7 @@ func (m *member) run(ctx context.Context) {
 	defer rotate.Stop()
 	var pending Credentials
 	var failedRotations int
-	p := prober{member: m, opts: opts}
+	p := prober{member: m, opts: opts, failing: true}
 	var probe probing
 	defer func() { probe.end() }()
 	for {

@@ -20,7 +20,7 @@ type ProbeOptions struct {
 	Timeout    time.Duration // of one probe or rotation; zero: 5 s
 	Failures   int           // in a row, to go down; zero: 3
 	Successes  int           // in a row, to come back; zero: 2
-	MaxBackoff time.Duration // between probes of a peer that fails; zero: 30 s
+	MaxBackoff time.Duration // between probes of a peer that fails; zero: Interval
 }
 
 func (o *ProbeOptions) complete() error {
@@ -31,7 +31,7 @@ func (o *ProbeOptions) complete() error {
 	o.Timeout = orDefault(o.Timeout, 5*time.Second)
 	o.Failures = orDefault(o.Failures, 3)
 	o.Successes = orDefault(o.Successes, 2)
-	o.MaxBackoff = orDefault(o.MaxBackoff, 30*time.Second)
+	o.MaxBackoff = orDefault(o.MaxBackoff, o.Interval)
 	return nil
 }
 
@@ -46,7 +46,8 @@ func orDefault[T comparable](v, def T) T {
 // minBackoff keeps odd options from becoming a busy loop.
 const minBackoff = time.Millisecond
 
-// backoff is how long to wait after so many failures in a row: from a tenth of Interval, doubling, at most MaxBackoff.
+// backoff is how long to wait after so many failures in a row: from a tenth of Interval, doubling, at most MaxBackoff, which
+// jitter does not exceed: it bounds how late a peer that returns is noticed.
 func (o *ProbeOptions) backoff(failures int) time.Duration {
 	d := o.Interval / 10
 	for range failures - 1 {
@@ -54,7 +55,7 @@ func (o *ProbeOptions) backoff(failures int) time.Duration {
 			break
 		}
 	}
-	return max(jitter(min(d, o.MaxBackoff)), minBackoff)
+	return max(min(jitter(d), o.MaxBackoff), minBackoff)
 }
 
 // jitter spreads d by a tenth both ways, so that peers and processes do not probe in step.
@@ -69,6 +70,7 @@ type prober struct {
 	successes int
 	failures  int
 	repeated  bool // after a 401
+	failing   bool // the last probe failed, or there was none
 }
 
 // probing is the probe that is under way. The zero value is none.
@@ -112,7 +114,12 @@ func (p *prober) probe(ctx context.Context, log logr.Logger) time.Duration {
 	if err != nil {
 		after.Identity = before.Identity // the peer was not asked
 	}
+	after.Probed = began
 	conn.health.Store(&after)
+	if err == nil && p.failing {
+		conn.recover()
+	}
+	p.failing = err != nil
 	if after.Identity != nil && before.Identity == nil {
 		log.Error(after.Identity, "Peer does not let its credentials read which cluster it is; newer ones cannot be used")
 	}
@@ -129,12 +136,14 @@ func (p *prober) probe(ctx context.Context, log logr.Logger) time.Duration {
 		}
 		return p.opts.backoff(1)
 	}
+	// What a probe took counts, so that probes that time out begin no more than MaxBackoff apart.
+	spent := min(time.Since(began), p.opts.MaxBackoff*9/10)
 	if apierrors.IsUnauthorized(err) && !p.repeated {
 		// The credentials may be on their way: the refusal has asked the Source to look again.
 		p.repeated = true
 		return 0
 	}
-	return p.opts.backoff(p.failures)
+	return max(p.opts.backoff(p.failures)-spent, minBackoff)
 }
 
 // ask reads /readyz, and the identity of the cluster once per generation of the credentials. A peer that forbids the

@@ -34,6 +34,18 @@ func (c *Client) Discovery() region.Discovery { return c.api.Discovery() }
 // Region returns the region that c is a client of.
 func (c *Client) Region() region.Key { return c.transport.key }
 
+// Health returns what is believed of the peer that serves the region now, without I/O. Its State is Unknown if none is known.
+func (c *Client) Health() region.Health { return c.transport.router.Health(c.transport.key) }
+
+// Recovered returns a channel that is closed when a probe finds that the peer that serves the region now answers again; see
+// region.Conn.Recovered. It is nil if no peer is known.
+func (c *Client) Recovered() <-chan struct{} {
+	if conn := c.transport.router.known(c.transport.key); conn != nil {
+		return conn.Recovered()
+	}
+	return nil
+}
+
 // Transport carries any request but upgraded streams to the region, as the identity: for reverse proxies. Of the
 // request's URL it takes path and query; scheme and host may be anything. What the request's headers say of an identity,
 // and hop-by-hop headers, are removed; see StripIdentity. A redirect by the peer is an error.

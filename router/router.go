@@ -171,6 +171,19 @@ func absent(t *table, k region.Key) error {
 	return unknown(t, k)
 }
 
+// known returns the connection to the peer that is known to serve k, nil if there is none.
+func (r *Router) known(k region.Key) *region.Conn {
+	e, ok := r.present().routes[k]
+	if !ok {
+		return nil
+	}
+	conn, err := r.directory.Conn(e.Peer)
+	if err != nil {
+		return nil
+	}
+	return conn
+}
+
 // conn is the connection to the peer that serves k now, and what k may take.
 func (r *Router) conn(ctx context.Context, k region.Key) (*region.Conn, *budget, error) {
 	e, err := r.lookup(ctx, k)
@@ -191,15 +204,10 @@ func (r *Router) conn(ctx context.Context, k region.Key) (*region.Conn, *budget,
 // Health returns what the last probes found of the peer that serves k, as it is known now, without I/O: Unknown also if
 // it is not known who serves k, or that peer is not connected or not probed.
 func (r *Router) Health(k region.Key) region.Health {
-	e, ok := r.present().routes[k]
-	if !ok {
-		return region.Health{}
+	if conn := r.known(k); conn != nil {
+		return conn.Health()
 	}
-	conn, err := r.directory.Conn(e.Peer)
-	if err != nil {
-		return region.Health{}
-	}
-	return conn.Health()
+	return region.Health{}
 }
 
 // shown is how many regions an error lists.

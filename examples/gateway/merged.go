@@ -60,9 +60,10 @@ func (m *merged) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		m.all.ServeHTTP(w, r)
 		return
 	}
-	// What is no resource is the first region's.
+	// What is no resource is asked of the first region that is not known to be unreachable, or else of the first.
+	i := max(0, slices.IndexFunc(routes, func(at router.Route) bool { return !m.routes.Health(at.Region).Unreachable() }))
 	r = r.Clone(r.Context())
-	r.URL.Path, r.URL.RawPath = "/regions/"+routes[0].Region.String()+"/"+rest, ""
+	r.URL.Path, r.URL.RawPath = "/regions/"+routes[i].Region.String()+"/"+rest, ""
 	m.single.ServeHTTP(w, r)
 }
 

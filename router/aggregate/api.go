@@ -32,6 +32,11 @@ type Options struct {
 	// as long as its context. Zero: 30 seconds.
 	Timeout time.Duration
 
+	// Answer is how long a region may take to begin its answer to a list or a get, at most Timeout: what a region that is
+	// frozen costs. It allows for a round trip around the globe and a busy API server, of which no more than a page is asked.
+	// A watch that gets no answer doubles it for its next attempt. Zero: 5 seconds.
+	Answer time.Duration
+
 	// Map says which types of the regions stand behind a type. Nil: the same type in all regions.
 	Map Mapping
 
@@ -56,8 +61,8 @@ type Options struct {
 	// Patience is how long a watch waits for its consumer to take an event, before it ends. Zero: 1 minute.
 	Patience time.Duration
 
-	// Retry is how long a watch waits before it asks a region again that failed. It doubles with each failure, up to 150
-	// times of it. Zero: 200 milliseconds.
+	// Retry is how long a watch waits before it asks a region again that failed. It doubles with each failure, up to 50
+	// times of it; Member.Health ends the wait as soon as the region answers again. Zero: 200 milliseconds.
 	Retry time.Duration
 
 	// WarningHandler receives a warning for each region that did not contribute to an answer, as the handler of a client of
@@ -121,7 +126,7 @@ func New(set Set, opts Options) (*API, error) {
 		value *time.Duration
 		zero  time.Duration
 	}{
-		{"Timeout", &opts.Timeout, 30 * time.Second}, {"Bookmark", &opts.Bookmark, time.Minute},
+		{"Timeout", &opts.Timeout, 30 * time.Second}, {"Answer", &opts.Answer, 5 * time.Second}, {"Bookmark", &opts.Bookmark, time.Minute},
 		{"Patience", &opts.Patience, time.Minute}, {"Retry", &opts.Retry, 200 * time.Millisecond},
 	} {
 		if *d.value < 0 {
@@ -131,6 +136,7 @@ func New(set Set, opts Options) (*API, error) {
 			*d.value = d.zero
 		}
 	}
+	opts.Answer = min(opts.Answer, opts.Timeout)
 	if opts.Parallel <= 0 {
 		opts.Parallel = 64
 	}
@@ -198,6 +204,27 @@ type source struct {
 	regional schema.GroupVersionResource
 	region   region.Key
 	client   dynamic.ResourceInterface
+	health   Health // may be nil
+}
+
+// unreachable returns why it is no use to ask s now, nil if it is not known.
+func (s *source) unreachable() error {
+	if s.health == nil {
+		return nil
+	}
+	h := s.health.Health()
+	if !h.Unreachable() {
+		return nil
+	}
+	return fmt.Errorf("%w: %w since %s: %w", errNotAsked, region.ErrUnavailable, h.Since.Format(time.RFC3339), h.Err)
+}
+
+// recovered is closed when s answers again; nil if that is not known.
+func (s *source) recovered() <-chan struct{} {
+	if s.health == nil {
+		return nil
+	}
+	return s.health.Recovered()
 }
 
 // sources returns who takes part in q, by type and region.
@@ -221,7 +248,7 @@ func (a *API) sources(q query, members []Member) []source {
 				}
 				taken[key] = true
 			}
-			s := source{common: common, regional: regional, region: m.Region, client: resourceOf(m.Client, regional, q.namespace)}
+			s := source{common: common, regional: regional, region: m.Region, client: resourceOf(m.Client, regional, q.namespace), health: m.Health}
 			sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q", regional, m.Region, m.Cluster))
 			copy(s.id[:], sum[:])
 			all = append(all, s)

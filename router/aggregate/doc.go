@@ -24,7 +24,8 @@
 // page, each within [Options.Timeout]; one must list its objects whatever the policy, so an empty list means empty. [WithReport]
 // and [Options.WarningHandler] report the regions that did not contribute, with every page, and the list names them in
 // [IncompleteAnnotation]. A page after the first fails if its region does not answer, and can be asked for again.
-// remainingItemCount is never set.
+// remainingItemCount is never set. A region that is frozen costs a list [Options.Answer]. Once its probes have failed
+// ([Member.Health]), it is not asked and costs nothing, until it answers anything, or a minute passes without a probe.
 //
 // # Objects by name
 //
@@ -42,6 +43,8 @@
 //     is left out. If it was compacted, or the region was restored from a backup, exactly the difference is delivered.
 //   - A region that joins has its objects ADDED, one that leaves has them DELETED (unless [Options.Withhold]); one that
 //     cannot be reached has nothing happen to its objects. A region that moves to another cluster is repaired.
+//   - The events of a region that returns come at the latest when a probe finds it ([Member.Health]), so by default within
+//     10 seconds; without probes, after the backoff of [Options.Retry].
 //   - The resourceVersion of an event or bookmark covers what was delivered and nothing else, so a watch resumes from it.
 //     If that cannot be done without a loss (a region left, or forgot), it is 410 and the consumer lists anew.
 //   - sendInitialEvents: the bookmark that ends the initial events comes once [Options.Policy] is met and a region has told

@@ -23,7 +23,7 @@ const (
 	// watchTime is how long one watch of a region is asked to last, give or take half of it. Each end costs a list.
 	watchTime = 30 * time.Minute
 	// maxDoublings bounds the wait between attempts.
-	maxDoublings = 150
+	maxDoublings = 50
 )
 
 // news is what a feed tells the stream.
@@ -51,12 +51,13 @@ type feed struct {
 	api     *API
 	q       query
 	source  source
-	ledger  *ledger // of the feed's goroutine until done is closed
-	at      string  // where to go on; empty: where the source is now
-	unknown bool    // the consumer holds what there was at that version, and the ledger does not know what that is
-	stamp   uint64  // of what the consumer says that it was delivered; zero: it does not say
-	fresh   bool    // begin with what is there now and deliver none of it
-	kind    string  // of the objects, once known
+	ledger  *ledger       // of the feed's goroutine until done is closed
+	at      string        // where to go on; empty: where the source is now
+	unknown bool          // the consumer holds what there was at that version, and the ledger does not know what that is
+	stamp   uint64        // of what the consumer says that it was delivered; zero: it does not say
+	fresh   bool          // begin with what is there now and deliver none of it
+	kind    string        // of the objects, once known
+	waits   time.Duration // for an answer to begin; doubled by each attempt that got none
 	out     chan<- news
 	cancel  context.CancelFunc
 	done    chan struct{}
@@ -71,11 +72,16 @@ type feed struct {
 func (f *feed) run(ctx context.Context) {
 	defer close(f.done)
 	wait := f.api.opts.Retry
+	f.waits = f.api.opts.Answer
 	for {
+		recovered := f.source.recovered()
 		lasted, err := f.round(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return
+		case errors.Is(err, errRecovered):
+			wait = f.api.opts.Retry
+			continue
 		case errors.Is(err, errLost):
 			f.send(ctx, news{state: Expired, err: err, lost: true})
 			return
@@ -87,8 +93,10 @@ func (f *feed) run(ctx context.Context) {
 				continue
 			}
 		}
-		pause(ctx, wait/2+rand.N(wait/2+1))
-		wait = min(2*wait, maxDoublings*f.api.opts.Retry)
+		back := pause(ctx, wait/2+rand.N(wait/2+1), recovered)
+		if wait = min(2*wait, maxDoublings*f.api.opts.Retry); back {
+			wait = f.api.opts.Retry
+		}
 	}
 }
 
@@ -108,6 +116,7 @@ func (f *feed) round(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	defer w.Stop()
+	f.waits = f.api.opts.Answer
 	began := time.Now()
 	err = f.follow(ctx, w)
 	if expired(err) {
@@ -203,13 +212,25 @@ func (f *feed) list(ctx context.Context, at string) error {
 
 // now returns the present version of the source.
 func (f *feed) now(ctx context.Context) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, f.api.opts.Timeout)
-	defer cancel()
-	list, err := f.source.client.List(ctx, metav1.ListOptions{LabelSelector: f.q.labels, FieldSelector: f.q.fields, Limit: 1})
+	list, err := f.read(ctx, metav1.ListOptions{LabelSelector: f.q.labels, FieldSelector: f.q.fields, Limit: 1})
 	if err != nil {
 		return "", err
 	}
 	return list.GetResourceVersion(), nil
+}
+
+// read is one list of the source.
+func (f *feed) read(ctx context.Context, opts metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+	list, err := f.api.listOnce(ctx, &f.source, opts, f.waits, f.source.recovered())
+	f.tried(err)
+	return list, err
+}
+
+// tried gives a region that is slow to answer more time at the next attempt.
+func (f *feed) tried(err error) {
+	if errors.Is(err, errNoAnswer) {
+		f.waits = min(2*f.waits, f.api.opts.Timeout)
+	}
 }
 
 // pages calls fn with each object that there was at that version, page by page, until it returns false.
@@ -219,9 +240,7 @@ func (f *feed) pages(ctx context.Context, at string, fn func(*unstructured.Unstr
 		ResourceVersion: at, ResourceVersionMatch: metav1.ResourceVersionMatchExact,
 	}
 	for {
-		limited, cancel := context.WithTimeout(ctx, f.api.opts.Timeout)
-		list, err := f.source.client.List(limited, opts)
-		cancel()
+		list, err := f.read(ctx, opts)
 		if err != nil {
 			return err
 		}
@@ -240,37 +259,33 @@ func (f *feed) pages(ctx context.Context, at string, fn func(*unstructured.Unstr
 
 // watch begins a watch at that version.
 func (f *feed) watch(ctx context.Context, at string) (watch.Interface, error) {
-	ctx, cancel := context.WithCancel(ctx)
+	attempt := newAttempt(ctx, f.api.opts.Timeout, f.source.recovered())
 	lasts := watchTime/2 + rand.N(watchTime)
-	accepted := time.AfterFunc(f.api.opts.Timeout, cancel)
-	w, err := f.source.client.Watch(ctx, metav1.ListOptions{
+	w, err := f.source.client.Watch(attempt.ctx, metav1.ListOptions{
 		LabelSelector: f.q.labels, FieldSelector: f.q.fields, ResourceVersion: at, AllowWatchBookmarks: true,
 		TimeoutSeconds: new(int64(lasts / time.Second)),
 	})
-	late := !accepted.Stop()
-	if late && err == nil {
-		w.Stop()
-	}
-	if late {
-		err = fmt.Errorf("watch was not accepted: %w", context.DeadlineExceeded)
-	}
-	if err != nil {
-		cancel()
+	began := err == nil
+	if err = attempt.accepted(err); err != nil {
+		if began {
+			w.Stop()
+		}
+		attempt.cancel(nil)
 		return nil, err
 	}
-	return watching{w, cancel}, nil
+	return watching{w, attempt}, nil
 }
 
-// watching is a watch with its context.
+// watching is a watch with its request.
 type watching struct {
 	watch.Interface
-	cancel context.CancelFunc
+	attempt *attempt
 }
 
 // Stop ends the watch and its request.
 func (w watching) Stop() {
 	w.Interface.Stop()
-	w.cancel()
+	w.attempt.cancel(nil)
 }
 
 // follow delivers what w brings, until it ends.
@@ -337,11 +352,15 @@ func (f *feed) send(ctx context.Context, n news) bool {
 	}
 }
 
-func pause(ctx context.Context, d time.Duration) {
+// pause waits for d, and reports whether recovered ended that before. A nil recovered does not.
+func pause(ctx context.Context, d time.Duration, recovered <-chan struct{}) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
+	case <-recovered:
+		return true
 	case <-timer.C:
 	case <-ctx.Done():
 	}
+	return false
 }

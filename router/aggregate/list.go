@@ -143,7 +143,11 @@ func (l *listing) ask(ctx context.Context, optionsFor func(*source) metav1.ListO
 			slots <- struct{}{}
 			defer func() { <-slots }()
 			s, began := &l.sources[i], time.Now()
-			list, err := l.read(ctx, s, optionsFor(s), &l.stamps[i])
+			var list *unstructured.UnstructuredList
+			err := s.unreachable()
+			if err == nil {
+				list, err = l.read(ctx, s, optionsFor(s), &l.stamps[i])
+			}
 			outcomes[i] = Outcome{Region: s.region, State: stateOf(err), Err: err, Elapsed: time.Since(began)}
 			if err != nil {
 				if l.api.opts.Policy.kind == kindFailFast && !outcomes[i].State.answered() {
@@ -164,13 +168,8 @@ func (l *listing) ask(ctx context.Context, optionsFor func(*source) metav1.ListO
 // read lists one source once, stamps it if it came in one piece, and turns its objects into those of the common API.
 func (l *listing) read(ctx context.Context, s *source, opts metav1.ListOptions, whole *uint64) (*unstructured.UnstructuredList, error) {
 	opts.LabelSelector, opts.FieldSelector = l.q.labels, l.q.fields
-	limited, cancel := context.WithTimeout(ctx, l.api.opts.Timeout)
-	defer cancel()
-	list, err := s.client.List(limited, opts)
+	list, err := l.api.listOnce(ctx, s, opts, l.api.opts.Answer, nil)
 	if err != nil {
-		if cause := context.Cause(ctx); cause != nil {
-			err = cause
-		}
 		return nil, err
 	}
 	if whole != nil && list.GetContinue() == "" {
@@ -186,6 +185,24 @@ func (l *listing) read(ctx context.Context, s *source, opts metav1.ListOptions, 
 		}
 	}
 	return list, nil
+}
+
+// listOnce is one request to s.
+func (a *API) listOnce(ctx context.Context, s *source, opts metav1.ListOptions, patience time.Duration, recovered <-chan struct{}) (*unstructured.UnstructuredList, error) {
+	ctx, cancel := context.WithTimeout(ctx, a.opts.Timeout)
+	defer cancel()
+	attempt := newAttempt(ctx, patience, recovered)
+	list, err := s.client.List(attempt.ctx, opts)
+	return list, attempt.end(err)
+}
+
+// getOnce is one request to s.
+func (a *API) getOnce(ctx context.Context, s *source, name string, opts metav1.GetOptions, sub []string) (*unstructured.Unstructured, error) {
+	ctx, cancel := context.WithTimeout(ctx, a.opts.Timeout)
+	defer cancel()
+	attempt := newAttempt(ctx, a.opts.Answer, nil)
+	o, err := s.client.Get(attempt.ctx, name, opts, sub...)
+	return o, attempt.end(err)
 }
 
 // fill takes from the sources in turn until the page is full or all are read.

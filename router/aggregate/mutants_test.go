@@ -143,6 +143,18 @@ var mutants = []mutant{
 		"time.NewTimer(s.api.opts.Patience)", "time.NewTimer(1000 * s.api.opts.Patience)", "TestASlowConsumerLosesTheWatchInAnOrderlyWay",
 	},
 	{
+		"a region that returns is asked at once", "feed.go",
+		"	case <-recovered:\n		return true\n", "", "TestARegionThatReturnsDeliversWithinTheProbeInterval",
+	},
+	{
+		"what was sent to a region that was away is not waited for", "attempt.go",
+		"		case <-recovered:\n			cancel(errRecovered)\n", "", "TestARegionThatReturnsDeliversWithinTheProbeInterval",
+	},
+	{
+		"a region that is frozen is not asked again and again", "list.go",
+		"			err := s.unreachable()\n", "			var err error\n", "TestAFrozenRegionCostsAListLittle",
+	},
+	{
 		"the annotation is never stored", "object.go",
 		"delete(annotations, RegionAnnotation)", "", "TestWritesGoToTheObjectsOwnRegion",
 	},

@@ -60,7 +60,10 @@ func (s State) refused() bool {
 	return s == NotServed || s == Unauthorized || s == Forbidden || s == Refused
 }
 
-var errCanceled = errors.New("not waited for")
+var (
+	errCanceled = errors.New("not waited for")
+	errNotAsked = errors.New("not asked")
+)
 
 // stateOf classifies what a region's client returned.
 func stateOf(err error) State {
@@ -86,6 +89,8 @@ func stateOf(err error) State {
 	switch {
 	case err == nil:
 		return OK
+	case errors.Is(err, errNotAsked):
+		return Unreachable
 	case errors.Is(err, errCanceled):
 		return Canceled
 	case errors.Is(err, router.ErrCredentials):

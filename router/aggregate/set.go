@@ -26,6 +26,16 @@ type Member struct {
 	// of them by region. Empty: the Cluster is the member's own and stays the same.
 	Cluster string
 	Client  dynamic.Interface
+	// Health says whether the region answers; nil: it is not known. A *region.Conn and a *router.Client are one.
+	Health Health
+}
+
+// Health is what is known of whether a region answers. It does no I/O and is safe for concurrent use.
+type Health interface {
+	// Health returns what is believed now. A region that is region.Health.Unreachable is not asked for lists.
+	Health() region.Health
+	// Recovered returns a channel that is closed when the region answers again. Watches then ask it at once.
+	Recovered() <-chan struct{}
 }
 
 // Set says which regions there are. Regions, Fixed and *Members make one. It is safe for concurrent use.
@@ -116,7 +126,7 @@ func Regions(r *router.Router, id router.Identity, keep func(region.Key) bool) (
 	if _, err := r.Client(region.Key{Provider: "any", Name: "any"}, id); err != nil {
 		return nil, fmt.Errorf("aggregate: %w", err)
 	}
-	return &routed{router: r, id: id, keep: keep, clients: map[region.Key]dynamic.Interface{}}, nil
+	return &routed{router: r, id: id, keep: keep, clients: map[region.Key]*router.Client{}}, nil
 }
 
 // routed is the Set of a Router's regions.
@@ -125,7 +135,7 @@ type routed struct {
 	id      router.Identity
 	keep    func(region.Key) bool
 	mu      sync.Mutex
-	clients map[region.Key]dynamic.Interface // lasting, since a Client follows its region
+	clients map[region.Key]*router.Client // lasting, since a Client follows its region
 }
 
 func (s *routed) Members() []Member { return s.members(s.router.Routes()) }
@@ -159,14 +169,13 @@ func (s *routed) members(routes []router.Route) []Member {
 		}
 		client := s.clients[route.Region]
 		if client == nil {
-			c, err := s.router.Client(route.Region, s.id)
-			if err != nil {
+			var err error
+			if client, err = s.router.Client(route.Region, s.id); err != nil {
 				continue // only of a key that no Router has
 			}
-			client = c.Dynamic()
 			s.clients[route.Region] = client
 		}
-		members = append(members, Member{Region: route.Region, Cluster: string(route.Peer), Client: client})
+		members = append(members, Member{Region: route.Region, Cluster: string(route.Peer), Client: client.Dynamic(), Health: client})
 	}
 	for key := range s.clients {
 		if !slices.ContainsFunc(members, func(m Member) bool { return m.Region == key }) {

@@ -152,9 +152,11 @@ func (r *resource) probe(ctx context.Context, name string, sources []source, opt
 	for i := range sources {
 		wg.Go(func() {
 			s, began := &sources[i], time.Now()
-			limited, cancel := context.WithTimeout(ctx, r.api.opts.Timeout)
-			defer cancel()
-			o, err := s.client.Get(limited, name, opts, sub...)
+			var o *unstructured.Unstructured
+			err := s.unreachable()
+			if err == nil {
+				o, err = r.api.getOnce(ctx, s, name, opts, sub)
+			}
 			outcomes[i] = Outcome{Region: s.region, State: stateOf(err), Err: err, Elapsed: time.Since(began)}
 			switch {
 			case err == nil:
@@ -239,9 +241,7 @@ func (r *resource) Get(ctx context.Context, name string, opts metav1.GetOptions,
 		} else if opts.ResourceVersion != "0" {
 			opts.ResourceVersion = ""
 		}
-		limited, cancel := context.WithTimeout(ctx, r.api.opts.Timeout)
-		defer cancel()
-		o, err := s.client.Get(limited, a.name, opts, sub...)
+		o, err := r.api.getOnce(ctx, s, a.name, opts, sub)
 		return r.answer(s, o, err)
 	}
 	if opts.ResourceVersion != "0" {

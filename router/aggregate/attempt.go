@@ -1,0 +1,76 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package aggregate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http/httptrace"
+	"sync"
+	"time"
+)
+
+var (
+	errNoAnswer  = fmt.Errorf("the region did not begin to answer: %w", context.DeadlineExceeded)
+	errRecovered = errors.New("the region answers again, and the request was sent before")
+)
+
+// attempt is one request to a region. Its context ends with a cause if the region does not begin to answer in time, or if
+// it recovers before: what was sent to a region that was away may never be answered.
+type attempt struct {
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	begun  chan struct{}
+	once   sync.Once
+	done   chan struct{}
+}
+
+// newAttempt begins one. A nil recovered is never closed.
+func newAttempt(ctx context.Context, patience time.Duration, recovered <-chan struct{}) *attempt {
+	ctx, cancel := context.WithCancelCause(ctx)
+	a := &attempt{cancel: cancel, begun: make(chan struct{}), done: make(chan struct{})}
+	a.ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotFirstResponseByte: a.answered})
+	go func() {
+		defer close(a.done)
+		timer := time.NewTimer(patience)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			cancel(errNoAnswer)
+		case <-recovered:
+			cancel(errRecovered)
+		case <-a.begun:
+		}
+	}()
+	return a
+}
+
+// answered notes that the region has begun to answer.
+func (a *attempt) answered() { a.once.Do(func() { close(a.begun) }) }
+
+// accepted ends the wait for an answer that has begun. The context goes on. It returns why the request failed.
+func (a *attempt) accepted(err error) error {
+	a.answered()
+	<-a.done
+	switch cause := context.Cause(a.ctx); {
+	case cause == nil || errors.Is(err, cause):
+		return err
+	case err == nil:
+		return cause
+	default:
+		return fmt.Errorf("%w: %w", cause, err) // err names the peer
+	}
+}
+
+// end ends the attempt and its context. It returns why the request failed.
+func (a *attempt) end(err error) error {
+	if err != nil {
+		err = a.accepted(err)
+	}
+	a.answered()
+	<-a.done
+	a.cancel(nil)
+	return err
+}
