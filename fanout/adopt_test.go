@@ -7,6 +7,7 @@ import (
 	"context"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -297,31 +298,34 @@ func TestAdoptCrashes(t *testing.T) {
 		},
 	}} {
 		t.Run(tc.name, func(t *testing.T) {
-			r := newRing(t)
-			acme := addAccount(t, coordinator(t, r, waltest.NewMemory(), fanout.Options{}))
-			prepare := tc.prepare
-			gk := accounts
-			tc.prepare = func(t *testing.T, c *fanout.Coordinator, _ string) types.NamespacedName {
-				t.Helper()
-				at := prepare(t, c, acme)
-				if tc.name == "adopt ServiceCluster" {
-					at.Namespace, gk = acme, serviceClusters
-					apply(t, clustersIn(t, r, "us-east", acme), newServiceCluster(acme, at.Name))
-				} else {
-					apply(t, accountsIn(t, r, "us-east"), newAccount(at.Name))
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r := distant(newRing(t))
+				acme := addAccount(t, coordinator(t, r, waltest.NewMemory(), fanout.Options{}))
+				prepare := tc.prepare
+				gk := accounts
+				tc.prepare = func(t *testing.T, c *fanout.Coordinator, _ string) types.NamespacedName {
+					t.Helper()
+					at := prepare(t, c, acme)
+					if tc.name == "adopt ServiceCluster" {
+						at.Namespace, gk = acme, serviceClusters
+						apply(t, clustersIn(t, r, "us-east", acme), newServiceCluster(acme, at.Name))
+					} else {
+						apply(t, accountsIn(t, r, "us-east"), newAccount(at.Name))
+					}
+					return at
 				}
-				return at
-			}
-			tc.run = func(ctx context.Context, c *fanout.Coordinator, key types.NamespacedName) error {
-				_, err := c.Adopt(ctx, "us-east", gk, key)
-				return err
-			}
-			for _, after := range []bool{false, true} {
-				at := 0
-				for ; crashOnce(t, r, acme, tc, at, after); at++ {
+				tc.run = func(ctx context.Context, c *fanout.Coordinator, key types.NamespacedName) error {
+					_, err := c.Adopt(ctx, "us-east", gk, key)
+					return err
 				}
-				require.Greater(t, at, 8, "an operation has more commands than that")
-			}
+				for _, after := range []bool{false, true} {
+					at := 0
+					for ; crashOnce(t, r, acme, tc, at, after); at++ {
+					}
+					require.Greater(t, at, 8, "an operation has more commands than that")
+				}
+			})
 		})
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -51,19 +52,21 @@ func TestCrashAtEveryCommandOfAChange(t *testing.T) {
 	for _, tc := range changeCases {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			r := servers(t, tc.members...)
-			acme := unique("acme")
-			c := of(t, r, tc.members...)
-			_, err := c.Add(t.Context(), newAccount(acme), fanout.AddOptions{Target: "us-east"})
-			require.NoError(t, err)
-			_, err = c.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east"})
-			require.NoError(t, err)
-			for _, after := range []bool{false, true} {
-				at := 0
-				for ; crashChange(t, r, tc.members, tc.after, tc.run, at, after, at%2 == 0); at++ {
+			synctest.Test(t, func(t *testing.T) {
+				r := distant(servers(t, tc.members...))
+				acme := unique("acme")
+				c := of(t, r, tc.members...)
+				_, err := c.Add(t.Context(), newAccount(acme), fanout.AddOptions{Target: "us-east"})
+				require.NoError(t, err)
+				_, err = c.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east"})
+				require.NoError(t, err)
+				for _, after := range []bool{false, true} {
+					at := 0
+					for ; crashChange(t, r, tc.members, tc.after, tc.run, at, after, at%2 == 0); at++ {
+					}
+					require.Greater(t, at, 12, "a change has more commands than that")
 				}
-				require.Greater(t, at, 12, "a change has more commands than that")
-			}
+			})
 		})
 	}
 }
@@ -96,6 +99,7 @@ func crashChange(t *testing.T, r *regiontest.Ring, before, then []region.PeerNam
 		return false
 	case <-stop.stopped:
 	}
+	time.Sleep(time.Millisecond) // virtual time: longer than anything is in flight
 	next := waltest.NewMemory()
 	if logged {
 		next = log.Reopen()
