@@ -193,7 +193,7 @@ func (m *Machine) inspect(i int) {
 		m.fail(i, OneCluster)
 	case o.Claimed && o.Claim.Operation == m.Op.ID && m.Op.Action != Adopt:
 		m.own(i)
-	case o.Committed() && o.Primary(m.Op.Mode), o.Leaving() && o.Primary(m.Op.Mode):
+	case (o.InEffect() || o.Leaving()) && o.Primary(m.Op.Mode):
 		m.owner(i, s.Peer, o)
 	case o.yielded(m.Op.Mode):
 		m.owner(i, s.Peer, o)

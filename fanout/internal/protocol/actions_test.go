@@ -36,6 +36,7 @@ const (
 	actAdopt
 	actLose
 	actRestart
+	actRelease
 )
 
 // action is one step of the scheduler: of process or message a, at peer b.
@@ -138,7 +139,7 @@ func (w *world) do(a action) {
 			w.moves--
 		}
 		w.move()
-	case actCreate, actEdit, actWithdraw:
+	case actCreate, actEdit, actWithdraw, actRelease:
 		w.person(a.kind, i)
 	case actLook:
 		w.own(i).seen = slices.Clone(w.store.cells)
@@ -160,6 +161,7 @@ func (w *world) do(a action) {
 	case actUnhold:
 		w.unhold(i)
 	}
+	w.occupied = w.occupied && w.inhabited()
 	w.prune()
 }
 
@@ -212,7 +214,7 @@ func (w *world) recover(i int) {
 
 func (w *world) sweepAt(i, at, lease int) {
 	op := Operation{
-		ID: "~", Action: Sweep, Mode: w.cfg.mode, Inert: w.cfg.inert, Holds: w.cfg.holds(), Target: peerName(at), Met: *w.store.cells[at].obj, Lease: lease, Watch: lease > 0,
+		ID: "~", Action: Sweep, Mode: w.cfg.mode, Inert: w.cfg.inert, Holds: w.cfg.holds(), Limit: w.cfg.limit(), Target: peerName(at), Met: *w.store.cells[at].obj, Lease: lease, Watch: lease > 0,
 	}
 	for j := range w.store.cells {
 		// Who sweeps a peer has it configured.

@@ -79,7 +79,7 @@ func (m *Machine) stepOwner(i int, r Reply) {
 	switch {
 	case s.Step != "read":
 		m.send(i, "read", Command{Verb: ReadOwner, Peer: s.Peer})
-	case r.Code == OK && r.Object.Committed() && r.Object.Stage == Active:
+	case r.Code == OK && r.Object.InEffect() && r.Object.Stage == Active:
 		m.finish(i)
 	case r.Code == OK || r.Code == NotFound:
 		if m.Result.Reason == "" {
@@ -222,7 +222,7 @@ func (m *Machine) afterCommitting() {
 		m.regain()
 	case m.Op.Action == Move:
 		m.afterYield()
-	case m.Op.Action == Remove:
+	case m.Op.Action == Remove, m.Op.Action == Sweep:
 		m.afterMark()
 	case m.Record.Committed:
 		m.Result.Reason, m.Result.Peer = "", ""

@@ -13,7 +13,7 @@ func (c *Change) drainage(f Found) (Operation, bool) {
 	case !o.Claimed:
 		c.Result.Left = append(c.Result.Left, f)
 		return Operation{}, false
-	case f.Mode == Everywhere && (o.Primary(f.Mode) && o.Committed() || o.former(f.Mode) || o.yielded(f.Mode)):
+	case f.Mode == Everywhere && (o.Primary(f.Mode) && o.InEffect() || o.former(f.Mode) || o.yielded(f.Mode)):
 		return c.evacuation()
 	case !o.Primary(f.Mode):
 		return Operation{}, false
@@ -32,7 +32,7 @@ func (c *Change) emptying(f Found) (Operation, bool) {
 	o := f.Object
 	primary := o.Primary(f.Mode)
 	switch {
-	case f.Mode == Everywhere && (primary && o.Committed() || o.former(f.Mode) || o.yielded(f.Mode)):
+	case f.Mode == Everywhere && (primary && o.InEffect() || o.former(f.Mode) || o.yielded(f.Mode)):
 		return c.evacuation()
 	case f.Mode == Everywhere && primary && o.Leaving():
 		c.Worked = true

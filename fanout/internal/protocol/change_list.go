@@ -91,7 +91,7 @@ func (c *Change) errand(f Found) (Operation, bool) {
 		if f.Mode == Everywhere && o.Pending() && primary && c.Rounds == 0 {
 			c.Worked = true // it may be committed before the newcomer is asked for
 		}
-		return Operation{Action: Cover, Into: []string{c.Op.Peer}}, (primary || !o.Claimed || o.former(f.Mode) || o.yielded(f.Mode)) && !o.Leaving() && !o.Terminating
+		return Operation{Action: Cover, Into: []string{c.Op.Peer}}, (primary || !o.Claimed || o.former(f.Mode) || o.yielded(f.Mode)) && !o.Leaving() && (!o.Terminating || o.Requested())
 	case chPlacing:
 		if primary && o.Pending() && !o.Undecided() {
 			// Its secondaries may be older than the lists that have the newcomer.
@@ -110,7 +110,7 @@ func (c *Change) errand(f Found) (Operation, bool) {
 			// without it since. A guard that is dead can wait for a sweep.
 			return Operation{Action: Sweep}, c.succeeds() || f.Mode == Everywhere && o.Stage != Reserved
 		}
-		return Operation{Action: Cover, Into: c.ring()}, primary && o.Committed()
+		return Operation{Action: Cover, Into: c.ring()}, primary && o.InEffect()
 	case chDraining:
 		return c.drainage(f)
 	case chRehoming:

@@ -17,5 +17,5 @@ func (c *Change) rehoming(f Found) (Operation, bool) {
 		return Operation{Action: Sweep}, true
 	}
 	// A home that is left is affirmed: it may be about to move to the lost peer.
-	return Operation{Action: Succeed, Into: c.ring()}, lost || f.Mode == Everywhere && o.Primary(f.Mode) && o.Committed()
+	return Operation{Action: Succeed, Into: c.ring()}, lost || f.Mode == Everywhere && o.Primary(f.Mode) && o.InEffect()
 }

@@ -33,6 +33,9 @@ const (
 	// is dead, each by a sweep of its own. It answers with what is left, each
 	// with the stage of its primary.
 	Settle Verb = "settle"
+	// Count counts in Peer the homes of the kind, and those of which a plain delete
+	// requests the removal.
+	Count Verb = "count"
 	// Activate tells the kind that Object is in force in Peer.
 	Activate Verb = "activate"
 	// Release tells the kind that Object is about to go from Peer.
@@ -111,6 +114,7 @@ type Reply struct {
 	Object      Object
 	PeerSet     PeerSet
 	Occupants   []Occupant
+	Requests    Requests  // of a Count
 	Decision    *Decision // the record
 	Found       []Found   // of a Survey
 	Result      Result    // of a Sub

@@ -105,7 +105,7 @@ func (m *Machine) commitRead(i int, r Reply) {
 		m.finish(i)
 	case r.Code != OK:
 		m.ask(i, Reply{Code: Unavailable})
-	case o.Committed() || o.Leaving():
+	case o.InEffect() || o.Leaving():
 		m.Primary = o
 		m.Record.Committed = true
 		m.finish(i)

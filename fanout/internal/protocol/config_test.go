@@ -42,6 +42,9 @@ type config struct {
 	bumps, deletes, foreign, beats, moves                    int
 	persons
 
+	valve   bool // a plain delete of the home requests its removal
+	crowded bool // more are requested at once than the limit
+
 	adopters   int  // how many processes settle records that they meet
 	retained   bool // ended records keep their names
 	twice      Verb // what may be sent twice; "": creates

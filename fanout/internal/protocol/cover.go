@@ -20,7 +20,7 @@ func (m *Machine) cover() {
 	m.Record.Primary = Ref{Peer: m.Op.Target, UID: m.Op.Met.UID}
 	m.enter(covering)
 	for _, p := range m.Op.Into {
-		if m.Op.Mode == Everywhere && m.Op.Met.Committed() {
+		if m.Op.Mode == Everywhere && m.Op.Met.InEffect() {
 			m.spawn(jobBring, p)
 		} else {
 			m.spawn(jobGuard, p)
@@ -46,7 +46,7 @@ func (m *Machine) renew(i int) {
 // obstructed ends strand i because o in peer has the name that it is to guard. A
 // cover tells by whom, unless that one may yet go by itself.
 func (m *Machine) obstructed(i int, o Object, peer string) {
-	if m.Op.Action == Cover && m.Result.HolderAt == "" && o.UID != "" && (!o.Claimed || o.Primary(m.Op.Mode) && o.Committed()) {
+	if m.Op.Action == Cover && m.Result.HolderAt == "" && o.UID != "" && (!o.Claimed || o.Primary(m.Op.Mode) && o.InEffect()) {
 		m.Result.Holder, m.Result.HolderAt = o, peer
 	}
 	m.unconfirmed(i)

@@ -11,7 +11,7 @@ const EditOperation = "edit"
 // Edited says that the content of home o was changed without a revision. That is
 // a request for the next one: it takes effect nowhere until then.
 func (o Object) Edited() bool {
-	return o.Committed() && o.Stage == Active && o.Primary(Everywhere) && !o.Home.Yielded &&
+	return o.InEffect() && o.Stage == Active && o.Primary(Everywhere) && !o.Home.Yielded &&
 		o.Digest != "" && o.Revision.Digest != "" && o.Digest != o.Revision.Digest
 }
 

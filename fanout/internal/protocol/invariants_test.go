@@ -153,6 +153,9 @@ func (w *world) check() string {
 	if s := w.strangers(); s != "" {
 		return s
 	}
+	if s := w.valve(); s != "" {
+		return s
+	}
 	if s := w.left(); s != "" {
 		return s
 	}
@@ -167,14 +170,14 @@ func (w *world) check() string {
 		}
 		owner = i
 	}
-	if owner >= 0 && w.store.cells[owner].obj.Committed() {
+	if owner >= 0 && w.store.cells[owner].obj.InEffect() {
 		y := w.store.cells[owner].obj
 		for i, c := range w.store.cells {
 			switch {
 			case i == owner, w.outsider(i), w.behind(c.obj, y), w.replacing(y):
 			case c.obj != nil && c.obj.Sibling(*y) && w.decided(c.obj):
 			case c.obj == nil, !c.obj.Claimed, c.obj.Primary(mode), c.obj.Of(mode) != Ref{peerName(owner), y.UID}:
-				if w.deletes == w.cfg.deletes || mode == Once {
+				if w.deletes == w.cfg.deletes || mode == Once || y.Requested() && w.cfg.deletes == 1 {
 					return "I2: no guard in " + peerName(i)
 				}
 			}

@@ -91,6 +91,11 @@ func (k *keyer) object(o *Object) {
 	k.n(int(o.Home.Term % generation))
 	k.b(o.Home.Yielded)
 	k.s(o.Payload)
+	if o.Valve {
+		k.s(string(o.Held.Reason))
+		k.s(o.Held.Text)
+		k.b(o.Released)
+	}
 }
 
 func (k *keyer) record(r Record) {
@@ -140,6 +145,10 @@ func (k *keyer) machine(m *Machine) {
 	k.object(&r.Holder)
 	k.s(r.HolderAt)
 	k.b(r.Keep)
+	if m.Primary.Valve {
+		k.n(len(r.Occupants))
+		k.s(r.Held.Text)
+	}
 	for _, p := range r.Pending {
 		k.s(p)
 	}

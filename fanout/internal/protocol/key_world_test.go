@@ -22,6 +22,10 @@ func (w *world) key(k *keyer) uint64 {
 	}
 	k.b(w.losing.gone, w.losing.down)
 	k.s(w.admitting)
+	if w.cfg.valve {
+		k.b(w.occupied)
+		k.n(w.releases)
+	}
 	k.lodger(w.lodger)
 	for _, o := range w.committed {
 		k.s(o)

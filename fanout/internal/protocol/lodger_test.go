@@ -125,6 +125,7 @@ func (w *world) evict(rest func(*world) string) string {
 	if s := rest(w.lodger); s != "" {
 		return "in the namespace: " + s
 	}
+	w.occupied = false
 	w.lodger = w.lodger.clone()
 	w.lodger.owner = w
 	w.lodger.net = nil

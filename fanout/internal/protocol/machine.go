@@ -38,6 +38,8 @@ type Machine struct {
 	Searched bool   // all peers were asked for it
 	Turns    int    // how often it was lost
 
+	Requests Requests // what was counted at the home
+
 	Departed []string // whom a member knows to be one no more
 
 	out []Command

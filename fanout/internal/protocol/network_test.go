@@ -78,6 +78,8 @@ func (w *world) carry(m message) Reply {
 		return w.reside(m.cmd)
 	}
 	switch m.cmd.Verb {
+	case Count:
+		return Reply{Class: Applied, Code: OK, Requests: Requests{Homes: 1, Requested: 1}}
 	case Begin, Advance, Forget:
 		p := w.procs[m.proc]
 		w.log(p, m.cmd.Verb, p.m.Record)

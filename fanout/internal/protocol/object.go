@@ -91,6 +91,10 @@ type Object struct {
 	Home      Home
 	Bound     Ref // of a secondary under a central log: what its record was decided for
 
+	Valve    bool // of a kind whose plain deletes request a removal and commit nothing
+	Held     Held // why the requested removal is held, as last recorded on the object
+	Released bool // a person released the requested removal
+
 	// Payload stands for the content: equal contents, equal strings. It is
 	// empty on guards and inert reservations.
 	Payload string
@@ -124,13 +128,23 @@ func (o Object) Of(mode Mode) Ref {
 // Committed says that o is in effect: committed and not being removed.
 func (o Object) Committed() bool { return o.Claimed && o.Stage.committed() && !o.Terminating }
 
+// Requested says that a plain delete of home o requests its removal: our finalizer
+// holds o, nothing is committed, and o stays in force everywhere.
+func (o Object) Requested() bool {
+	return o.Valve && o.Claimed && o.Terminating && o.Stage == Active && o.Primary(Everywhere)
+}
+
+// InEffect says that o is committed and that its removal is not.
+func (o Object) InEffect() bool { return o.Committed() || o.Requested() }
+
 // Pending says that o is a reservation that may yet be committed.
 func (o Object) Pending() bool { return o.Claimed && o.Stage == Reserved && !o.Terminating }
 
 // Leaving says that the removal of o is committed. A plain delete of a
-// committed object is such a removal: our finalizer holds it.
+// committed object is such a removal, unless it only requests one: our finalizer
+// holds it.
 func (o Object) Leaving() bool {
-	return o.Claimed && (o.Stage == Removing || o.Stage.committed() && o.Terminating)
+	return o.Claimed && (o.Stage == Removing || o.Stage.committed() && o.Terminating && !o.Requested())
 }
 
 // term is the term of the home that o knows.

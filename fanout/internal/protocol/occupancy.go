@@ -35,7 +35,7 @@ func (m *Machine) stepList(i int, r Reply) {
 			if r.Code != NoSuchPeer && r.Code != Denied && m.again(i, "retry") {
 				return
 			}
-			if m.Record.Committed || m.Op.Patience == Onward {
+			if m.Record.Committed || m.Op.Patience == Onward || m.Op.Action == Sweep {
 				m.unconfirmed(i)
 				return
 			}
@@ -63,6 +63,8 @@ func reasonOf(r Reply) Reason {
 // namespace.
 func (m *Machine) afterListing() {
 	switch {
+	case m.Op.Action == Sweep:
+		m.weigh()
 	case len(m.Result.Occupants) > 0:
 		m.because(Occupied, m.Result.Occupants[0].Peer)
 		if m.Unsure {

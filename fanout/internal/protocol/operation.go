@@ -70,11 +70,12 @@ type Operation struct {
 	Met         Object   // of a sweep, cover, resignation or discard
 	Into        []string // of a cover; of a succession or resignation: all members that are left; of a move of what was met: where to
 
-	Central  bool // of an add: its record in the central log is its decision
-	Agree    bool // any content that is committed will do
-	Inert    bool // reservations carry no payload; the commit brings it
-	Within   bool // the namespace's owner must be Active
-	Holds    bool // the object owns a namespace that must be empty to remove it
+	Central  bool  // of an add: its record in the central log is its decision
+	Agree    bool  // any content that is committed will do
+	Inert    bool  // reservations carry no payload; the commit brings it
+	Within   bool  // the namespace's owner must be Active
+	Holds    bool  // the object owns a namespace that must be empty to remove it
+	Limit    Limit // of a sweep: how many removals plain deletes may request at once
 	Patience Patience
 	Lease    int  // quanta without a sign of life after which a reservation may be fenced
 	Watch    bool // of a sweep: stay to see whether a lease expires
@@ -152,6 +153,7 @@ type Result struct {
 	Occupants []Occupant
 	Problem   string   // of Membership: what differs, for people
 	Pending   []string // peers that have not confirmed, or in which a dead reservation may be left
+	Held      Held     // of a sweep: why a requested removal is held
 	Removed   bool     // of a sweep: something dead was removed
 	Mended    bool     // of a sweep: something missing was restored
 	Keep      bool     // the log's entry must stay

@@ -15,6 +15,7 @@ func (w *world) personDeletes(i int) {
 		return
 	}
 	o.Terminating, o.RV = true, w.store.rv()
+	w.occupied = o.Requested() && w.inhabited()
 	w.store.cells[i].obj = &o
 }
 

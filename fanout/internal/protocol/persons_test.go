@@ -14,6 +14,7 @@ import (
 // no claim.
 type persons struct {
 	creates, edits, withdrawals int
+	releases                    int // of removals that are requested
 }
 
 // place puts a person's object into peer i. Its UID tells it from those that
@@ -43,6 +44,8 @@ func (w *world) personal(add func(k kind, a, b int)) {
 			if w.withdrawals > 0 && !o.Terminating {
 				add(actWithdraw, i, 0)
 			}
+		case o.Requested() && !o.Released && w.releases > 0:
+			add(actRelease, i, 0)
 		case w.cfg.mode == Everywhere && o.Primary(Everywhere) && o.Committed():
 			if w.edits > 0 {
 				add(actEdit, i, 0)
@@ -64,6 +67,9 @@ func (w *world) person(k kind, i int) {
 		o.Digest = digestOf(o.Payload)
 		o.RV = w.store.rv()
 		w.store.cells[i].obj = &o
+	case actRelease:
+		w.releases--
+		w.release(i)
 	case actWithdraw:
 		w.withdrawals--
 		w.personDeletes(i)
@@ -76,6 +82,8 @@ func describePerson(k kind, at string) string {
 		return "a person creates an object in " + at
 	case actEdit:
 		return "a person edits the object in " + at
+	case actRelease:
+		return "a person releases the removal in " + at
 	default:
 		return "a person deletes the object without a claim in " + at
 	}

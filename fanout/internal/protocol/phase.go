@@ -14,15 +14,17 @@ const (
 	claiming   Phase = "claiming"  // the others
 	advancing  Phase = "advancing" // making durable that a commit may be sent
 	committing Phase = "committing"
-	bringing   Phase = "bringing"  // replicas after the commit
-	fencing    Phase = "fencing"   // own primary, after a failure
-	cleaning   Phase = "cleaning"  // own secondaries
-	meeting    Phase = "meeting"   // what is to be adopted
-	accepting  Phase = "accepting" // a person's edit of the home
-	finding    Phase = "finding"   // the primary of an update or removal
-	listing    Phase = "listing"   // the namespace, before a removal
-	emptying   Phase = "emptying"  // foreign finalizers
-	clearing   Phase = "clearing"  // guards or replicas of a removal
+	bringing   Phase = "bringing"   // replicas after the commit
+	fencing    Phase = "fencing"    // own primary, after a failure
+	cleaning   Phase = "cleaning"   // own secondaries
+	meeting    Phase = "meeting"    // what is to be adopted
+	accepting  Phase = "accepting"  // a person's edit of the home
+	finding    Phase = "finding"    // the primary of an update or removal
+	listing    Phase = "listing"    // the namespace, before a removal
+	emptying   Phase = "emptying"   // foreign finalizers
+	clearing   Phase = "clearing"   // guards or replicas of a removal
+	counting   Phase = "counting"   // removals that plain deletes request
+	postponing Phase = "postponing" // such a removal
 	releasing  Phase = "releasing"
 	dropping   Phase = "dropping"  // our finalizer
 	following  Phase = "following" // a primary that has moved
@@ -88,6 +90,10 @@ func (m *Machine) next() {
 		m.afterAccepting()
 	case listing:
 		m.afterListing()
+	case counting:
+		m.afterCounting()
+	case postponing:
+		m.stay()
 	case emptying:
 		m.afterEmptying()
 	case clearing:

@@ -77,6 +77,7 @@ func (m *Machine) sendMark(i int) {
 	o := m.Primary
 	o.Stage = Removing
 	o.Removal = m.Op.ID
+	o.Held = Held{}
 	m.send(i, "put", Command{Verb: Put, Peer: m.Strands[i].Peer, Object: o, UID: o.UID, RV: o.RV})
 }
 
@@ -86,6 +87,10 @@ func (m *Machine) sendMark(i int) {
 // first, and their primary, the tombstone, last.
 func (m *Machine) afterMark() {
 	switch {
+	case !m.Record.Committed && m.Op.Action == Sweep:
+		// The next sweep meets it as it is.
+		m.pend(m.Record.Primary.Peer)
+		m.end(Done)
 	case !m.Record.Committed && m.Unsure:
 		m.end(InDoubt)
 	case !m.Record.Committed:

@@ -43,6 +43,8 @@ func (m *Machine) resume() {
 	case (m.Op.Action == Sweep || m.Op.Action == Succeed) && m.Primary.Leaving():
 		m.Record.Committed = true
 		m.afterMark()
+	case m.Op.Action == Sweep && m.Primary.Requested():
+		m.consider()
 	case m.Op.Action == Cover:
 		m.enter(covering)
 		for _, p := range m.Op.Into {

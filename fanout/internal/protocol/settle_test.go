@@ -46,6 +46,7 @@ func (w *world) settle() string {
 	w.alone, w.settling = true, true
 	for i := range w.store.cells {
 		w.unhold(i)
+		w.release(i)
 	}
 	if s := w.giveUp(); s != "" {
 		return s

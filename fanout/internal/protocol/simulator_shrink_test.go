@@ -98,7 +98,7 @@ func (s *schedule) withoutPlan(i int) schedule {
 // ofProcess says whether e.a is a process.
 func (e event) ofProcess() bool {
 	switch e.kind {
-	case actRead, actBump, actDelete, actHold, actUnhold, actMove, actCreate, actEdit, actWithdraw, actLose, actRestart:
+	case actRead, actBump, actDelete, actHold, actUnhold, actMove, actCreate, actEdit, actWithdraw, actLose, actRestart, actRelease:
 		return false
 	}
 	return true

@@ -24,7 +24,7 @@ type store struct {
 	uids    int
 	rvs     int
 
-	blind, named, inert, upsert bool // see mutant and config
+	blind, named, inert, upsert, valve bool // see mutant and config
 }
 
 func (s store) clone() store {
@@ -106,7 +106,7 @@ func (s *store) create(at *cell, c Command) (Reply, string) {
 	s.uids++
 	o.UID = "u" + strconv.Itoa(s.uids)
 	o.RV = s.rv()
-	o.Terminating, o.Foreign = false, false
+	o.Terminating, o.Foreign, o.Valve = false, false, s.valve
 	if s.blind {
 		broken = ""
 	}
@@ -131,7 +131,7 @@ func (s *store) put(at *cell, mode Mode, c Command) (Reply, string) {
 		return refused(Conflict), ""
 	}
 	old, o := *at.obj, c.Object
-	o.UID, o.Terminating, o.Foreign = old.UID, old.Terminating, old.Foreign
+	o.UID, o.Terminating, o.Foreign, o.Valve = old.UID, old.Terminating, old.Foreign, old.Valve
 	o.Digest = digestOf(o.Payload)
 	broken := rules(mode, old, o)
 	switch {

@@ -48,6 +48,8 @@ const (
 	jobFind     job = "find"
 	jobList     job = "list"
 	jobMark     job = "mark"
+	jobCount    job = "count"
+	jobHold     job = "hold"
 	jobEmpty    job = "empty"
 	jobClear    job = "clear"
 	jobRelease  job = "release"
@@ -122,6 +124,10 @@ func (m *Machine) step(i int, r Reply) {
 		m.stepList(i, r)
 	case jobMark:
 		m.stepMark(i, r)
+	case jobCount:
+		m.stepCount(i, r)
+	case jobHold:
+		m.stepHold(i, r)
 	case jobEmpty:
 		m.stepEmpty(i, r)
 	case jobClear:

@@ -30,7 +30,7 @@ func (m *Machine) succeed() {
 		return
 	}
 	m.Astray = false
-	if met := m.Op.Met; m.Turns == 1 && met.Primary(Everywhere) && met.Committed() {
+	if met := m.Op.Met; m.Turns == 1 && met.Primary(Everywhere) && met.InEffect() {
 		m.affirm(met, m.Op.Target)
 		return
 	}
@@ -104,7 +104,7 @@ func (m *Machine) afterSurveying() {
 	heir, lives := held[of.Peer]
 	lives = lives && heir.UID == of.UID
 	switch {
-	case lives && heir.Primary(Everywhere) && heir.term() >= top.term() && heir.Committed() && m.Op.Met.Primary(Everywhere):
+	case lives && heir.Primary(Everywhere) && heir.term() >= top.term() && heir.InEffect() && m.Op.Met.Primary(Everywhere):
 		m.affirm(heir, of.Peer)
 	case lives && heir.Primary(Everywhere) && heir.term() >= top.term():
 		m.heir(heir, of.Peer)

@@ -20,6 +20,9 @@ func (m *Machine) sweep() {
 		m.enter(bringing)
 		m.spawn(jobActivate, m.Op.Target)
 		m.spawn(jobLook, m.Op.Target)
+	case x.Requested():
+		m.Record.Primary = Ref{Peer: m.Op.Target, UID: x.UID}
+		m.consider()
 	case x.Primary(m.Op.Mode) && x.Leaving():
 		m.Record.Primary = Ref{Peer: m.Op.Target, UID: x.UID}
 		m.Record.Committed = true

@@ -40,7 +40,7 @@ func (w *world) move() {
 		w.tenant = reserved
 	case reserved:
 		w.tenant = outside
-		if o := w.store.cells[w.cfg.tenant-1].obj; o != nil && o.Committed() && o.Stage == Active {
+		if o := w.store.cells[w.cfg.tenant-1].obj; o != nil && o.InEffect() && o.Stage == Active {
 			w.tenant, w.admitting = admitted, o.Claim.Operation
 		}
 	case admitted:

@@ -27,6 +27,7 @@ type world struct {
 	latest    latest
 	lodger    *world // what lives in the namespace
 	owner     *world // of a lodger: its owner's
+	occupied  bool   // something has lived in the namespace since the owner's deletion was requested
 	admitting string // the add of the owner that the tenant has seen
 	broken    string // the first violation
 	alone     bool   // it shares no process with another world
@@ -51,7 +52,7 @@ func newWorld(cfg *config) *world {
 			w.store.cells[i].set = &PeerSet{UID: "s" + peerName(i), RV: w.store.rv(), Self: members[i], Members: members, Epoch: 1}
 		}
 	}
-	w.store.inert = cfg.inert
+	w.store.inert, w.store.valve = cfg.inert, cfg.valve
 	if cfg.committed != "" {
 		w.seed(cfg.committed)
 	}

@@ -1,0 +1,210 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// A plain delete of a home would take every replica. So it commits nothing: it
+// requests a removal. A sweep that meets the request holds it while something lives
+// in the object's namespace, while a member cannot be asked, and while more removals
+// are requested at once than the limit. Until the commit, which is the mark of any
+// removal, the object stays in force everywhere.
+
+// HoldReason says why a requested removal is held.
+type HoldReason string
+
+const (
+	// HoldOccupied: something lives in the namespace. It ends when that is gone.
+	HoldOccupied HoldReason = "Occupied"
+	// HoldUnknown: a member did not say what lives there. It ends when all answer.
+	HoldUnknown HoldReason = "Unknown"
+	// HoldTooMany: more removals are requested than the limit. It ends by a release.
+	HoldTooMany HoldReason = "TooMany"
+)
+
+// Held is why a requested removal is held. The zero value: it is not, as far as the
+// object tells.
+type Held struct {
+	Reason HoldReason
+	Text   string // for people
+}
+
+// Limit is how many removals plain deletes may request at once in one peer: more
+// than Objects and more than Share of its homes are held. Negative Objects: no limit.
+type Limit struct {
+	Objects int
+	Share   float64
+}
+
+// Requests is how many homes of the kind a peer has, and of how many a plain delete
+// requests the removal, those not counted that a person released.
+type Requests struct {
+	Homes, Requested int
+	// Settling: the request is so young that others of the same deletion may follow.
+	Settling bool
+}
+
+// exceeded says whether r is more than the limit.
+func (l Limit) exceeded(r Requests) bool {
+	return l.Objects >= 0 && r.Requested > l.Objects && float64(r.Requested) > l.Share*float64(r.Homes)
+}
+
+// consider decides about the removal that a plain delete of the home requests.
+func (m *Machine) consider() {
+	m.Record.Committed = false
+	switch {
+	case m.Primary.Released:
+		m.commitRequest()
+	case m.Primary.Held.Reason == HoldTooMany:
+		// Those that were let go since must not let go the rest.
+		m.postpone(m.Primary.Held)
+	default:
+		m.HaveSet = false
+		m.enter(counting)
+		m.spawn(jobLook, m.Record.Primary.Peer)
+		m.spawn(jobCount, m.Record.Primary.Peer)
+	}
+}
+
+func (m *Machine) stepCount(i int, r Reply) {
+	s := &m.Strands[i]
+	switch {
+	case s.Step != "count":
+		m.send(i, "count", Command{Verb: Count, Peer: s.Peer, Object: m.Primary})
+	case r.Code == OK:
+		m.Requests = r.Requests
+		m.finish(i)
+	case r.Code == Denied || !m.again(i, "retry"):
+		m.unconfirmed(i)
+	}
+}
+
+func (m *Machine) afterCounting() {
+	home := m.Record.Primary.Peer
+	switch {
+	case len(m.Result.Pending) > 0:
+		m.end(Done)
+	case !m.HaveSet:
+		m.pend(home)
+		m.end(Done)
+	case m.Requests.Settling:
+		m.stay()
+	case m.Op.Limit.exceeded(m.Requests):
+		m.postpone(Held{HoldTooMany, fmt.Sprintf("%d of %d were deleted at once in %s, at most %d may be",
+			m.Requests.Requested, m.Requests.Homes, home, max(m.Op.Limit.Objects, int(m.Op.Limit.Share*float64(m.Requests.Homes))))})
+	case !m.Op.Holds:
+		m.commitRequest()
+	default:
+		members := m.Set.reached()
+		m.enter(listing)
+		for _, p := range members {
+			m.spawn(jobList, p)
+		}
+		if !slices.Contains(members, home) {
+			m.spawn(jobList, home)
+		}
+	}
+}
+
+// weigh holds the requested removal if something lives in the namespace or a member
+// did not say.
+func (m *Machine) weigh() {
+	occupants, silent := m.Result.Occupants, m.Result.Pending
+	m.Result.Occupants, m.Result.Pending = nil, nil
+	switch {
+	case m.Expired, m.Stopping:
+		m.stay()
+	case len(occupants) > 0:
+		m.postpone(Held{HoldOccupied, inhabited(occupants, silent)})
+	case len(silent) > 0:
+		m.postpone(Held{HoldUnknown, inhabited(nil, silent)})
+	default:
+		m.commitRequest()
+	}
+}
+
+// commitRequest marks the home Removing.
+func (m *Machine) commitRequest() {
+	m.Stopping, m.Unsure = false, false
+	m.enter(committing)
+	m.spawn(jobMark, m.Record.Primary.Peer)
+}
+
+// postpone records on the home why its removal is held, if that is not there already.
+func (m *Machine) postpone(h Held) {
+	m.Result.Held = h
+	if m.Primary.Held == h {
+		m.stay()
+		return
+	}
+	m.enter(postponing)
+	m.spawn(jobHold, m.Record.Primary.Peer)
+}
+
+func (m *Machine) stepHold(i int, r Reply) {
+	s := &m.Strands[i]
+	switch {
+	case s.Step == "":
+		o := m.Primary
+		o.Held = m.Result.Held
+		m.send(i, "put", Command{Verb: Put, Peer: s.Peer, Object: o, UID: o.UID, RV: o.RV})
+	case r.Class == Applied:
+		m.Primary = r.Object
+		m.finish(i)
+	case r.Code == Conflict, r.Code == NotFound:
+		// The next sweep meets it as it is now.
+		m.finish(i)
+	default:
+		m.unconfirmed(i)
+	}
+}
+
+// stay keeps the object in force everywhere, as if no removal were requested.
+func (m *Machine) stay() {
+	m.Record.Committed = true
+	m.Result.Reason, m.Result.Peer = "", ""
+	m.HaveSet = false
+	m.bring()
+}
+
+// mostNamed bounds how many peers and objects the text of a hold names.
+const mostNamed = 8
+
+// inhabited says for people what lives where, and who did not answer.
+func inhabited(occupants []Occupant, silent []string) string {
+	count := map[string]int{}
+	for _, o := range occupants {
+		count[o.Resource+" in "+o.Peer]++
+	}
+	var parts []string
+	for at, n := range count {
+		parts = append(parts, fmt.Sprintf("%d %s", n, at))
+	}
+	slices.SortFunc(parts, func(a, b string) int {
+		_, a, _ = strings.Cut(a, " ")
+		_, b, _ = strings.Cut(b, " ")
+		return strings.Compare(a, b)
+	})
+	text := bounded(parts)
+	if len(silent) == 0 {
+		return text
+	}
+	silent = slices.Sorted(slices.Values(silent))
+	if text != "" {
+		text += "; "
+	}
+	return text + "no answer from " + bounded(silent)
+}
+
+func bounded(all []string) string {
+	text := strings.Join(all[:min(len(all), mostNamed)], ", ")
+	if more := len(all) - mostNamed; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
