@@ -123,7 +123,7 @@ func (p *keeper) work(ctx context.Context, name string) (again time.Duration, er
 		}
 	}
 	account, ok := p.accounts.Get(types.NamespacedName{Name: name})
-	if !ok || stageOf(account) != fanoutv1alpha1.StageActive || account.GetDeletionTimestamp() != nil {
+	if !ok || stageOf(account) != fanoutv1alpha1.StageActive || leaving(account) {
 		return 0, nil
 	}
 	drifted := false

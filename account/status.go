@@ -31,6 +31,9 @@ const (
 	// ConditionRolesReady says whether the Roles and RoleBindings of the Account's
 	// subjects stand there.
 	ConditionRolesReady = "RolesReady"
+	// ConditionRemovalHeld says that the Account was deleted in its home and is in
+	// force in all peers all the same, and why.
+	ConditionRemovalHeld = "RemovalHeld"
 )
 
 // status is what this package writes of an Account's status: other fields and
@@ -78,7 +81,7 @@ func current(ctx context.Context, c *region.Conn, obj *unstructured.Unstructured
 	}
 	stage, _, _ := unstructured.NestedString(account.Object, "spec", "fanout", "stage")
 	replaced := obj.GetUID() != "" && obj.GetUID() != account.GetUID()
-	if replaced || account.GetDeletionTimestamp() != nil || stage == string(fanoutv1alpha1.StageRemoving) {
+	if replaced || leaving(account) || stage == string(fanoutv1alpha1.StageRemoving) {
 		return nil, nil
 	}
 	return account, nil
@@ -132,9 +135,10 @@ func apply(ctx context.Context, c *region.Conn, account *unstructured.Unstructur
 	was := statusIn(account)
 	central := meta.FindStatusCondition(was.Conditions, string(v1alpha1.AccountConditionPresent)) != nil
 	was.Conditions = slices.DeleteFunc(was.Conditions, func(c metav1.Condition) bool {
-		return c.Type != ConditionNamespaceReady && c.Type != ConditionRolesReady && (c.Type != ConditionReady || central)
+		return c.Type != ConditionNamespaceReady && c.Type != ConditionRolesReady && c.Type != ConditionRemovalHeld && (c.Type != ConditionReady || central)
 	})
 	now := derive(was, account.GetGeneration(), ns, granted)
+	reportHold(&now, account)
 	if central {
 		now.Conditions = slices.DeleteFunc(now.Conditions, func(c metav1.Condition) bool { return c.Type == ConditionReady })
 		now.Phase, was.Phase = "", ""

@@ -35,7 +35,7 @@ type Report struct {
 type Violation struct {
 	// Invariant is the rule's name in docs/fanout.md: "I1", "I2", ...; or what
 	// is under way: "replica", "activation", "move", "removal", "edit",
-	// "adoption"; or "claim" for a claim that cannot be
+	// "adoption", "held" for a deletion that is not committed; or "claim" for a claim that cannot be
 	// read, "owner" for an object whose namespace nobody owns.
 	Invariant string
 	Peer      region.PeerName

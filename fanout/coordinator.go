@@ -92,6 +92,9 @@ func (o Options) validate() error {
 		}
 		seen[k.GroupKind()] = true
 	}
+	if share := o.RemovalCap.Share; !(share > 0 && share <= 1) {
+		return fmt.Errorf("fanout: Options.RemovalCap.Share is %v: it must be above 0 and at most 1", share)
+	}
 	for _, d := range []struct {
 		field string
 		value time.Duration

@@ -73,6 +73,10 @@ func (s survey) examineKey(key types.NamespacedName) []finding {
 		case m.view.Committed():
 			owners = append(owners, peer)
 			e.owner(peer, m)
+		case m.view.Requested():
+			owners = append(owners, peer)
+			e.report("held", peer, m, true, "%s", requestText(m.view))
+			e.owner(peer, m)
 		case m.view.Leaving():
 			owners = append(owners, peer)
 			e.report("removal", peer, m, true, "its removal is committed and goes on")
@@ -91,7 +95,7 @@ func (s survey) examineKey(key types.NamespacedName) []finding {
 	}
 	for _, peer := range slices.Sorted(maps.Keys(s.late[key])) {
 		m := s.late[key][peer]
-		if len(owners) > 0 && m.bad == nil && !m.view.Claimed && s.late[key][owners[0]].view.Committed() {
+		if len(owners) > 0 && m.bad == nil && !m.view.Claimed && s.late[key][owners[0]].view.InEffect() {
 			e.report("I1", peer, met{}, false, "an object without a claim stands beside the committed one in %s: delete it by hand", owners[0])
 		}
 	}

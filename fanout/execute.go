@@ -173,6 +173,8 @@ func (r *runner) perform(ctx context.Context, attempt *region.Attempt, command p
 		return r.list(ctx, conn)
 	case protocol.Settle:
 		return r.settle(ctx, conn)
+	case protocol.Count:
+		return r.count(ctx, conn, command)
 	case protocol.Activate, protocol.Release:
 		return r.tell(ctx, conn, command)
 	default:

@@ -89,6 +89,10 @@ func (s survey) explainPrimary(m met, p *PeerExplanation) {
 		p.Judgement, p.Rule = "reservation", ruleEndings
 		p.Text = "it was taken down before it was committed, and a finalizer of somebody else holds what is left"
 		p.Next = "that the finalizer goes"
+	case m.view.Requested():
+		p.Judgement, p.Rule = "held", ruleRemove
+		p.Text = requestText(m.view)
+		p.Next = "that the reason ends, or a release (ReleaseRemoval, atollctl account release); moving its home to another peer undoes the deletion"
 	case m.view.Leaving():
 		p.Judgement, p.Rule = "leaving", ruleRemove
 		p.Text = "its removal is committed and goes forward only"
@@ -179,7 +183,7 @@ func (s survey) explainAbsence(key types.NamespacedName, p *PeerExplanation) {
 			continue
 		}
 		switch {
-		case m.view.Committed() && slices.Contains(active(s.sets[peer]), string(p.Peer)):
+		case m.view.InEffect() && slices.Contains(active(s.sets[peer]), string(p.Peer)):
 			p.Judgement = "missing"
 			p.Text = fmt.Sprintf("the object is committed in %s, and nothing here names it", peer)
 			p.Next = "any sweep puts it here (Audit with repair)"

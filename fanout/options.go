@@ -50,6 +50,10 @@ type Options struct {
 	// means one minute.
 	SweepEvery time.Duration
 
+	// RemovalCap stops plain deletes of primaries that look like an accident, such as
+	// the deletion of a CRD. Zero: more than 5 objects and 10 % of a peer's are held.
+	RemovalCap RemovalCap
+
 	// Shard divides what Start sweeps and adopts among the replicas of a program, by
 	// keys "KIND/NAME" or "KIND/NAMESPACE/NAME". Nil means all. It is for economy
 	// alone: any number may sweep the same object. Open operations of the log are
@@ -86,6 +90,7 @@ func (o Options) withDefaults() Options {
 		}
 		o.Identity = fmt.Sprintf("%s/%d", host, os.Getpid())
 	}
+	o.RemovalCap = o.RemovalCap.withDefaults()
 	for _, d := range []struct {
 		field *time.Duration
 		zero  time.Duration

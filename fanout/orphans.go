@@ -24,7 +24,7 @@ func (c *Coordinator) orphans(ctx context.Context, s, owners survey) []Violation
 	for _, key := range s.keys() {
 		for _, peer := range slices.Sorted(maps.Keys(s.late[key])) {
 			m := s.late[key][peer]
-			if m.bad != nil || !m.view.Primary(protocol.Mode(s.kind.Mode)) || !m.view.Committed() || owners.unread[peer] != nil {
+			if m.bad != nil || !m.view.Primary(protocol.Mode(s.kind.Mode)) || !m.view.InEffect() || owners.unread[peer] != nil {
 				continue
 			}
 			if _, owned := owners.late[types.NamespacedName{Name: key.Namespace}][peer]; owned {
@@ -61,7 +61,7 @@ func (c *Coordinator) orphan(ctx context.Context, s survey, peer string, m met) 
 		return false
 	}
 	view, _, err := s.kind.view(obj)
-	return err == nil && view.UID == m.view.UID && view.Committed()
+	return err == nil && view.UID == m.view.UID && view.InEffect()
 }
 
 func (c *Coordinator) get(ctx context.Context, peer region.PeerName, resource schema.GroupVersionResource, key types.NamespacedName) (*unstructured.Unstructured, error) {

@@ -59,6 +59,9 @@ func coordinator(t testing.TB, d region.Directory, log wal.Log, opts fanout.Opti
 	if opts.LeaseTimeout == 0 {
 		opts.LeaseTimeout = 30 * time.Millisecond
 	}
+	if opts.RemovalCap.Within == 0 {
+		opts.RemovalCap.Within = -1 // deletions are judged at once
+	}
 	if opts.CallTimeout == 0 {
 		opts.CallTimeout = time.Minute // no call is given up because its process stood still
 	}

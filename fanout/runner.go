@@ -33,6 +33,8 @@ type runner struct {
 
 	requestToken string // of the request's content
 
+	census *census // of a sweep: shared by all that one pass meets
+
 	rehearsal *rehearsal // of a plan, which writes nothing; else nil
 
 	logTurn chan struct{} // holds one: whose turn it is to write the entry
@@ -53,6 +55,7 @@ func (c *Coordinator) runner(kind Kind, key types.NamespacedName, machine *proto
 		machine:     machine,
 		logTurn:     make(chan struct{}, 1),
 		journal:     j,
+		census:      newCensus(c, kind),
 		contents:    map[string]content{},
 		objects:     map[string]*unstructured.Unstructured{},
 		views:       map[string]protocol.Object{},

@@ -85,6 +85,7 @@ func (c *Coordinator) mend(ctx context.Context, kind Kind, findings []finding) (
 		seen = map[place]bool{}
 		errs = make([]error, len(findings))
 		g    errgroup.Group
+		pass = newCensus(c, kind)
 	)
 	g.SetLimit(sweepers)
 	for i, f := range findings {
@@ -105,6 +106,7 @@ func (c *Coordinator) mend(ctx context.Context, kind Kind, findings []finding) (
 			}
 			r, err := c.sweeper(ctx, kind, region.PeerName(f.mendAt), f.mend.obj, f.mend.view, true)
 			if err == nil {
+				r.census = pass
 				_, err = r.run(ctx)
 				err = errors.Join(err, r.unmended())
 			}
@@ -151,6 +153,7 @@ func (c *Coordinator) sweeper(ctx context.Context, kind Kind, peer region.PeerNa
 		Met:         view,
 		Inert:       kind.Inert != nil,
 		Holds:       len(kind.Holds) > 0,
+		Limit:       protocol.Limit{Objects: c.opts.RemovalCap.Objects, Share: c.opts.RemovalCap.Share},
 		Lease:       lease,
 		Watch:       watch,
 	}

@@ -137,13 +137,13 @@ func (s survey) traceOf(key types.NamespacedName, peer string, m met) (trace, bo
 		Since:       time.UnixMicro(m.view.Claim.Start).UTC(),
 	}}
 	switch {
-	case m.view.Committed():
+	case m.view.InEffect():
 		t.State = Committed
 		if r := m.view.Revision; r.Number > 1 {
 			t.Operation, t.Action, t.Coordinator = r.Operation, string(protocol.Update), ""
 		}
 		for _, f := range s.examineKey(key) {
-			if f.mendAt == peer && f.mend.obj != nil && f.mend.view.UID == m.view.UID {
+			if f.Invariant != "held" && f.mendAt == peer && f.mend.obj != nil && f.mend.view.UID == m.view.UID {
 				t.Peers = append(t.Peers, f.Peer)
 			}
 		}

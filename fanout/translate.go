@@ -27,6 +27,9 @@ func (k Kind) view(obj *unstructured.Unstructured) (protocol.Object, content, er
 		RV:          obj.GetResourceVersion(),
 		Terminating: obj.GetDeletionTimestamp() != nil,
 		Created:     obj.GetCreationTimestamp().Unix(),
+		Valve:       k.Mode == Everywhere,
+		Held:        heldIn(obj),
+		Released:    released(obj),
 	}
 	for _, f := range obj.GetFinalizers() {
 		if f == v1alpha1.PrimaryFinalizer {
@@ -50,7 +53,7 @@ func (k Kind) view(obj *unstructured.Unstructured) (protocol.Object, content, er
 	if k.Inert != nil && o.Stage == protocol.Reserved {
 		o.Payload = ""
 	}
-	if k.Mode == Everywhere && o.Committed() && (k.Claim.annotation == "" || k.Payload != nil) {
+	if k.Mode == Everywhere && o.InEffect() && (k.Claim.annotation == "" || k.Payload != nil) {
 		// Of a type that is not ours a server may fill in fields by itself,
 		// which are nobody's edit: only its Payload tells.
 		o.Digest = k.digestOf(obj, o.Payload)
@@ -189,6 +192,9 @@ func (k Kind) changed(base *unstructured.Unstructured, was, o protocol.Object, c
 	finalizers := slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(f string) bool { return f == v1alpha1.PrimaryFinalizer })
 	if o.Finalizer {
 		finalizers = append(finalizers, v1alpha1.PrimaryFinalizer)
+	}
+	if was.Held != o.Held {
+		hold(obj, o.Held)
 	}
 	if was.Finalizer != o.Finalizer {
 		obj.SetFinalizers(finalizers)

@@ -66,6 +66,15 @@ const (
 	//
 	//	True     NoCentralObject
 	AccountConditionOrphaned AccountConditionType = "Orphaned"
+
+	// AccountConditionRemovalHeld says, in the Account's home, that it was deleted
+	// there and that its removal from all peers is held: it is in force until the
+	// reason ends or a person releases it. In a central plane it says so of a deletion
+	// there. It is there only while that is so.
+	//
+	// True: something lives in its namespace (Occupied), a peer cannot say whether
+	// something does (Unknown), or too many were deleted at once (TooMany).
+	AccountConditionRemovalHeld AccountConditionType = "RemovalHeld"
 )
 
 const (

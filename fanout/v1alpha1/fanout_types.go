@@ -13,6 +13,15 @@ import (
 // committed object becomes a removal from all peers.
 const PrimaryFinalizer = "fanout.atoll.dev/primary"
 
+// RemovalHeldAnnotation stands on the primary of an object that exists everywhere
+// while the removal that a plain delete of it requests is held: "REASON: text". A
+// coordinator writes it.
+const RemovalHeldAnnotation = "fanout.atoll.dev/removal-held"
+
+// ReleaseRemovalAnnotation releases such a removal: a person sets it on the primary,
+// to the primary's UID. With any other value it has no effect.
+const ReleaseRemovalAnnotation = "fanout.atoll.dev/release-removal"
+
 // Stage says how far an object under the fan-out protocol has come. Its rank
 // never falls: Reserved, then Configured, Active or Decided, then Removing.
 //

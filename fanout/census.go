@@ -1,0 +1,101 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fanout
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/atoll-dev/atoll/fanout/internal/protocol"
+	"github.com/atoll-dev/atoll/region"
+)
+
+// census counts the primaries of a kind in peers, each peer once: all objects that
+// one pass of a sweep meets share it.
+type census struct {
+	coordinator *Coordinator
+	kind        Kind
+
+	mu    sync.Mutex
+	peers map[region.PeerName]*count
+}
+
+type count struct {
+	turn     chan struct{} // holds one: whose turn it is to count
+	done     bool
+	requests protocol.Requests
+}
+
+func newCensus(c *Coordinator, kind Kind) *census {
+	return &census{coordinator: c, kind: kind, peers: map[region.PeerName]*count{}}
+}
+
+// of counts in conn's peer, or waits for who does. What fails is tried again by the
+// next caller.
+func (s *census) of(ctx context.Context, conn *region.Conn) (protocol.Requests, error) {
+	s.mu.Lock()
+	n := s.peers[conn.Peer()]
+	if n == nil {
+		n = &count{turn: make(chan struct{}, 1)}
+		s.peers[conn.Peer()] = n
+	}
+	s.mu.Unlock()
+	select {
+	case n.turn <- struct{}{}:
+	case <-ctx.Done():
+		return protocol.Requests{}, context.Cause(ctx)
+	}
+	defer func() { <-n.turn }()
+	if n.done {
+		return n.requests, nil
+	}
+	requests, err := s.take(ctx, conn)
+	if err == nil {
+		n.done, n.requests = true, requests
+	}
+	return requests, err
+}
+
+func (s *census) take(ctx context.Context, conn *region.Conn) (protocol.Requests, error) {
+	var (
+		total protocol.Requests
+		opts  = metav1.ListOptions{Limit: pageSize}
+	)
+	for {
+		list, err := within(ctx, s.coordinator.opts.CallTimeout, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
+			return conn.Dynamic().Resource(s.kind.Resource).List(ctx, opts)
+		})
+		if err != nil {
+			return total, err
+		}
+		for i := range list.Items {
+			view, _, err := s.kind.view(&list.Items[i])
+			if err != nil || !view.Primary(protocol.Mode(s.kind.Mode)) || !view.InEffect() && !view.Leaving() {
+				continue
+			}
+			total.Homes++
+			if view.Requested() && !view.Released {
+				total.Requested++
+			}
+		}
+		if opts.Continue = list.GetContinue(); opts.Continue == "" {
+			return total, nil
+		}
+	}
+}
+
+// count answers how many removals plain deletes request beside the one of the object
+// that the command names.
+func (r *runner) count(ctx context.Context, conn *region.Conn, command protocol.Command) (protocol.Reply, error) {
+	requests, err := r.census.of(ctx, conn)
+	reply := protocol.Reply{Class: protocol.Applied, Code: classifyRead(err), Requests: requests}
+	if obj, _, ok := r.recall(command.Object.UID, command.Object.RV); ok && obj.GetDeletionTimestamp() != nil {
+		reply.Requests.Settling = r.coordinator.opts.RemovalCap.settling(obj.GetDeletionTimestamp().Time, time.Now())
+	}
+	return reply, err
+}

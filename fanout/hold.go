@@ -1,0 +1,158 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fanout
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/fanout/internal/protocol"
+	"github.com/atoll-dev/atoll/fanout/v1alpha1"
+	"github.com/atoll-dev/atoll/region"
+)
+
+// Hold is a removal that a plain delete of a primary requests and that is not
+// committed: the object is in force in all peers.
+type Hold struct {
+	// Reason is "Occupied" while something lives in the namespace that the object
+	// owns, "Unknown" while a peer cannot say whether something does, and "TooMany"
+	// if Options.RemovalCap was exceeded, until a release; empty if no sweep has
+	// judged it yet.
+	Reason string
+	// Message says for people what lives where, or what was exceeded.
+	Message string
+	// Since is the deletionTimestamp.
+	Since time.Time
+	// Released says that a person has released it.
+	Released bool
+}
+
+// Hold returns how the removal of obj stands that a plain delete requests; ok is
+// false if obj is no primary, was not deleted, or its removal is committed. It is
+// pure.
+func (k Kind) Hold(obj *unstructured.Unstructured) (hold Hold, ok bool) {
+	view, _, err := k.view(obj)
+	if err != nil || !view.Requested() {
+		return Hold{}, false
+	}
+	return Hold{
+		Reason: string(view.Held.Reason), Message: view.Held.Text,
+		Since: obj.GetDeletionTimestamp().UTC(), Released: view.Released,
+	}, true
+}
+
+// heldIn is why the removal of obj is held, as it was recorded there.
+func heldIn(obj *unstructured.Unstructured) protocol.Held {
+	reason, text, ok := strings.Cut(obj.GetAnnotations()[v1alpha1.RemovalHeldAnnotation], ": ")
+	if !ok {
+		return protocol.Held{}
+	}
+	return protocol.Held{Reason: protocol.HoldReason(reason), Text: text}
+}
+
+// released says whether a person released the removal of this very obj.
+func released(obj *unstructured.Unstructured) bool {
+	uid := obj.GetAnnotations()[v1alpha1.ReleaseRemovalAnnotation]
+	return uid != "" && uid == string(obj.GetUID())
+}
+
+// hold records in obj why its removal is held.
+func hold(obj *unstructured.Unstructured, held protocol.Held) {
+	annotations := obj.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	if held == (protocol.Held{}) {
+		delete(annotations, v1alpha1.RemovalHeldAnnotation)
+	} else {
+		annotations[v1alpha1.RemovalHeldAnnotation] = string(held.Reason) + ": " + held.Text
+	}
+	obj.SetAnnotations(annotations)
+}
+
+// requestText says for people how a requested removal stands.
+func requestText(o protocol.Object) string {
+	switch {
+	case o.Released:
+		return "it was deleted and released: its removal goes on with the next sweep"
+	case o.Held.Reason == "":
+		return "it was deleted, its removal is not committed yet"
+	case o.Held.Reason == protocol.HoldTooMany:
+		return fmt.Sprintf("it was deleted, its removal is held (%s): %s: release it, or undo the deletion by moving its home", o.Held.Reason, o.Held.Text)
+	default:
+		return fmt.Sprintf("it was deleted, its removal is held (%s): %s: it goes on when that ends or when it is released", o.Held.Reason, o.Held.Text)
+	}
+}
+
+// ErrNotHeld says that no removal of the object waits for a release: it was not
+// deleted, or its removal is committed.
+var ErrNotHeld = errors.New("no deletion of it waits for a release")
+
+// ReleaseRemoval lets a removal go on that a plain delete of the primary requested
+// and that is held: the next sweep of any coordinator commits it, whatever lives in
+// the object's namespace and however many wait. It sets the annotation
+// v1alpha1.ReleaseRemovalAnnotation on the primary to the primary's UID, so it holds
+// for this object alone and for none that gets its name later. uid, unless empty,
+// must be the primary's UID. It returns what was held, reads all peers, blocks, and
+// may be repeated. The error wraps ErrNotHeld if nothing waits, or says which peer
+// could not be read.
+func (c *Coordinator) ReleaseRemoval(ctx context.Context, gk schema.GroupKind, key types.NamespacedName, uid types.UID) (Hold, error) {
+	kind, err := c.kindFor(gk)
+	if err == nil {
+		err = kind.check(key)
+	}
+	if err != nil {
+		return Hold{}, fmt.Errorf("release: %w", err)
+	}
+	peers, err := c.peers(ctx)
+	if err != nil {
+		return Hold{}, err
+	}
+	s := c.lookAt(ctx, kind, key, peers)
+	for peer, m := range s.late[key] {
+		held, ok := kind.Hold(m.obj)
+		if !ok || uid != "" && uid != m.obj.GetUID() {
+			continue
+		}
+		if held.Released {
+			return held, nil
+		}
+		return held, c.release(ctx, kind, region.PeerName(peer), m.obj)
+	}
+	var unread []error
+	for _, err := range s.unread {
+		unread = append(unread, err)
+	}
+	return Hold{}, fmt.Errorf("release %s %s: %w", kind.Kind, keyString(key), cmp.Or(errors.Join(unread...), ErrNotHeld))
+}
+
+func (c *Coordinator) release(ctx context.Context, kind Kind, peer region.PeerName, obj *unstructured.Unstructured) error {
+	key := objectKey(obj)
+	op := fmt.Sprintf("release %s %s", kind.Kind, keyString(key))
+	conn, err := c.directory.Conn(peer)
+	if err != nil {
+		return explain(peer, op, err)
+	}
+	// The UID is a precondition: another object of the name is not released.
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": obj.GetUID(), "annotations": map[string]any{v1alpha1.ReleaseRemovalAnnotation: string(obj.GetUID())},
+	}})
+	if err != nil {
+		return err
+	}
+	_, err = within(ctx, c.opts.CallTimeout, func(ctx context.Context) (*unstructured.Unstructured, error) {
+		return kind.in(conn, key.Namespace).Patch(ctx, key.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
+	})
+	return explain(peer, op, err)
+}
