@@ -210,7 +210,7 @@ func TestRemovedPeerIsReleased(t *testing.T) {
 func TestReplicatorsComeAndGo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, Options{})
-	other, err := NewReplicator(w.api, w.ring, coordinate(t, w.ring), Options{})
+	other, err := NewReplicator(w.api, w.ring, coordinate(t, w.ring), Options{RemovalCap: fanout.RemovalCap{Within: -1}})
 	require.NoError(t, err)
 	run(t, other.Start)
 	for i := range 6 {
@@ -235,7 +235,7 @@ func TestAddIsTakenBack(t *testing.T) {
 	w := newWorld(t, Options{})
 	w.stop()
 	wish := w.create(newAccount("acme", []any{"Tenant"}))
-	stale, err := NewReplicator(w.api, w.ring, w.c, Options{})
+	stale, err := NewReplicator(w.api, w.ring, w.c, Options{RemovalCap: fanout.RemovalCap{Within: -1}})
 	require.NoError(t, err)
 	w.delete("acme")
 	task := &task{Replicator: stale, key: loop.ParseKey("acme"), wish: wish, acted: true}

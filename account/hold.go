@@ -4,11 +4,20 @@
 package account
 
 import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/atoll-dev/atoll/fanout"
+	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
+	"github.com/atoll-dev/atoll/internal/loop"
 )
 
 // holder reads how the removal of an Account stands that a plain delete requests.
@@ -36,4 +45,77 @@ func reportHold(s *status, account *unstructured.Unstructured) {
 		Type: ConditionRemovalHeld, Status: metav1.ConditionTrue, Reason: held.Reason, Message: brief(held.Message),
 		ObservedGeneration: account.GetGeneration(),
 	})
+}
+
+// The reasons of holds, as fanout.Hold has them.
+const (
+	holdOccupied = "Occupied"
+	holdUnknown  = "Unknown"
+	holdTooMany  = "TooMany"
+)
+
+// removalHold is why a deletion in the central plane is held. The zero value: it is
+// not.
+type removalHold struct{ reason, message string }
+
+// weigh judges the deletion of a central object before its removal from the peers is
+// committed: why it is held, or for how long it waits for others that are deleted with
+// it.
+func (t *task) weigh() (held removalHold, wait time.Duration) {
+	recorded := fanout.RecordedHold(t.wish)
+	switch {
+	case recorded.Released:
+		return removalHold{}, 0
+	case recorded.Reason == holdTooMany:
+		// Those that were let go since must not let go the rest.
+		return removalHold{holdTooMany, recorded.Message}, 0
+	}
+	if wait := t.opts.RemovalCap.Settling(recorded.Since, time.Now()); wait > 0 {
+		return removalHold{}, wait
+	}
+	if deleted, total := t.deletions(); t.opts.RemovalCap.Exceeded(deleted, total) {
+		return removalHold{holdTooMany, fmt.Sprintf("%d of %d were deleted at once in the central plane", deleted, total)}, 0
+	}
+	if silent := silent(t.sights); len(silent) > 0 {
+		return removalHold{holdUnknown, "no answer from " + names(silent)}, 0
+	}
+	return removalHold{}, 0
+}
+
+// deletions counts the central objects that are in the peers, and of them those that
+// were deleted and whose removal is neither committed nor released.
+func (r *Replicator) deletions() (deleted, total int) {
+	for _, obj := range r.wishes.List() {
+		home := primary(r.look(loop.KeyOf(obj)))
+		if home == nil || home.copy.Origin != obj.GetUID() {
+			continue
+		}
+		total++
+		if obj.GetDeletionTimestamp() != nil && home.copy.Stage != fanoutv1alpha1.StageRemoving && !fanout.RecordedHold(obj).Released {
+			deleted++
+		}
+	}
+	return deleted, total
+}
+
+// record writes on the central object why its deletion is held, if that is not there
+// already.
+func (t *task) record(ctx context.Context, held removalHold) error {
+	recorded := fanout.RecordedHold(t.wish)
+	if held == (removalHold{}) || held == (removalHold{recorded.Reason, recorded.Message}) {
+		return nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": t.wish.GetUID(), "resourceVersion": t.wish.GetResourceVersion(),
+		"annotations": map[string]any{fanoutv1alpha1.RemovalHeldAnnotation: held.reason + ": " + held.message},
+	}})
+	if err != nil {
+		return err
+	}
+	_, err = clientFor(t.plane, t.kind, t.key.Namespace).Patch(ctx, t.key.Name, types.MergePatchType, patch,
+		metav1.PatchOptions{FieldManager: ReplicatorFieldManager})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("record on %s %s in the central plane why its removal is held: %w", t.kind.Kind, loop.KeyText(t.key), err)
+	}
+	return nil
 }

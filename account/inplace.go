@@ -51,7 +51,8 @@ func (t *task) runInPlace(ctx context.Context) error {
 	if state.Stage == fanoutv1alpha1.StageReserved {
 		return nil // somebody's operation, which has not ended
 	}
-	t.want.removing = removing || state.Stage == fanoutv1alpha1.StageRemoving
+	hold, requested := t.kind.Hold(t.wish)
+	t.want.removing = removing && !requested || state.Stage == fanoutv1alpha1.StageRemoving
 	home := primary(t.sights)
 	if t.want.digest, err = t.kind.Digest(t.wish); err != nil {
 		return err
@@ -64,6 +65,10 @@ func (t *task) runInPlace(ctx context.Context) error {
 		// It decides elsewhere: here stands a replica, which follows it.
 		t.want.digest = home.copy.Digest
 		return nil
+	case requested && (hold.Reason == "" || hold.Released):
+		// A sweep judges whether it goes, is held, or waits for others that are deleted.
+		t.acted = true
+		return t.coordinator.SweepObject(ctx, t.kind.GroupKind(), t.key)
 	case t.want.removing && t.anySilent():
 		return nil // the coordinators' sweeps go on when they answer
 	case t.want.removing:

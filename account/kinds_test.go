@@ -155,7 +155,7 @@ func TestReplicatorWithAPeerWithoutConnection(t *testing.T) {
 	w.awaitReady("acme")
 	w.stop()
 	lost := w.away("acme")
-	r, err := NewReplicator(w.api, without{w.ring, lost}, w.c, Options{})
+	r, err := NewReplicator(w.api, without{w.ring, lost}, w.c, Options{RemovalCap: fanout.RemovalCap{Within: -1}})
 	require.NoError(t, err)
 	run(t, r.Start)
 	status := w.await("acme", func(s v1alpha1.AccountStatus) bool { return len(s.Peers.Unknown) == 1 }, "it is Unknown")

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/atoll-dev/atoll/account/v1alpha1"
+	"github.com/atoll-dev/atoll/fanout"
 	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
 	"github.com/atoll-dev/atoll/region"
 )
@@ -38,6 +39,9 @@ type Presence struct {
 	Message string
 	// Removing says that it is on its way out of all peers.
 	Removing bool
+	// Hold says of a deletion in the central plane why it is held, if it is: the object
+	// is in force in all peers then.
+	Hold fanout.Hold
 }
 
 // Exception is a peer that is not as it is to be.
@@ -189,6 +193,10 @@ func (p Presence) conditions(generation int64) []metav1.Condition {
 		ready.Message = "not ready in " + names(unready)
 	}
 	all := []metav1.Condition{ready, present}
+	if p.Hold.Reason != "" {
+		all = append(all, metav1.Condition{Type: ConditionRemovalHeld, Status: metav1.ConditionTrue, Reason: p.Hold.Reason,
+			Message: brief(p.Hold.Message), ObservedGeneration: generation})
+	}
 	for _, e := range p.bounded() {
 		status := metav1.ConditionFalse
 		switch e.Reason {

@@ -74,14 +74,27 @@ func (t *task) remove(ctx context.Context) (gone bool, err error) {
 		return false, nil
 	case mine && home.copy.Stage == fanoutv1alpha1.StageRemoving && t.anySilent():
 		return false, nil // it goes on when they answer
+	case mine && home.copy.Stage != fanoutv1alpha1.StageRemoving:
+		held, wait := t.weigh()
+		if t.wait = wait; wait > 0 || held != (removalHold{}) {
+			t.message = held.message
+			return false, t.record(ctx, held)
+		}
+		// Until the commit every peer is asked what lives in the namespace.
+		err := t.do(ctx, "remove", func() (*fanout.Operation, error) {
+			return t.coordinator.Remove(ctx, t.kind.GroupKind(), t.key, fanout.RemoveOptions{UID: home.copy.UID})
+		})
+		if occupied, ok := errors.AsType[*fanout.OccupiedError](err); ok {
+			t.message = brief(occupied.Error())
+			return false, errors.Join(err, t.record(ctx, removalHold{holdOccupied, t.message}))
+		}
+		if err != nil && !errors.Is(err, fanout.ErrNotFound) {
+			return false, err
+		}
 	case mine:
 		err := t.do(ctx, "remove", func() (*fanout.Operation, error) {
 			return t.coordinator.Remove(ctx, t.kind.GroupKind(), t.key, fanout.RemoveOptions{UID: home.copy.UID, Unreachable: fanout.Forward})
 		})
-		if occupied, ok := errors.AsType[*fanout.OccupiedError](err); ok {
-			t.message = brief(occupied.Error())
-			return false, err
-		}
 		if err != nil && !errors.Is(err, fanout.ErrNotFound) {
 			return false, err
 		}

@@ -51,6 +51,11 @@ func replicaOf(kind fanout.Kind, obj *unstructured.Unstructured) replica {
 		Terminating: obj.GetDeletionTimestamp() != nil,
 		Orphaned:    isOrphaned(obj),
 	}
+	if c.Terminating {
+		// A deletion that is not committed leaves it in force.
+		_, requested := kind.Hold(obj)
+		c.Terminating = !requested
+	}
 	state, err := kind.State(obj)
 	if err == nil && state != nil && state.Claim != nil {
 		c.Stage, c.Home = state.Stage, isHome(state)

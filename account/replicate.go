@@ -34,7 +34,8 @@ type task struct {
 	// Why it is not brought along, for people.
 	reason  v1alpha1.AccountConditionReason
 	message string
-	acted   bool // something was done that has yet to show
+	acted   bool          // something was done that has yet to show
+	wait    time.Duration // until a deletion is judged
 }
 
 // work brings one object along and reports how it stands.
@@ -121,6 +122,7 @@ func (t *task) run(ctx context.Context) (again time.Duration, err error) {
 		}
 		again = settle
 	}
+	again = max(again, t.wait)
 	t.settled(t.key)
 	if t.itself != "" && t.want.digest == "" {
 		return again, err // not the Replicator's business yet
@@ -128,6 +130,9 @@ func (t *task) run(ctx context.Context) (again time.Duration, err error) {
 	p := presence(t.key, t.sights, t.want)
 	p.UID = t.wish.GetUID()
 	p.Reason, p.Message = t.reason, t.message
+	if removing && t.itself == "" {
+		p.Hold = fanout.RecordedHold(t.wish)
+	}
 	if err != nil && p.Message == "" {
 		p.Message = brief(err.Error())
 	}

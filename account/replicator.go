@@ -39,6 +39,10 @@ type Options struct {
 	// FieldManager owns the content's fields in the peers. Zero means
 	// ReplicatorFieldManager.
 	FieldManager string
+	// RemovalCap stops deletions in the central plane that look like an accident, as
+	// the Coordinator's stops those in a peer: what exceeds it stays in all peers. Zero:
+	// more than 5 objects and 10 % of the plane's are held.
+	RemovalCap fanout.RemovalCap
 	// Shard says which objects this replica works on, by keys "KIND/NAME" or
 	// "KIND/NAMESPACE/NAME"; nil: all.
 	Shard Shard

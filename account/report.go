@@ -111,7 +111,9 @@ func hasConditions(was, now []any) bool {
 		if !slices.ContainsFunc(was, func(w any) bool { return equality.Semantic.DeepEqual(w, c) }) {
 			return false
 		}
-		left--
+		if reported(typeOf(c)) {
+			left--
+		}
 	}
 	return left == 0
 }
@@ -139,7 +141,7 @@ func ReportConditions(obj *unstructured.Unstructured, p Presence) (map[string]an
 func timed(obj *unstructured.Unstructured, now []metav1.Condition) []any {
 	var conditions []metav1.Condition
 	for _, c := range statusIn(obj).Conditions {
-		if reported(c.Type) && meta.FindStatusCondition(now, c.Type) != nil {
+		if meta.FindStatusCondition(now, c.Type) != nil {
 			conditions = append(conditions, c)
 		}
 	}

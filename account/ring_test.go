@@ -65,6 +65,7 @@ func coordinate(t testing.TB, d region.Directory, kinds ...fanout.Kind) *fanout.
 	}
 	c, err := fanout.New(d, waltest.NewMemory(), fanout.Options{
 		Kinds: kinds, LeaseTimeout: 100 * time.Millisecond, CallTimeout: time.Minute, Cleanup: time.Second, SweepEvery: 200 * time.Millisecond,
+		RemovalCap: fanout.RemovalCap{Within: -1},
 	})
 	require.NoError(t, err)
 	return c

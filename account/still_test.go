@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/atoll-dev/atoll/account/v1alpha1"
+	"github.com/atoll-dev/atoll/fanout"
 	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
 	"github.com/atoll-dev/atoll/internal/stilltest"
 	"github.com/atoll-dev/atoll/region"
@@ -153,7 +154,7 @@ func TestThousandPeers(t *testing.T) {
 		w.stop()
 		s := stillOf(w, 3)
 		directory := s.directory(t, peers)
-		r, err := NewReplicator(w.api, directory, slow(t, directory), Options{})
+		r, err := NewReplicator(w.api, directory, slow(t, directory), Options{RemovalCap: fanout.RemovalCap{Within: -1}})
 		require.NoError(t, err)
 		w.plane.Reset()
 		run(t, r.Start)
@@ -222,7 +223,7 @@ func TestAPeerThatHangsDelaysNobody(t *testing.T) {
 		t.Cleanup(w.plane.Close)
 		w.api, err = region.APIFor(w.plane.Config())
 		require.NoError(t, err)
-		w.r, err = NewReplicator(w.api, probed, w.c, Options{})
+		w.r, err = NewReplicator(w.api, probed, w.c, Options{RemovalCap: fanout.RemovalCap{Within: -1}})
 		require.NoError(t, err)
 		run(t, w.r.Start)
 		name := func(i int) string { return fmt.Sprintf("acme-%02d", i) }

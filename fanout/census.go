@@ -95,7 +95,7 @@ func (r *runner) count(ctx context.Context, conn *region.Conn, command protocol.
 	requests, err := r.census.of(ctx, conn)
 	reply := protocol.Reply{Class: protocol.Applied, Code: classifyRead(err), Requests: requests}
 	if obj, _, ok := r.recall(command.Object.UID, command.Object.RV); ok && obj.GetDeletionTimestamp() != nil {
-		reply.Requests.Settling = r.coordinator.opts.RemovalCap.settling(obj.GetDeletionTimestamp().Time, time.Now())
+		reply.Requests.Settling = r.coordinator.opts.RemovalCap.Settling(obj.GetDeletionTimestamp().Time, time.Now()) > 0
 	}
 	return reply, err
 }

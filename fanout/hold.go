@@ -42,14 +42,25 @@ type Hold struct {
 // false if obj is no primary, was not deleted, or its removal is committed. It is
 // pure.
 func (k Kind) Hold(obj *unstructured.Unstructured) (hold Hold, ok bool) {
+	if obj.GetDeletionTimestamp() == nil {
+		return Hold{}, false
+	}
 	view, _, err := k.view(obj)
 	if err != nil || !view.Requested() {
 		return Hold{}, false
 	}
-	return Hold{
-		Reason: string(view.Held.Reason), Message: view.Held.Text,
-		Since: obj.GetDeletionTimestamp().UTC(), Released: view.Released,
-	}, true
+	return RecordedHold(obj), true
+}
+
+// RecordedHold returns what stands in obj about its held removal, whatever obj is; the
+// zero value if nothing does. It is pure.
+func RecordedHold(obj *unstructured.Unstructured) Hold {
+	held := heldIn(obj)
+	hold := Hold{Reason: string(held.Reason), Message: held.Text, Released: released(obj)}
+	if at := obj.GetDeletionTimestamp(); at != nil {
+		hold.Since = at.UTC()
+	}
+	return hold
 }
 
 // heldIn is why the removal of obj is held, as it was recorded there.

@@ -3,7 +3,11 @@
 
 package fanout
 
-import "time"
+import (
+	"time"
+
+	"github.com/atoll-dev/atoll/fanout/internal/protocol"
+)
 
 // RemovalCap limits removals that plain deletes of primaries request (kubectl
 // delete, the deletion of a CRD), for kinds that exist Everywhere. It is exceeded
@@ -37,5 +41,18 @@ func (c RemovalCap) withDefaults() RemovalCap {
 	return c
 }
 
-// settling says whether a deletion of that time still waits for others.
-func (c RemovalCap) settling(deleted, now time.Time) bool { return now.Sub(deleted) < c.Within }
+// Exceeded says whether so many of so many primaries are too many to go at once. A
+// field that is zero counts as its default.
+func (c RemovalCap) Exceeded(deleted, total int) bool {
+	return c.withDefaults().limit().Exceeded(protocol.Requests{Homes: total, Requested: deleted})
+}
+
+// Settling is how long a deletion of that time still waits for others to be counted
+// with it; zero or less: it does not.
+func (c RemovalCap) Settling(deleted, now time.Time) time.Duration {
+	return c.withDefaults().Within - now.Sub(deleted)
+}
+
+func (c RemovalCap) limit() protocol.Limit {
+	return protocol.Limit{Objects: c.Objects, Share: c.Share}
+}

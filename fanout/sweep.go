@@ -6,10 +6,12 @@ package fanout
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/atoll-dev/atoll/fanout/internal/protocol"
@@ -51,6 +53,31 @@ func (c *Coordinator) sweep(ctx context.Context, ours func(Kind, types.Namespace
 		errs = append(errs, unread[p])
 	}
 	return swept, errors.Join(errs...)
+}
+
+// SweepObject is Sweep of the object of that kind and name alone: what a deletion of
+// it requests is judged, committed or recorded as held, and what is missing of it
+// comes back. It blocks, and writes nothing where all is as it should be. The error
+// joins what could not be read or mended.
+func (c *Coordinator) SweepObject(ctx context.Context, gk schema.GroupKind, key types.NamespacedName) error {
+	kind, err := c.kindFor(gk)
+	if err == nil {
+		err = kind.check(key)
+	}
+	if err != nil {
+		return fmt.Errorf("sweep: %w", err)
+	}
+	peers, err := c.peers(ctx)
+	if err != nil {
+		return err
+	}
+	s := c.lookAt(ctx, kind, key, peers)
+	var errs []error
+	for _, err := range s.unread {
+		errs = append(errs, err)
+	}
+	_, err = c.mend(ctx, kind, s.examine())
+	return errors.Join(append(errs, err)...)
 }
 
 // mendAll mends what findings name, and then what the end of a reservation has
@@ -153,7 +180,7 @@ func (c *Coordinator) sweeper(ctx context.Context, kind Kind, peer region.PeerNa
 		Met:         view,
 		Inert:       kind.Inert != nil,
 		Holds:       len(kind.Holds) > 0,
-		Limit:       protocol.Limit{Objects: c.opts.RemovalCap.Objects, Share: c.opts.RemovalCap.Share},
+		Limit:       c.opts.RemovalCap.limit(),
 		Lease:       lease,
 		Watch:       watch,
 	}

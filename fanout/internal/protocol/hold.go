@@ -49,8 +49,8 @@ type Requests struct {
 	Settling bool
 }
 
-// exceeded says whether r is more than the limit.
-func (l Limit) exceeded(r Requests) bool {
+// Exceeded says whether r is more than the limit.
+func (l Limit) Exceeded(r Requests) bool {
 	return l.Objects >= 0 && r.Requested > l.Objects && float64(r.Requested) > l.Share*float64(r.Homes)
 }
 
@@ -94,7 +94,7 @@ func (m *Machine) afterCounting() {
 		m.end(Done)
 	case m.Requests.Settling:
 		m.stay()
-	case m.Op.Limit.exceeded(m.Requests):
+	case m.Op.Limit.Exceeded(m.Requests):
 		m.postpone(Held{HoldTooMany, fmt.Sprintf("%d of %d were deleted at once in %s, at most %d may be",
 			m.Requests.Requested, m.Requests.Homes, home, max(m.Op.Limit.Objects, int(m.Op.Limit.Share*float64(m.Requests.Homes))))})
 	case !m.Op.Holds:

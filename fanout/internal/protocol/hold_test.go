@@ -120,8 +120,8 @@ func TestLimitIsTheLargerOfNumberAndShare(t *testing.T) {
 		requested, homes int
 		want             bool
 	}{{5, 5, false}, {6, 6, true}, {6, 60, false}, {7, 60, true}, {10, 100, false}, {11, 100, true}} {
-		require.Equal(t, c.want, limit.exceeded(Requests{Homes: c.homes, Requested: c.requested}), c)
+		require.Equal(t, c.want, limit.Exceeded(Requests{Homes: c.homes, Requested: c.requested}), c)
 	}
-	require.False(t, Limit{Objects: -1}.exceeded(Requests{Homes: 1, Requested: 1}))
-	require.True(t, Limit{}.exceeded(Requests{Homes: 1, Requested: 1}))
+	require.False(t, Limit{Objects: -1}.Exceeded(Requests{Homes: 1, Requested: 1}))
+	require.True(t, Limit{}.Exceeded(Requests{Homes: 1, Requested: 1}))
 }
