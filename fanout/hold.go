@@ -6,16 +6,17 @@ package fanout
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/atoll-dev/atoll/fanout/internal/protocol"
 	"github.com/atoll-dev/atoll/fanout/v1alpha1"
@@ -155,15 +156,34 @@ func (c *Coordinator) release(ctx context.Context, kind Kind, peer region.PeerNa
 	if err != nil {
 		return explain(peer, op, err)
 	}
-	// The UID is a precondition: another object of the name is not released.
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": obj.GetUID(), "annotations": map[string]any{v1alpha1.ReleaseRemovalAnnotation: string(obj.GetUID())},
-	}})
-	if err != nil {
+	client := kind.in(conn, key.Namespace)
+	err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		// The resource version is a precondition: another object of the name is not
+		// released.
+		released := obj.DeepCopy()
+		annotations := released.GetAnnotations()
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[v1alpha1.ReleaseRemovalAnnotation] = string(released.GetUID())
+		released.SetAnnotations(annotations)
+		_, err := within(ctx, c.opts.CallTimeout, func(ctx context.Context) (*unstructured.Unstructured, error) {
+			return client.Update(ctx, released, metav1.UpdateOptions{FieldManager: fieldManager})
+		})
+		if !apierrors.IsConflict(err) {
+			return err
+		}
+		now, gone := within(ctx, c.opts.CallTimeout, func(ctx context.Context) (*unstructured.Unstructured, error) {
+			return client.Get(ctx, key.Name, metav1.GetOptions{})
+		})
+		switch {
+		case gone != nil:
+			return gone
+		case now.GetUID() != obj.GetUID():
+			return ErrNotHeld
+		}
+		obj = now
 		return err
-	}
-	_, err = within(ctx, c.opts.CallTimeout, func(ctx context.Context) (*unstructured.Unstructured, error) {
-		return kind.in(conn, key.Namespace).Patch(ctx, key.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
 	})
 	return explain(peer, op, err)
 }

@@ -109,7 +109,7 @@ func TestADeletionOfAnOccupiedAccountIsHeld(t *testing.T) {
 	requireInForce(t, r, acme)
 	held := holdOf(t, r, acme)
 	require.Equal(t, "Occupied", held.Reason)
-	require.Contains(t, held.Message, "2 serviceclusters.kubecarrier.io in us-east")
+	require.Equal(t, "2 serviceclusters.kubecarrier.io in us-east", held.Message)
 	obj, err := accountsIn(t, r, home).Get(t.Context(), acme, metav1.GetOptions{})
 	require.NoError(t, err)
 	conditions, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")

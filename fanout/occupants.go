@@ -47,6 +47,7 @@ func (o occupant) as(peer region.PeerName, stage protocol.Stage) protocol.Occupa
 		Namespace: o.obj.GetNamespace(),
 		Name:      o.obj.GetName(),
 		Stage:     stage,
+		Guard:     o.view.Claimed && !o.view.Primary(protocol.Mode(o.kind.Mode)),
 	}
 }
 

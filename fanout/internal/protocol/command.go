@@ -124,6 +124,7 @@ type Reply struct {
 type Occupant struct {
 	Peer, Resource, Namespace, Name string
 	Stage                           Stage
+	Guard                           bool // the object itself stands in another peer
 }
 
 // Found is an object that a survey met.

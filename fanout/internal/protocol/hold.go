@@ -178,7 +178,11 @@ const mostNamed = 8
 // inhabited says for people what lives where, and who did not answer.
 func inhabited(occupants []Occupant, silent []string) string {
 	count := map[string]int{}
+	guards := !slices.ContainsFunc(occupants, func(o Occupant) bool { return !o.Guard })
 	for _, o := range occupants {
+		if o.Guard && !guards {
+			continue
+		}
 		count[o.Resource+" in "+o.Peer]++
 	}
 	var parts []string

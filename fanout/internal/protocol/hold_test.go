@@ -109,6 +109,10 @@ func TestHeldNamesWhatLivesWhere(t *testing.T) {
 	occupant := func(peer, resource string) Occupant { return Occupant{Peer: peer, Resource: resource} }
 	require.Equal(t, "2 serviceclusters in eu, 1 serviceclusters in us; no answer from ap, me",
 		inhabited([]Occupant{occupant("us", "serviceclusters"), occupant("eu", "serviceclusters"), occupant("eu", "serviceclusters")}, []string{"me", "ap"}))
+	guard := occupant("ap", "serviceclusters")
+	guard.Guard = true
+	require.Equal(t, "1 serviceclusters in us", inhabited([]Occupant{guard, occupant("us", "serviceclusters")}, nil))
+	require.Equal(t, "1 serviceclusters in ap; no answer from us", inhabited([]Occupant{guard}, []string{"us"}))
 	require.Equal(t, "no answer from ap", inhabited(nil, []string{"ap"}))
 	require.Equal(t, "no answer from a, b, c, d, e, f, g, h and 2 more",
 		inhabited(nil, []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"}))

@@ -20,7 +20,7 @@ func (s *session) account() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "account",
 		Aliases: []string{"accounts", "acc"},
-		Short:   "Add, update, adopt, move, remove, list and compare Accounts, which are the same in all peers",
+		Short:   "Add, update, adopt, move, remove, release, list and compare Accounts, which are the same in all peers",
 	}
 	c.AddCommand(
 		s.writeAccount("add", "Add an Account in all peers", (*fanout.Coordinator).Add),
@@ -28,6 +28,7 @@ func (s *session) account() *cobra.Command {
 		s.adopt(account.Kind()),
 		s.moveAccount(),
 		s.removeAccount(),
+		s.releaseAccount(),
 		s.listObjects(account.Kind()),
 		s.compareAccount(),
 	)

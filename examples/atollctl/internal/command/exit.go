@@ -68,7 +68,7 @@ func (s *session) classify(ctx context.Context, err error) (code int, remedy str
 		}
 		return exitFailed, fmt.Sprintf("see what is open: %q", s.program+" operation list --peers")
 	}
-	if is(err, fanout.ErrEnded) || is(err, fanout.ErrNotFound) {
+	if is(err, fanout.ErrEnded) || is(err, fanout.ErrNotFound) || is(err, fanout.ErrNotHeld) {
 		return exitFailed, ""
 	}
 	if occupied, ok := find[*fanout.OccupiedError](err); ok && occupied.Committed {

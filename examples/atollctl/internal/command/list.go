@@ -25,6 +25,9 @@ const (
 	stagePending = "Pending"
 	// stageUnknown is shown of an object whose deciding peer could not be read.
 	stageUnknown = "Unknown"
+	// stageHeld is shown of an object that was deleted in its deciding peer, and whose
+	// removal from all peers is not committed.
+	stageHeld = "Held"
 	// peerAnnotation says, in what is printed, where an object stands.
 	peerAnnotation = "atollctl.atoll.dev/peer"
 )
@@ -126,6 +129,11 @@ func (s *session) printObjects(kind fanout.Kind, copies []copied, all bool) erro
 		fmt.Fprintf(s.errOut, "no %ss\n", kind.Kind)
 		return nil
 	}
+	for _, c := range copies {
+		if held, ok := kind.Hold(c.obj); ok {
+			s.warn("%s %s was deleted in %s: %s", kind.Kind, c.obj.GetName(), c.peer, holdText(held))
+		}
+	}
 	return s.print(l)
 }
 
@@ -214,6 +222,9 @@ func (s *session) row(kind fanout.Kind, c copied, group []copied) item {
 	peer := string(c.peer)
 	if claim := c.fanout.Claim; claim != nil {
 		stage, target = string(c.fanout.Stage), claim.Target
+		if _, held := kind.Hold(c.obj); held {
+			stage = stageHeld
+		}
 		// The claim's role is that of its beginning: a primary may have moved.
 		if role = string(fanoutv1alpha1.RoleSecondary); c.primary() {
 			role = string(fanoutv1alpha1.RolePrimary)
