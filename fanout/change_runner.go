@@ -287,6 +287,7 @@ func (r *changeRunner) sub(ctx context.Context, command protocol.Command) (proto
 	op := *command.Sub
 	op.Peers = r.machine.Op.Peers
 	op.Inert, op.Holds = at.kind.Inert != nil, len(at.kind.Holds) > 0
+	op.Limit = r.coordinator.opts.RemovalCap.limit()
 	op.Lease = lease
 	s := r.coordinator.runner(at.kind, at.key, protocol.New(op), journal{Operation: op})
 	if _, err := s.remember(at.obj); err != nil {

@@ -20,7 +20,8 @@ import (
 type finding struct {
 	Violation
 	underWay bool
-	mend     met // the object whose sweep mends it; no object if nothing does
+	lost     bool // a replica in force whose home is gone
+	mend     met  // the object whose sweep mends it; no object if nothing does
 	mendAt   string
 }
 
@@ -177,8 +178,11 @@ func (e *examination) secondary(peer string, m met) {
 	primary, ok := e.late[e.key][of.Peer]
 	switch {
 	case ok && primary.bad != nil:
+	case (!ok || primary.view.UID != of.UID) && lostHome(m.view) && m.view.Held.Reason != "" && !m.view.Released:
+		e.report("held", peer, m, true, "its home in %s is gone, its removal is held (%s): %s: add the object anew, or release it",
+			of.Peer, m.view.Held.Reason, m.view.Held.Text).lost = true
 	case !ok || primary.view.UID != of.UID:
-		e.report("I6", peer, m, false, "a leftover of operation %s: its primary in %s is gone", m.view.Claim.Operation, of.Peer)
+		e.report("I6", peer, m, false, "a leftover of operation %s: its primary in %s is gone", m.view.Claim.Operation, of.Peer).lost = lostHome(m.view)
 	case !primary.view.Claimed:
 	case m.view.Stage == protocol.Active && primary.view.Stage == protocol.Reserved:
 		e.report("I7", peer, m, false, "it is Active, its primary in %s is not committed", of.Peer)
@@ -187,6 +191,12 @@ func (e *examination) secondary(peer string, m met) {
 	case m.view.Stage == protocol.Active && m.view.Revision.Number == primary.view.Revision.Number && m.view.Revision.Digest != primary.view.Revision.Digest:
 		e.report("I7", peer, met{}, false, "its digest of revision %d differs from its primary's in %s", m.view.Revision.Number, of.Peer)
 	}
+}
+
+// lostHome says of a secondary whose primary is gone that it is in force: no removal
+// has taken it.
+func lostHome(x protocol.Object) bool {
+	return x.Valve && x.Stage == protocol.Active && !x.Terminating
 }
 
 // examineSets compares the members' PeerSets. While a change is under way they

@@ -8,6 +8,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,7 +26,8 @@ import (
 )
 
 // Hold is a removal that a plain delete of a primary requests and that is not
-// committed: the object is in force in all peers.
+// committed: the object is in force in all peers. The replicas of a primary that
+// vanished, since somebody took our finalizer from it, are held likewise.
 type Hold struct {
 	// Reason is "Occupied" while something lives in the namespace that the object
 	// owns, "Unknown" while a peer cannot say whether something does, and "TooMany"
@@ -39,15 +42,14 @@ type Hold struct {
 	Released bool
 }
 
-// Hold returns how the removal of obj stands that a plain delete requests; ok is
-// false if obj is no primary, was not deleted, or its removal is committed. It is
-// pure.
+// Hold returns how the removal of obj stands that a plain delete requests, or why a
+// replica without a primary is held; ok is false if obj is neither. It is pure.
 func (k Kind) Hold(obj *unstructured.Unstructured) (hold Hold, ok bool) {
-	if obj.GetDeletionTimestamp() == nil {
+	if obj.GetDeletionTimestamp() == nil && heldIn(obj) == (protocol.Held{}) {
 		return Hold{}, false
 	}
 	view, _, err := k.view(obj)
-	if err != nil || !view.Requested() {
+	if err != nil || !view.Requested() && (view.Held.Reason == "" || view.Primary(protocol.Mode(k.Mode)) || !lostHome(view)) {
 		return Hold{}, false
 	}
 	return RecordedHold(obj), true
@@ -115,7 +117,8 @@ var ErrNotHeld = errors.New("no deletion of it waits for a release")
 // and that is held: the next sweep of any coordinator commits it, whatever lives in
 // the object's namespace and however many wait. It sets the annotation
 // v1alpha1.ReleaseRemovalAnnotation on the primary to the primary's UID, so it holds
-// for this object alone and for none that gets its name later. uid, unless empty,
+// for this object alone and for none that gets its name later; replicas whose primary
+// vanished are released likewise. uid, unless empty,
 // must be the primary's UID. It returns what was held, reads all peers, blocks, and
 // may be repeated. The error wraps ErrNotHeld if nothing waits, or says which peer
 // could not be read.
@@ -132,17 +135,26 @@ func (c *Coordinator) ReleaseRemoval(ctx context.Context, gk schema.GroupKind, k
 		return Hold{}, err
 	}
 	s := c.lookAt(ctx, kind, key, peers)
-	for peer, m := range s.late[key] {
+	var (
+		found  Hold
+		any    bool
+		errs   []error
+		unread []error
+	)
+	for _, peer := range slices.Sorted(maps.Keys(s.late[key])) {
+		m := s.late[key][peer]
 		held, ok := kind.Hold(m.obj)
 		if !ok || uid != "" && uid != m.obj.GetUID() {
 			continue
 		}
-		if held.Released {
-			return held, nil
+		found, any = held, true
+		if !held.Released {
+			errs = append(errs, c.release(ctx, kind, region.PeerName(peer), m.obj))
 		}
-		return held, c.release(ctx, kind, region.PeerName(peer), m.obj)
 	}
-	var unread []error
+	if any {
+		return found, errors.Join(errs...)
+	}
 	for _, err := range s.unread {
 		unread = append(unread, err)
 	}

@@ -353,3 +353,86 @@ func TestTwoCoordinatorsMeetAHeldRemoval(t *testing.T) {
 	requireGone(t, r, acme)
 	requireClean(t, c)
 }
+
+// strip takes all finalizers from an Account that was deleted, as a person in a hurry
+// does.
+func strip(t testing.TB, r *regiontest.Ring, peer region.PeerName, name string) {
+	t.Helper()
+	_, err := accountsIn(t, r, peer).Patch(t.Context(), name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+	require.NoError(t, err)
+}
+
+func TestReplicasAreHeldWhenTheirHomeVanishes(t *testing.T) {
+	r := newRing(t)
+	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
+	names := addAccounts(t, c, 2)
+	acme, empty := names[0], names[1]
+	_, err := c.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east"})
+	require.NoError(t, err)
+	for _, name := range names {
+		deleteAt(t, r, home, name)
+		strip(t, r, home, name)
+	}
+	sweep(t, c)
+	requireGone(t, r, empty)
+	left := func() {
+		t.Helper()
+		for _, p := range []region.PeerName{"eu-west", "us-east"} {
+			obj, err := accountsIn(t, r, p).Get(t.Context(), acme, metav1.GetOptions{})
+			require.NoError(t, err)
+			held, ok := account.Kind().Hold(obj)
+			require.True(t, ok)
+			require.Equal(t, "Occupied", held.Reason)
+			require.Equal(t, "1 serviceclusters.kubecarrier.io in us-east", held.Message)
+		}
+	}
+	left()
+	for _, p := range peers {
+		r.Server(p).Reset()
+	}
+	sweep(t, coordinator(t, r, waltest.NewMemory(), fanout.Options{}), c)
+	require.Zero(t, writes(r))
+	left()
+	report, err := c.Audit(t.Context(), true)
+	require.NoError(t, err)
+	require.Len(t, report.Pending, 2)
+	require.Contains(t, report.Pending[0].Text, "its home in ap-south is gone")
+
+	// Added anew, it has a home again.
+	_, err = c.Add(t.Context(), newAccount(acme), fanout.AddOptions{Target: home})
+	require.NoError(t, err)
+	sweep(t, c)
+	requireInForce(t, r, acme)
+	requireClean(t, c)
+
+	// Or it is released.
+	deleteAt(t, r, home, acme)
+	strip(t, r, home, acme)
+	sweep(t, c)
+	left()
+	_, err = c.ReleaseRemoval(t.Context(), accounts, key("", acme), "")
+	require.NoError(t, err)
+	sweep(t, c)
+	requireGone(t, r, acme)
+}
+
+func TestReplicasOfManyHomesThatVanishAreHeld(t *testing.T) {
+	r := newRing(t)
+	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{RemovalCap: fanout.RemovalCap{Objects: 2, Share: 0.5}})
+	names := addAccounts(t, c, 4)
+	for _, name := range names {
+		deleteAt(t, r, home, name)
+		strip(t, r, home, name)
+	}
+	sweep(t, c)
+	for _, p := range []region.PeerName{"eu-west", "us-east"} {
+		for _, name := range names {
+			obj, err := accountsIn(t, r, p).Get(t.Context(), name, metav1.GetOptions{})
+			require.NoError(t, err)
+			held, ok := account.Kind().Hold(obj)
+			require.True(t, ok)
+			require.Equal(t, "TooMany", held.Reason)
+			require.Contains(t, held.Message, "4 of 4 have lost their homes")
+		}
+	}
+}

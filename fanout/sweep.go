@@ -114,6 +114,7 @@ func (c *Coordinator) mend(ctx context.Context, kind Kind, findings []finding) (
 		g    errgroup.Group
 		pass = newCensus(c, kind)
 	)
+	pass.losses(findings)
 	g.SetLimit(sweepers)
 	for i, f := range findings {
 		at := place{f.mendAt, f.mend.view.UID}
@@ -181,6 +182,7 @@ func (c *Coordinator) sweeper(ctx context.Context, kind Kind, peer region.PeerNa
 		Inert:       kind.Inert != nil,
 		Holds:       len(kind.Holds) > 0,
 		Limit:       c.opts.RemovalCap.limit(),
+		Lost:        true,
 		Lease:       lease,
 		Watch:       watch,
 	}

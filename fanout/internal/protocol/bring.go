@@ -190,6 +190,9 @@ func (m *Machine) stepBring(i int, r Reply) {
 		case r.Code == OK && m.strayed(r.Object):
 			m.astray(r.Object, m.Record.Primary.Peer)
 			m.finish(i)
+		case (r.Code == NotFound || r.Code == OK && r.Object.UID != m.Record.Primary.UID) && m.vanished(s.X):
+			// The next sweep judges it.
+			m.unconfirmed(i)
 		case r.Code == NotFound, r.Code == OK && (r.Object.UID != m.Record.Primary.UID || r.Object.Leaving()):
 			m.undo(i)
 		case r.Code != OK:

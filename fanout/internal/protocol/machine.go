@@ -39,6 +39,8 @@ type Machine struct {
 	Turns    int    // how often it was lost
 
 	Requests Requests // what was counted at the home
+	Vanished bool     // a replica was met whose home is gone without a removal
+	Cleared  bool     // and nothing holds its removal
 
 	Departed []string // whom a member knows to be one no more
 

@@ -76,6 +76,7 @@ type Operation struct {
 	Within   bool  // the namespace's owner must be Active
 	Holds    bool  // the object owns a namespace that must be empty to remove it
 	Limit    Limit // of a sweep: how many removals plain deletes may request at once
+	Lost     bool  // of a sweep: a replica in force whose home vanished is held like a requested removal
 	Patience Patience
 	Lease    int  // quanta without a sign of life after which a reservation may be fenced
 	Watch    bool // of a sweep: stay to see whether a lease expires

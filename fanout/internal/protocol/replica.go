@@ -117,5 +117,6 @@ func (m *Machine) align(i int, y Object) {
 	x.History = nil
 	x.Home = y.Home
 	x.Payload = y.Payload
+	x.Held = Held{}
 	m.send(i, "put", Command{Verb: Put, Peer: s.Peer, Object: x, UID: s.X.UID, RV: s.X.RV})
 }

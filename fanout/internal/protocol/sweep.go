@@ -40,6 +40,10 @@ func (m *Machine) afterJudging() {
 		m.regain()
 		return
 	}
+	if m.Vanished && !m.Cleared {
+		m.considerLost()
+		return
+	}
 	m.end(Done)
 }
 
@@ -111,6 +115,11 @@ func (m *Machine) sweepSecondary(i int, v verdict, y Object) {
 	s := &m.Strands[i]
 	switch v {
 	case dead, leaving:
+		if v == dead && s.Step == "primary" && m.vanished(s.X) {
+			m.Vanished = true
+			m.finish(i)
+			return
+		}
 		m.send(i, "remove", Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
 	case pending:
 		if y.Undecided() {
