@@ -33,6 +33,7 @@ func (x *exchange) watched(w http.ResponseWriter, r *http.Request, whole bool) {
 		if hasBody(r) {
 			x.upload = &upload{ReadCloser: r.Body, progress: progress, left: r.ContentLength}
 			r.Body = x.upload
+			defer x.upload.end()
 		}
 		w = &delivery{ResponseWriter: w, progress: progress}
 	}

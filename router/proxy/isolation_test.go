@@ -91,6 +91,7 @@ type island struct {
 	server    *http.Server
 	proxy     *Proxy
 	transport *http.Transport
+	base      string // the proxy's address
 	conns     []*region.Conn
 	serving   sync.WaitGroup
 }
@@ -100,7 +101,7 @@ var names = []string{"attacked", "quiet", "calm"}
 
 func newIsland(t *testing.T, attacked http.RoundTripper, limits Limits) *island {
 	t.Helper()
-	i := &island{}
+	i := &island{base: "http://gateway"}
 	for n, name := range names {
 		peer := attacked
 		if n > 0 {
@@ -154,7 +155,7 @@ func (i *island) do(ctx context.Context, user, path string, body io.Reader) int 
 	if body != nil {
 		method = http.MethodPost
 	}
-	req, err := http.NewRequestWithContext(ctx, method, "http://gateway"+path, body)
+	req, err := http.NewRequestWithContext(ctx, method, i.base+path, body)
 	if err != nil {
 		return 0
 	}

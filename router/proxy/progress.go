@@ -58,7 +58,7 @@ func (p *progress) end() {
 
 // limitBody keeps a client from holding w by a body of r that nobody reads: net/http waits for it before it answers.
 func limitBody(w http.ResponseWriter, r *http.Request, limit time.Duration) {
-	if hasBody(r) {
+	if stalled := errors.Is(context.Cause(r.Context()), errStalled); !stalled && hasBody(r) {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(limit))
 	}
 }
@@ -166,6 +166,13 @@ func (p *progress) explain(err error) error {
 	}
 }
 
+// cut reports whether the client is not heard any longer.
+func (p *progress) cut() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.stalled && p.by != byPeer
+}
+
 // upload watches a request's body on its way to the peer.
 type upload struct {
 	io.ReadCloser
@@ -194,15 +201,15 @@ func (u *upload) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Close does not wait for the rest of the body, as net/http's would.
-func (u *upload) Close() error {
+// end says that the exchange is over. A client that has not sent all has as long as for any part of it: net/http takes what
+// comes, so that the client reads the answer instead of a reset.
+func (u *upload) end() {
 	u.mu.Lock()
+	defer u.mu.Unlock()
 	u.ended = true
-	if !u.whole {
-		_ = u.progress.control.SetReadDeadline(time.Unix(1, 0))
+	if !u.whole && !u.progress.cut() {
+		_ = u.progress.control.SetReadDeadline(time.Now().Add(u.progress.limits.Body))
 	}
-	u.mu.Unlock()
-	return u.ReadCloser.Close()
 }
 
 // overtaken says that the peer answers. A server of net/http hands an answer on only once the body has come, unless told.

@@ -138,6 +138,29 @@ func TestAnEarlyAnswer(t *testing.T) {
 	})
 }
 
+// A body that is not read, since the request is refused, is not waited for without end, and neither is one of a read of all
+// regions: net/http answers once the body has come.
+func TestBodiesThatAreNotRead(t *testing.T) {
+	for _, tt := range []struct {
+		target string
+		code   int
+	}{{"/regions/nowhere.loodse/api/v1/pods", http.StatusNotFound}, {"/regions/*/api/v1/pods", http.StatusOK}} {
+		inBubble(t, func(t *testing.T, i *island) {
+			began := time.Now()
+			conn, err := i.transport.DialContext(t.Context(), "", "")
+			require.NoError(t, err)
+			defer func() { _ = conn.Close() }()
+			_, err = io.WriteString(conn, "GET "+tt.target+" HTTP/1.1\r\nHost: gateway\r\n"+alice+"\r\nContent-Length: 100\r\n\r\n")
+			require.NoError(t, err)
+			resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			require.NoError(t, err)
+			require.Equal(t, tt.code, resp.StatusCode)
+			require.NoError(t, resp.Body.Close())
+			require.LessOrEqual(t, time.Since(began), 20*time.Second)
+		})
+	}
+}
+
 // A peer that is silent is given up after Limits.Answer, in the middle of its answer too; one that goes on is not.
 func TestPeersThatStall(t *testing.T) {
 	for _, target := range []string{"/api/v1/silent", "/api/v1/silent?watch=true"} {
@@ -147,6 +170,16 @@ func TestPeersThatStall(t *testing.T) {
 			require.Equal(t, time.Minute, time.Since(began))
 		})
 	}
+	inBubble(t, func(t *testing.T, i *island) { // nor does the client hold the answer up
+		began := time.Now()
+		conn, in := i.talk(t, "POST", "/api/v1/silent", "Content-Length: 100")
+		defer func() { _ = conn.Close() }()
+		resp, err := http.ReadResponse(in, nil)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		require.Equal(t, http.StatusGatewayTimeout, resp.StatusCode)
+		require.LessOrEqual(t, time.Since(began), time.Minute+20*time.Second)
+	})
 	inBubble(t, func(t *testing.T, i *island) {
 		began := time.Now()
 		require.Zero(t, i.do(t.Context(), "alice", "/regions/attacked.loodse/api/v1/halfway", nil), "half an answer is none")

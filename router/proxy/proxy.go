@@ -98,7 +98,6 @@ func (p *Proxy) run(w http.ResponseWriter, r *http.Request, serve func(http.Resp
 			"target", p.guards.loggable(r), "code", e.Code, "upgraded", e.Upgraded, "elapsed", e.Elapsed)
 	}()
 	if err := serve(w, r, e); err != nil {
-		limitBody(w, r, p.limits.Body)
 		p.refuse(w, r, e, err)
 	}
 }

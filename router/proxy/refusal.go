@@ -76,6 +76,7 @@ func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request, e *Event, err err
 	if errors.Is(err, router.ErrCredentials) {
 		logr.FromContextOrDiscard(r.Context()).Error(err, "A peer refuses the gateway itself: repair its credentials there, or their right to impersonate", "audit", e.AuditID)
 	}
+	limitBody(w, r, p.limits.Body)
 	answer := p.guards.explain(err)
 	e.Code = answer.code
 	if r.Context().Err() != nil && !errors.Is(context.Cause(r.Context()), errStalled) {
