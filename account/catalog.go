@@ -21,6 +21,7 @@ import (
 
 	"github.com/atoll-dev/atoll/account/v1alpha1"
 	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
+	"github.com/atoll-dev/atoll/internal/logging"
 	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/region"
 )
@@ -49,6 +50,10 @@ type CatalogOptions struct {
 	// Shard says which tenants this replica works on, by keys "Catalog/TENANT"; nil:
 	// all.
 	Shard Shard
+
+	// Logger receives log lines. Zero: the logger of Start's context, else slog.Default. To log nothing, use
+	// logr.FromSlogHandler(slog.DiscardHandler).
+	Logger logr.Logger
 }
 
 // Catalog publishes the regions of a directory as Region objects in the namespaces
@@ -95,6 +100,7 @@ func NewCatalog(target region.API, d region.Directory, opts CatalogOptions) (*Ca
 // that no peer serves any more is taken back; one whose peer does not answer stays,
 // with Ready Unknown. Where all is as it should be it writes nothing. Call it once.
 func (c *Catalog) Start(ctx context.Context) error {
+	ctx = logging.Into(ctx, c.opts.Logger, "catalog")
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	// Objects go on through errors until ctx ends.
@@ -188,7 +194,7 @@ func (c *Catalog) work(ctx context.Context, name string) (again time.Duration, e
 		err := ensure(ctx, client, have[regionName], c.manifest(name, k), CatalogFieldManager)
 		switch {
 		case errors.Is(err, errForeign):
-			logr.FromContextOrDiscard(ctx).Info("A Region is somebody else's and is left alone", "namespace", name, "region", regionName)
+			logging.From(ctx).Info("A Region is somebody else's and is left alone", "namespace", name, "region", regionName)
 		case err == nil && have[regionName] != nil:
 			err = c.report(ctx, have[regionName], k)
 			errs = append(errs, err)

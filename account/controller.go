@@ -9,12 +9,14 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
+	"github.com/atoll-dev/atoll/internal/logging"
 	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/region"
 )
@@ -38,6 +40,10 @@ type ControllerOptions struct {
 	Workers int
 	// Observer receives what happens. Nil means nobody.
 	Observer *Observer
+
+	// Logger receives log lines. Zero: the logger of Start's context, else slog.Default. To log nothing, use
+	// logr.FromSlogHandler(slog.DiscardHandler).
+	Logger logr.Logger
 }
 
 // NewController checks its arguments and does no I/O; see Start.
@@ -58,6 +64,7 @@ func NewController(d region.Directory, opts ControllerOptions) (*Controller, err
 // has a queue and a back-off of its own, so that one that does not answer delays no
 // other. Where all is as it should be it writes nothing. Call it once.
 func (k *Controller) Start(ctx context.Context) error {
+	ctx = logging.Into(ctx, k.opts.Logger, "accounts")
 	return region.Engage(ctx, k.directory, func(ctx context.Context, c *region.Conn) error {
 		return k.newKeeper(c).start(ctx)
 	})

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/atoll-dev/atoll/fanout"
+	"github.com/atoll-dev/atoll/internal/logging"
 	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/region"
 )
@@ -51,6 +52,10 @@ type Options struct {
 	Workers int
 	// Observer receives what happens. Nil means nobody.
 	Observer *Observer
+
+	// Logger receives log lines. Zero: the logger of Start's context, else slog.Default. To log nothing, use
+	// logr.FromSlogHandler(slog.DiscardHandler).
+	Logger logr.Logger
 }
 
 // ReplicatorFieldManager owns what a Replicator writes in the central plane, and
@@ -131,6 +136,7 @@ func NewReplicator(plane region.API, d region.Directory, c *fanout.Coordinator, 
 // Start works until ctx ends, waits for all it started, then returns nil. Where all
 // is as it should be it writes nothing. Call it once.
 func (r *Replicator) Start(ctx context.Context) error {
+	ctx = logging.Into(ctx, r.opts.Logger, "replicator")
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	// Objects go on through errors until ctx ends, and so does Engage.
@@ -192,7 +198,7 @@ func (r *Replicator) rouse(ctx context.Context) {
 // identify finds out which cluster the central plane is, so that a peer which is
 // the same one is recognized.
 func (r *Replicator) identify(ctx context.Context) {
-	log := logr.FromContextOrDiscard(ctx)
+	log := logging.From(ctx)
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 10*time.Second) {
 		ns, err := r.plane.Dynamic().Resource(namespacesResource).Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 		if err == nil {

@@ -12,8 +12,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/atoll-dev/atoll/internal/logging"
 	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/region"
 )
@@ -27,6 +29,10 @@ type Options struct {
 	// Burst is how many different Events may be written at once; after that, ten a
 	// second. Zero means 200.
 	Burst int
+
+	// Logger receives log lines. Zero: the logger of Start's context, else slog.Default. To log nothing, use
+	// logr.FromSlogHandler(slog.DiscardHandler).
+	Logger logr.Logger
 }
 
 // Recorder writes Events. Make one with New. The nil Recorder writes nothing, and its
@@ -42,6 +48,7 @@ type Recorder struct {
 	begun  int64     // so many series, which keeps the names of two apart
 	left   float64   // of the burst
 	filled time.Time // when left was last brought up to date
+	logged time.Time // when a dropped Event was last logged
 }
 
 // Type says whether an Event is about something that is as it should be.
@@ -114,7 +121,7 @@ func (r *Recorder) Start(ctx context.Context) error {
 	if r.running.Swap(true) {
 		return errors.New("events: Start was called twice")
 	}
-	return r.queue.Start(ctx, r.work)
+	return r.queue.Start(logging.Into(ctx, r.opts.Logger, "events"), r.work)
 }
 
 // Dropped is how many Events were not written because there were too many, or their

@@ -10,13 +10,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/atoll-dev/atoll/internal/logging"
 	"github.com/atoll-dev/atoll/region"
 )
 
@@ -74,10 +74,21 @@ func (r *Recorder) write(ctx context.Context, s *series) error {
 
 func (r *Recorder) failed(ctx context.Context, s *series, err error) error {
 	if err != nil {
-		logr.FromContextOrDiscard(ctx).V(1).Info("Event is dropped",
-			"kind", s.event.About.Kind, "name", s.event.About.Name, "reason", s.event.Reason, "error", err.Error())
+		logging.From(ctx).V(r.level(time.Now())).Info("Event is dropped", "kind", s.event.About.Kind, "name", s.event.About.Name,
+			"reason", s.event.Reason, "error", err.Error(), "dropped", r.Dropped()+1)
 	}
 	return err
+}
+
+// level is 0 for one dropped Event a minute and 1 for the others: a missing right must show, and must not fill the log.
+func (r *Recorder) level(now time.Time) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if now.Sub(r.logged) < time.Minute {
+		return 1
+	}
+	r.logged = now
+	return 0
 }
 
 func (r *Recorder) manifest(s *series) *unstructured.Unstructured {

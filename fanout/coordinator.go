@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -20,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/atoll-dev/atoll/fanout/internal/protocol"
+	"github.com/atoll-dev/atoll/internal/logging"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/wal"
 )
@@ -229,6 +229,7 @@ func (c *Coordinator) owns(kind Kind, key types.NamespacedName) bool {
 // Without it the open operations are settled at the beginning of each
 // operation, so a short-lived program need not call it.
 func (c *Coordinator) Start(ctx context.Context) error {
+	ctx = logging.Into(ctx, c.opts.Logger, "fanout")
 	for {
 		// What fails is logged and tried again: a peer that is away must not
 		// stop the work on the others.
@@ -242,7 +243,7 @@ func (c *Coordinator) Start(ctx context.Context) error {
 		_, unmended := c.sweep(ctx, c.owns)
 		unadopted := c.adoptApplied(ctx)
 		if err := errors.Join(append(errs, unfinished, unmended, unadopted)...); err != nil && ctx.Err() == nil {
-			logr.FromContextOrDiscard(ctx).Error(err, "recovery and sweep are not complete")
+			logging.From(ctx).Error(err, "recovery and sweep are not complete")
 		}
 		select {
 		case <-ctx.Done():

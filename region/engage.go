@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/go-logr/logr"
+	"github.com/atoll-dev/atoll/internal/logging"
 )
 
 // Engage runs fn once for each peer for as long as the peer is in d: fn's context ends when it leaves, not when its
@@ -85,7 +85,7 @@ func connected(d Directory, name PeerName) *Conn {
 }
 
 func (e *engagement) run(ctx context.Context, d Directory, name PeerName, fn func(context.Context, *Conn) error) {
-	log := logr.FromContextOrDiscard(ctx).WithValues("peer", name)
+	log := logging.From(ctx).WithValues("peer", name)
 	wait := engageBackoff
 	for ctx.Err() == nil {
 		began := time.Now()

@@ -7,7 +7,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/go-logr/logr"
+	"github.com/atoll-dev/atoll/internal/logging"
 )
 
 // member is one peer of a Ring: its connection and the goroutine that probes and rotates it.
@@ -44,7 +44,7 @@ func (m *member) offer(creds Credentials) {
 // healthy is what is used. A probe never keeps new credentials waiting: it may itself wait for them, or for a peer that
 // answers no more.
 func (m *member) run(ctx context.Context) {
-	log := logr.FromContextOrDiscard(ctx).WithValues("peer", m.conn.Peer())
+	log := logging.From(ctx).WithValues("peer", m.conn.Peer())
 	opts := m.ring.opts.Probe
 	due := newTimer(0)
 	rotate := newTimer(-1)

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+
+	"github.com/atoll-dev/atoll/internal/logging"
 )
 
 const (
@@ -52,7 +54,7 @@ func (f *files) Refresh() {
 
 // Run publishes what it reads. Only the first look can end it.
 func (f *files) Run(ctx context.Context, publish func(*Snapshot)) error {
-	log := logr.FromContextOrDiscard(ctx).WithValues("path", f.path)
+	log := logging.From(ctx).WithValues("path", f.path)
 	last, err := f.look(log)
 	if err != nil {
 		return err

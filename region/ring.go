@@ -15,6 +15,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/internal/logging"
 )
 
 // Ring keeps the peers of a Source connected and probes their health. It is a Directory, safe for concurrent use.
@@ -35,6 +37,10 @@ type Options struct {
 	Probe    ProbeOptions
 	Drain    time.Duration // how long streams of replaced credentials may go on; zero: 5 minutes
 	Observer *Observer
+
+	// Logger receives log lines. Zero: the logger of Start's context, else slog.Default. To log nothing, use
+	// logr.FromSlogHandler(slog.DiscardHandler).
+	Logger logr.Logger
 }
 
 // view is what a Ring shows at one time. It is immutable.
@@ -60,6 +66,7 @@ func NewRing(src Source, opts Options) (*Ring, error) {
 // Start runs until ctx ends, waits for all it started, then returns nil. It returns the Source's error if that can never
 // publish again. Call it once.
 func (r *Ring) Start(ctx context.Context) error {
+	ctx = logging.Into(ctx, r.opts.Logger, "ring")
 	if r.started.Swap(true) {
 		return errors.New("ring: Start was called twice")
 	}
@@ -111,7 +118,7 @@ func (r *Ring) apply(ctx context.Context, wg *sync.WaitGroup, s *Snapshot) {
 	if isClosed(r.synced) && s.equal(old.snapshot) {
 		return
 	}
-	log := logr.FromContextOrDiscard(ctx)
+	log := logging.From(ctx)
 	next := &view{snapshot: s, members: make(map[PeerName]*member, s.Len()), next: make(chan struct{})}
 	var joining []func()
 	for p := range s.Peers() {

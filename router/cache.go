@@ -9,9 +9,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/atoll-dev/atoll/internal/logging"
 	"github.com/atoll-dev/atoll/region"
 )
 
@@ -51,6 +51,7 @@ const (
 // Resolver, and returns nil. A Router without a Cache and a Resolver need not be started. A write that fails is logged,
 // told to the Observer, and tried again. Call it once.
 func (r *Router) Start(ctx context.Context) error {
+	ctx = logging.Into(ctx, r.opts.Logger, "router")
 	if r.started.Swap(true) {
 		return errors.New("router: Start was called twice")
 	}
@@ -94,7 +95,7 @@ func (r *Router) save(ctx context.Context) error {
 	routes := r.cached()
 	err := r.opts.Cache.Save(routes)
 	if err != nil {
-		logr.FromContextOrDiscard(ctx).Error(err, "Routes were not saved", "routes", len(routes))
+		logging.From(ctx).Error(err, "Routes were not saved", "routes", len(routes))
 	}
 	r.opts.Observer.saved(ctx, SaveEvent{Routes: len(routes), Err: err})
 	return err

@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/go-logr/logr"
+
 	"github.com/atoll-dev/atoll/region"
 )
 
@@ -46,6 +48,10 @@ type Options struct {
 	Groups   GroupFilter   // groups that may be impersonated; nil: all but those that begin with "system:"
 	Map      Mapping       // who a user is in a region; nil: the same everywhere
 	Observer *Observer     // may be nil
+
+	// Logger receives log lines. Zero: the logger of Start's context, else slog.Default. To log nothing, use
+	// logr.FromSlogHandler(slog.DiscardHandler).
+	Logger logr.Logger
 }
 
 // UserFilter says whether a user may be impersonated.

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 
+	"github.com/atoll-dev/atoll/internal/logging"
 	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/splitter/v1alpha1"
@@ -60,6 +61,10 @@ type Options struct {
 	Workers int
 	// Observer is told what happens. Nil means nobody.
 	Observer *Observer
+
+	// Logger receives log lines. Zero: the logger of Start's context, else slog.Default. To log nothing, use
+	// logr.FromSlogHandler(slog.DiscardHandler).
+	Logger logr.Logger
 }
 
 // Observer is told what a Splitter does. Any of the functions may be nil. They must not block and must be safe for
@@ -96,7 +101,7 @@ func (o *Observer) divided(ctx context.Context, e DividedEvent) {
 }
 
 func (o *Observer) cluster(ctx context.Context, e ClusterEvent) {
-	logr.FromContextOrDiscard(ctx).Info("A weight counts as absent", "reason", e.Err.Error())
+	logging.From(ctx).Info("A weight counts as absent", "reason", e.Err.Error())
 	if o != nil && o.Cluster != nil {
 		o.Cluster(ctx, e)
 	}
@@ -136,6 +141,7 @@ func New(up region.API, clusters Clusters, opts Options) (*Splitter, error) {
 // Start works until ctx ends, waits for all it started, then returns nil. Kinds that the API server does not have yet are
 // waited for. Where all is as it should be it writes nothing. Call it once.
 func (s *Splitter) Start(ctx context.Context) error {
+	ctx = logging.Into(ctx, s.opts.Logger, "splitter")
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	for _, k := range s.kinds {

@@ -11,12 +11,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/atoll-dev/atoll/internal/logging"
 	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/syncer/v1alpha1"
@@ -69,6 +69,7 @@ func (a *Agent) Syncer() *Syncer {
 // SyncTarget: that is tried and looked at again. It fails if both APIs reach the same cluster. When it ends, everything
 // stays as it is. Call it once.
 func (a *Agent) Start(ctx context.Context) error {
+	ctx = logging.Into(ctx, a.opts.Logger, "agent")
 	if a.started.Swap(true) {
 		return errors.New("syncer: Start of an Agent was called twice")
 	}
@@ -120,7 +121,7 @@ func (a *Agent) pass(ctx context.Context, work *shift) time.Duration {
 	obj, ok := a.targets.Get(types.NamespacedName{Name: a.opts.Target})
 	if ok {
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, target); err != nil {
-			logr.FromContextOrDiscard(ctx).Error(err, "The SyncTarget cannot be read", "target", a.opts.Target)
+			logging.From(ctx).Error(err, "The SyncTarget cannot be read", "target", a.opts.Target)
 			return 0
 		}
 	}
@@ -133,7 +134,7 @@ func (a *Agent) pass(ctx context.Context, work *shift) time.Duration {
 		return 0
 	case target.DeletionTimestamp != nil:
 		if err := a.ended(ctx, target); err != nil && !apierrors.IsNotFound(err) && ctx.Err() == nil {
-			logr.FromContextOrDiscard(ctx).Info("That the Syncer has ended is not said yet", "target", target.Name, "reason", err.Error())
+			logging.From(ctx).Info("That the Syncer has ended is not said yet", "target", target.Name, "reason", err.Error())
 			return soon
 		}
 		return 0

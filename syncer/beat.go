@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/atoll-dev/atoll/internal/logging"
 	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
@@ -40,7 +40,7 @@ func (s *Syncer) beat(ctx context.Context) {
 			if apierrors.IsConflict(err) {
 				pause = min(pause, soon) // somebody else has written meanwhile
 			}
-			logr.FromContextOrDiscard(ctx).Info("The SyncTarget's status is not written", "reason", err.Error())
+			logging.From(ctx).Info("The SyncTarget's status is not written", "reason", err.Error())
 		}
 		select {
 		case <-time.After(pause):

@@ -10,11 +10,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/atoll-dev/atoll/internal/logging"
 )
 
 var nodes = corev1.SchemeGroupVersion.WithResource("nodes")
@@ -44,7 +45,7 @@ func (s *Syncer) measure(ctx context.Context) {
 		if failing != (err != nil) {
 			failing = err != nil
 			if failing {
-				logr.FromContextOrDiscard(ctx).Info("The capacity of the cluster is not known", "reason", err.Error())
+				logging.From(ctx).Info("The capacity of the cluster is not known", "reason", err.Error())
 			}
 			s.opts.Observer.capacity(ctx, CapacityEvent{Err: err})
 		}

@@ -11,10 +11,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/atoll-dev/atoll/internal/logging"
 )
 
 // Detach lets all objects upstream go: it removes the finalizer of this target from each object that has it, of every type of
@@ -36,7 +37,7 @@ func (s *Syncer) Detach(ctx context.Context) error {
 		l := &lane{syncer: s, kind: kind{GVR: gvr, Kind: up.resources[gvr].Kind}}
 		err := l.letAllGo(ctx)
 		if apierrors.IsForbidden(err) && s.opts.refusesType(gvr.GroupResource()) != "" {
-			logr.FromContextOrDiscard(ctx).Info("Objects of a type that is refused cannot be listed, and may still have the finalizer",
+			logging.From(ctx).Info("Objects of a type that is refused cannot be listed, and may still have the finalizer",
 				"resource", gvr.GroupResource().String(), "finalizer", s.finalizer, "reason", err.Error())
 			continue
 		}

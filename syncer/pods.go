@@ -9,13 +9,13 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/atoll-dev/atoll/internal/logging"
 	"github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
@@ -66,7 +66,7 @@ func (c *podCounter) start(ctx context.Context) {
 			return
 		}
 		if err != nil {
-			logr.FromContextOrDiscard(ctx).Info("Pods that find no node are not counted", "reason", err.Error())
+			logging.From(ctx).Info("Pods that find no node are not counted", "reason", err.Error())
 		}
 		if forbidden := apierrors.IsForbidden(err); forbidden != c.refused && (forbidden || err == nil) {
 			c.refused = forbidden

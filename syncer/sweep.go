@@ -9,11 +9,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/atoll-dev/atoll/internal/logging"
 	"github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
@@ -53,7 +53,7 @@ func (l *lane) sweep(ctx context.Context) {
 		if err == nil || ctx.Err() != nil {
 			return
 		}
-		logr.FromContextOrDiscard(ctx).Info("Objects that have left are not known yet", "resource", l.name, "reason", err.Error())
+		logging.From(ctx).Info("Objects that have left are not known yet", "resource", l.name, "reason", err.Error())
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():

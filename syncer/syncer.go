@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/atoll-dev/atoll/internal/logging"
 	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/syncer/v1alpha1"
@@ -89,10 +90,11 @@ func newSyncer(up, down region.API, given Options) (*Syncer, error) {
 // refused: that is in Status, and tried again. It fails at once if both APIs reach the same cluster. When it ends,
 // everything stays as it is on both sides. Call it once.
 func (s *Syncer) Start(ctx context.Context) error {
+	ctx = logging.Into(ctx, s.opts.Logger, "syncer")
 	if s.started.Swap(true) {
 		return errors.New("syncer: Start was called twice")
 	}
-	ctx = logr.NewContext(ctx, logr.FromContextOrDiscard(ctx).WithValues("target", s.opts.Target))
+	ctx = logr.NewContext(ctx, logging.From(ctx).WithValues("target", s.opts.Target))
 	ctx, cancel := context.WithCancel(ctx)
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -128,7 +130,7 @@ func (s *Syncer) identify(ctx context.Context) error {
 		case err == nil:
 			return nil
 		}
-		logr.FromContextOrDiscard(ctx).Info("Clusters are not identified yet", "reason", err.Error())
+		logging.From(ctx).Info("Clusters are not identified yet", "reason", err.Error())
 		select {
 		case <-time.After(pause + rand.N(pause/5)):
 		case <-ctx.Done():

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/atoll-dev/atoll/internal/logging"
 	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/syncer/v1alpha1"
@@ -76,6 +77,10 @@ type TargetsOptions struct {
 	Heartbeat time.Duration
 	// Recheck is how often Secrets are read, and what was installed is looked at, again; zero: 30 s.
 	Recheck time.Duration
+
+	// Logger receives log lines. Zero: the logger of Start's context, else slog.Default. To log nothing, use
+	// logr.FromSlogHandler(slog.DiscardHandler).
+	Logger logr.Logger
 }
 
 func (o TargetsOptions) mode(target *v1alpha1.SyncTarget) Mode {
@@ -147,6 +152,7 @@ func (t *Targets) all() {
 // Start runs until ctx ends, waits for all Syncers, then returns nil. When it ends, everything stays as it is. Call it
 // once.
 func (t *Targets) Start(ctx context.Context) error {
+	ctx = logging.Into(ctx, t.opts.Logger, "targets")
 	if t.started.Swap(true) {
 		return errors.New("syncer: Start of Targets was called twice")
 	}
@@ -315,7 +321,7 @@ func (t *Targets) kubeconfig(ctx context.Context, target *v1alpha1.SyncTarget) (
 
 // refuse is what there is to say if a kubeconfig is not accepted. What runs goes on with what it has.
 func (t *Targets) refuse(ctx context.Context, target *v1alpha1.SyncTarget, why error) []said {
-	logr.FromContextOrDiscard(ctx).Info("A kubeconfig is not accepted", "target", target.Name, "reason", why.Error())
+	logging.From(ctx).Info("A kubeconfig is not accepted", "target", target.Name, "reason", why.Error())
 	if t.get(target.Name) != nil {
 		return nil
 	}
@@ -434,7 +440,7 @@ func (t *Targets) engage(ctx context.Context, target *v1alpha1.SyncTarget, mode 
 	go func() {
 		defer close(e.done)
 		if err := run(runCtx); err != nil {
-			logr.FromContextOrDiscard(ctx).Error(err, "The Syncer does not run", "target", target.Name)
+			logging.From(ctx).Error(err, "The Syncer does not run", "target", target.Name)
 		}
 	}()
 	return e, nil

@@ -12,11 +12,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 
+	"github.com/atoll-dev/atoll/internal/logging"
 	"github.com/atoll-dev/atoll/region"
 )
 
@@ -43,7 +43,7 @@ func (s *Syncer) followTypes(ctx context.Context) {
 	for ctx.Err() == nil {
 		wanted, unsynced, err := s.compareTypes()
 		if err != nil {
-			logr.FromContextOrDiscard(ctx).Info("Types are not known", "reason", err.Error())
+			logging.From(ctx).Info("Types are not known", "reason", err.Error())
 		} else {
 			s.setTypes(ctx, &lanes, wanted, unsynced)
 		}

@@ -39,6 +39,11 @@ func TestHouse(t *testing.T) {
 			none(t, Documented(p, load(t, p.Dir, p.Files), p.Files))
 		}
 	})
+	t.Run("loggers", func(t *testing.T) {
+		for _, p := range packages {
+			none(t, Loggers(p, load(t, p.Dir, p.Files)))
+		}
+	})
 	t.Run("mains", func(t *testing.T) {
 		for _, p := range packages {
 			none(t, Mains(p, load(t, p.Dir, p.TestFiles)))

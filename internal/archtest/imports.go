@@ -55,6 +55,8 @@ var mayImport = map[string][]string{
 	"internal/ambiguitytest":   {"internal", "account", "fanout", "region", "wal", "wal/waltest"},
 	"internal/wholetest":       {"region", "splitter", "syncer"},
 	"internal/rights":          {"account", "fanout", "region", "router", "splitter", "syncer"},
+	"internal/logtest":         {"region"},
+	"internal/loop":            {"internal"},
 	"internal/rightstest":      {"region", "region/regiontest"},
 }
 

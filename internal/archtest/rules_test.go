@@ -90,6 +90,8 @@ func TestSourceRule(t *testing.T) {
 		"flag":              {"region/key.go", header + "package region\n\nimport _ \"flag\"\n", "flag"},
 		"flag in a program": {"examples/x/main.go", header + "package main\n\nimport _ \"flag\"\n", ""},
 		"generated":         {"region/zz_generated.deepcopy.go", "package region\n", ""},
+		"silent":            {"region/key.go", header + "package region\n\nvar _ = logr.FromContextOrDiscard(nil)\n", "silent"},
+		"silent program":    {"examples/x/key.go", header + "package x\n\nvar _ = logr.FromContextOrDiscard(nil)\n", ""},
 		"not Go":            {"region/key.go", header + "func", "expected"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -120,6 +122,14 @@ func TestDocumentedRule(t *testing.T) {
 	require.Empty(t, Documented(Package{Path: "x", Name: "main"}, with, []string{"main.go"}))
 	require.Len(t, Documented(Package{Path: "x", Name: "main"}, without, []string{"main.go"}), 1)
 	require.Empty(t, Documented(p, nil, nil))
+}
+
+func TestLoggersRule(t *testing.T) {
+	p := Package{Path: "region", Name: "region"}
+	silent := parse(t, "package region\nfunc (r *Ring) Start(ctx context.Context) error { return nil }")
+	require.Equal(t, []string{"region: Start does not call logging.Into with the Logger of its Options"}, Loggers(p, silent))
+	require.Empty(t, Loggers(Package{Path: "internal/loop", Name: "loop"}, silent))
+	require.Empty(t, Loggers(p, parse(t, "package region\nfunc (r *Ring) Start(ctx context.Context) error { ctx = logging.Into(ctx, r.opts.Logger, \"ring\"); return nil }")))
 }
 
 func TestExamplesRule(t *testing.T) {

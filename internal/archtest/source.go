@@ -80,7 +80,42 @@ func Source(f File) []string {
 			add("has an init function: nothing happens because a library is imported")
 		}
 	}
+	if strings.Contains(f.Content, "logr.FromContextOrDiscard(") && !under(f.Path, "examples", "cmd", "internal/e2e") {
+		add("uses logr.FromContextOrDiscard, which is silent under controller-runtime: use internal/logging")
+	}
 	return wrong
+}
+
+// Loggers checks that each exported loop of a library takes the logger of its Options.
+func Loggers(p Package, files []*ast.File) []string {
+	if p.Name == "main" || p.IsTest() || under(p.Path, "internal", "examples", "cmd") || strings.Contains(p.Path, "/internal/") {
+		return nil
+	}
+	var wrong []string
+	for _, f := range files {
+		for _, d := range f.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if ok && fn.Recv != nil && fn.Name.Name == "Start" && !calls(fn, "logging", "Into") {
+				wrong = append(wrong, fmt.Sprintf("%s: Start does not call logging.Into with the Logger of its Options", p.Path))
+			}
+		}
+	}
+	return wrong
+}
+
+// calls reports whether fn calls a function of a package.
+func calls(fn *ast.FuncDecl, pkg, name string) bool {
+	found := false
+	ast.Inspect(fn, func(n ast.Node) bool {
+		if call, ok := n.(*ast.CallExpr); ok {
+			if s, ok := call.Fun.(*ast.SelectorExpr); ok && s.Sel.Name == name {
+				x, ok := s.X.(*ast.Ident)
+				found = found || ok && x.Name == pkg
+			}
+		}
+		return true
+	})
+	return found
 }
 
 // Documented checks that a package says what it is: a library in doc.go, a program in any file.

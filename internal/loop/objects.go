@@ -18,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/atoll-dev/atoll/internal/logging"
 )
 
 // ObjectsOptions adjust Objects. The zero value copies everything.
@@ -85,7 +87,7 @@ func (o *Objects) Start(ctx context.Context) error {
 	if o.started.Swap(true) {
 		return fmt.Errorf("%s: Start was called twice", describe(o.resource))
 	}
-	log := logr.FromContextOrDiscard(ctx).WithValues("resource", describe(o.resource))
+	log := logging.From(ctx).WithValues("resource", describe(o.resource))
 	o.freshness.start(log)
 	defer o.freshness.stop()
 	defer o.source.wait()

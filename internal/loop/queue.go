@@ -11,8 +11,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/go-logr/logr"
 	"k8s.io/client-go/util/workqueue"
+
+	"github.com/atoll-dev/atoll/internal/logging"
 )
 
 // QueueOptions adjust a Queue. The zero value works.
@@ -149,7 +150,7 @@ func (q *Queue) run(ctx context.Context, key string, work func(ctx context.Conte
 	case err != nil:
 		wait := q.failures.When(key)
 		wait += rand.N(wait/5 + 1)
-		logr.FromContextOrDiscard(ctx).Error(err, "Failed, tries again", "key", key, "after", wait.Round(time.Millisecond).String())
+		logging.From(ctx).Error(err, "Failed, tries again", "key", key, "after", wait.Round(time.Millisecond).String())
 		q.AddAfter(key, wait)
 	default:
 		q.failures.Forget(key)

@@ -5,8 +5,10 @@ package maintest
 
 import (
 	"flag"
+	"log/slog"
 	"os"
 	"runtime/debug"
+	"slices"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -20,8 +22,9 @@ const seed = "1"
 const gcPercent = 400
 
 // Main is the body of a TestMain: it takes apimachinery's brake away, chooses the seed of property tests unless the command
-// line does, collects garbage less often unless GOGC is set, runs the tests, and fails if a goroutine is left. The errors
-// that are reported to apimachinery go to hear; without one, they are logged as before. It does not return.
+// line does, collects garbage less often unless GOGC is set, drops the lines of slog.Default unless -v is given, runs the
+// tests, and fails if a goroutine is left. The errors that are reported to apimachinery go to hear; without one, they are
+// logged as before. It does not return.
 func Main(m *testing.M, hear ...utilruntime.ErrorHandler) {
 	if len(hear) == 0 {
 		hear = utilruntime.ErrorHandlers[:1] // the one that logs; the brake comes after it
@@ -32,6 +35,9 @@ func Main(m *testing.M, hear ...utilruntime.ErrorHandler) {
 	}
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
+	}
+	if !slices.Contains(os.Args, "-test.v=true") {
+		slog.SetDefault(slog.New(slog.DiscardHandler)) // loops log there, also what a test makes fail
 	}
 	goleak.VerifyTestMain(m)
 }

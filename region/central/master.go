@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/atoll-dev/atoll/internal/logging"
 	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/region"
 	masterv1alpha1 "github.com/atoll-dev/atoll/region/master/v1alpha1"
@@ -28,6 +29,10 @@ type MasterOptions struct {
 	Shards Shards
 	// Observer may be nil.
 	Observer *Observer
+
+	// Logger receives log lines. Zero: the logger of Start's context, else slog.Default. To log nothing, use
+	// logr.FromSlogHandler(slog.DiscardHandler).
+	Logger logr.Logger
 }
 
 // Master watches the KubeCarrier of its own plane. As long as its spec.master is true, the Peer named local exists and
@@ -79,6 +84,7 @@ const localKey = "/local"
 // Start blocks until ctx ends, waits for all it started, the loops among them, then returns nil. A plane that does not
 // answer changes nothing: the loops go on or stay away. Call it once.
 func (m *Master) Start(ctx context.Context) error {
+	ctx = logging.Into(ctx, m.opts.Logger, "master")
 	if m.started.Swap(true) {
 		return errors.New("central: Master.Start was called twice")
 	}
@@ -199,7 +205,7 @@ func (m *Master) supervise(ctx context.Context) {
 
 // runLoops calls run again and again until ctx ends.
 func (m *Master) runLoops(ctx context.Context) {
-	log := logr.FromContextOrDiscard(ctx)
+	log := logging.From(ctx)
 	var failed error
 	for wait := runBackoff; ctx.Err() == nil; wait = min(2*wait, runMaxBackoff) {
 		log.Info("Loops of the master begin")

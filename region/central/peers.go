@@ -13,6 +13,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/atoll-dev/atoll/internal/logging"
 	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/region"
 	masterv1alpha1 "github.com/atoll-dev/atoll/region/master/v1alpha1"
@@ -25,6 +26,10 @@ type PeersOptions struct {
 	Shards Shards
 	// Observer may be nil.
 	Observer *Observer
+
+	// Logger receives log lines. Zero: the logger of Start's context, else slog.Default. To log nothing, use
+	// logr.FromSlogHandler(slog.DiscardHandler).
+	Logger logr.Logger
 }
 
 // Peers is the loop that keeps the status of Peer objects: it decides which clusters are accepted as peers, and reports
@@ -78,6 +83,7 @@ func NewPeers(source *Source, ring region.Directory, opts PeersOptions) (*Peers,
 // Start keeps the status of all Peers, or of those that are ours, until ctx ends, waits for all it started, then returns
 // nil. The ring has to run. Call it once.
 func (p *Peers) Start(ctx context.Context) error {
+	ctx = logging.Into(ctx, p.opts.Logger, "peers")
 	if p.started.Swap(true) {
 		return errors.New("central: Peers.Start was called twice")
 	}
@@ -108,7 +114,7 @@ func (p *Peers) Start(ctx context.Context) error {
 
 // learnSelf asks the plane who it is until it answers. It returns false if ctx ends before.
 func (p *Peers) learnSelf(ctx context.Context) bool {
-	log := logr.FromContextOrDiscard(ctx)
+	log := logging.From(ctx)
 	for wait := 500 * time.Millisecond; ; wait = min(2*wait, 10*time.Second) {
 		uid, err := planeUID(ctx, p.plane)
 		if err == nil {

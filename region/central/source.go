@@ -14,6 +14,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/atoll-dev/atoll/internal/logging"
 	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/region"
 	masterv1alpha1 "github.com/atoll-dev/atoll/region/master/v1alpha1"
@@ -36,6 +37,10 @@ type Options struct {
 	Local region.Credentials
 	// Trust allows what kubeconfigs are refused for otherwise.
 	Trust region.Trust
+
+	// Logger receives log lines. Zero: the logger of Run's context, else slog.Default. To log nothing, use
+	// logr.FromSlogHandler(slog.DiscardHandler).
+	Logger logr.Logger
 }
 
 // Source is a region.Source of the Peer objects of a central plane and of the Secrets that they name. It is safe for
@@ -91,6 +96,7 @@ const (
 // Run publishes a Snapshot as soon as all Peers are listed and their Secrets read, and after every change. While the
 // plane does not answer it publishes nothing. Its only error is that it was called twice.
 func (s *Source) Run(ctx context.Context, publish func(*region.Snapshot)) error {
+	ctx = logging.Into(ctx, s.opts.Logger, "source")
 	if s.started.Swap(true) {
 		return errors.New("central: Run was called twice")
 	}
@@ -107,7 +113,7 @@ func (s *Source) Run(ctx context.Context, publish func(*region.Snapshot)) error 
 	}
 	s.index.fill(s.peers)
 	close(s.synced)
-	log := logr.FromContextOrDiscard(ctx)
+	log := logging.From(ctx)
 	deadline := time.NewTimer(firstLook)
 	defer deadline.Stop()
 	late := false

@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/atoll-dev/atoll/internal/logging"
 	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/region"
 )
@@ -72,6 +73,7 @@ func New(plane region.API, d region.Directory, opts Options) (*Arbiter, error) {
 // A peer or a plane that does not answer ends nothing: it is tried again, and the
 // other peers go on. Call it once.
 func (a *Arbiter) Start(ctx context.Context) error {
+	ctx = logging.Into(ctx, a.opts.Logger, "arbiter")
 	if a.started.Swap(true) {
 		return errors.New("claim: Start was called twice")
 	}

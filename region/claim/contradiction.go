@@ -8,12 +8,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/atoll-dev/atoll/internal/logging"
 	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/region/v1alpha1"
@@ -169,7 +169,7 @@ func (a *Arbiter) correct(ctx context.Context, k region.Key, at *place, s report
 		if replaced {
 			by = writerOf(at.claim)
 		}
-		logr.FromContextOrDiscard(ctx).Info("Somebody else writes the status of a RegionClaim; if that is an Arbiter, is its peer registered in another central plane?",
+		logging.From(ctx).Info("Somebody else writes the status of a RegionClaim; if that is an Arbiter, is its peer registered in another central plane?",
 			"region", k.String(), "peer", at.peer.name, "by", by,
 			"ours", s.Phase, "ourHolder", s.Holder.Peer, "theirs", theirs.Phase, "theirHolder", theirs.Holder.Peer)
 		a.opts.Observer.contradicted(ctx, ContradictEvent{

@@ -9,6 +9,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/atoll-dev/atoll/region/v1alpha1"
@@ -51,6 +52,10 @@ type Options struct {
 
 	// Observer receives what happens. Nil means nobody.
 	Observer *Observer
+
+	// Logger receives log lines. Zero: the logger of Start's context, else slog.Default. To log nothing, use
+	// logr.FromSlogHandler(slog.DiscardHandler).
+	Logger logr.Logger
 }
 
 // Shard divides regions among the replicas of a program, by keys such as

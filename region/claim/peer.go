@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/atoll-dev/atoll/internal/logging"
 	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/region"
 )
@@ -32,7 +33,7 @@ type peer struct {
 
 // engage keeps the copies of one peer until ctx ends.
 func (a *Arbiter) engage(ctx context.Context, conn *region.Conn) error {
-	ctx = logr.NewContext(ctx, logr.FromContextOrDiscard(ctx).WithValues("peer", conn.Peer()))
+	ctx = logr.NewContext(ctx, logging.From(ctx).WithValues("peer", conn.Peer()))
 	p := &peer{name: conn.Peer(), conn: conn}
 	flows := func() {
 		a.touchPeer(p)
@@ -62,7 +63,7 @@ func (a *Arbiter) engage(ctx context.Context, conn *region.Conn) error {
 
 // identify finds out which cluster the peer is.
 func (p *peer) identify(ctx context.Context, found func()) {
-	log := logr.FromContextOrDiscard(ctx)
+	log := logging.From(ctx)
 	for wait := time.Second; ; wait = min(2*wait, 15*time.Second) {
 		uid, err := p.conn.UID(ctx)
 		if err == nil {

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/atoll-dev/atoll/internal/logging"
 	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/region"
 )
@@ -122,10 +123,11 @@ func (m *Members) Watch(ctx context.Context) iter.Seq[uint64] {
 // Start keeps this replica a member until ctx ends, deletes its Lease, for which it takes up to a third of
 // Options.Lease, waits for what it started, then returns nil. It goes on through all errors of the plane. Call it once.
 func (m *Members) Start(ctx context.Context) error {
+	ctx = logging.Into(ctx, m.opts.Logger, "members")
 	if m.started.Swap(true) {
 		return errors.New("shard: Start was called twice")
 	}
-	log := logr.FromContextOrDiscard(ctx).WithValues("group", m.group, "identity", m.opts.Identity)
+	log := logging.From(ctx).WithValues("group", m.group, "identity", m.opts.Identity)
 	ctx = logr.NewContext(ctx, log)
 	var wg sync.WaitGroup
 	renewals := make(chan renewal)
@@ -161,7 +163,7 @@ func (m *Members) renewals(ctx context.Context, out chan<- renewal) {
 				}
 			case d := <-m.corpses:
 				if err := m.remove(ctx, d.name, d.only); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
-					logr.FromContextOrDiscard(ctx).V(1).Info("The Lease of a dead replica stays", "error", err.Error())
+					logging.From(ctx).V(1).Info("The Lease of a dead replica stays", "error", err.Error())
 				}
 			case <-ctx.Done():
 			}
@@ -171,7 +173,7 @@ func (m *Members) renewals(ctx context.Context, out chan<- renewal) {
 
 // judge follows who is alive.
 func (m *Members) judge(ctx context.Context, renewals <-chan renewal) {
-	log := logr.FromContextOrDiscard(ctx)
+	log := logging.From(ctx)
 	r := &roster{group: m.group, identity: m.opts.Identity, lease: m.opts.Lease, others: map[string]*replica{}}
 	var hurried time.Time
 	var failing, shared bool
@@ -259,6 +261,6 @@ func (m *Members) leave(ctx context.Context) {
 		return m.remove(ctx, lease.GetName(), only)
 	}()
 	if err != nil && !apierrors.IsNotFound(err) {
-		logr.FromContextOrDiscard(ctx).Info("The Lease stays until its time is up", "error", err.Error())
+		logging.From(ctx).Info("The Lease stays until its time is up", "error", err.Error())
 	}
 }

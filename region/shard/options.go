@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
@@ -24,6 +25,10 @@ type Options struct {
 	Lease time.Duration
 	// Observer may be nil.
 	Observer *Observer
+
+	// Logger receives log lines. Zero: the logger of Start's context, else slog.Default. To log nothing, use
+	// logr.FromSlogHandler(slog.DiscardHandler).
+	Logger logr.Logger
 }
 
 // Observer is told what happens. All funcs may be nil; they are called one after the other and must not block.

@@ -46,7 +46,7 @@ func (x *exchange) run(w http.ResponseWriter, r *http.Request) {
 		Rewrite:        x.rewrite,
 		Transport:      x.transport,
 		BufferPool:     x.proxy.buffers,
-		ErrorLog:       quiet(r, x.event),
+		ErrorLog:       quiet(x.proxy.log(r), x.event),
 		ModifyResponse: x.judge,
 		ErrorHandler:   x.refuse,
 	}

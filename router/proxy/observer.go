@@ -57,8 +57,8 @@ func auditID(h http.Header) string {
 func loggable(r *http.Request) string { return r.URL.EscapedPath() }
 
 // quiet is where an exchange complains of what went wrong after the answer had begun.
-func quiet(r *http.Request, e *Event) *log.Logger {
-	return log.New(&complaints{logr.FromContextOrDiscard(r.Context()).V(1), e}, "", 0)
+func quiet(logger logr.Logger, e *Event) *log.Logger {
+	return log.New(&complaints{logger.V(1), e}, "", 0)
 }
 
 type complaints struct {

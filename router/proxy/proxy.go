@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/atoll-dev/atoll/internal/logging"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/router"
 )
@@ -38,16 +39,20 @@ type Options struct {
 	Origin func(origin string) bool
 
 	Observer *Observer // may be nil
+
+	// Logger receives log lines. Zero: the logger of the request's context (logr.NewContext), else slog.Default. To log
+	// nothing, use logr.FromSlogHandler(slog.DiscardHandler).
+	Logger logr.Logger
 }
 
-// Proxy is an http.Handler. It is safe for concurrent use and starts nothing. It logs with the logger of the request's
-// context (logr.NewContext), at level 1.
+// Proxy is an http.Handler. It is safe for concurrent use and starts nothing. It logs each request at level 1.
 type Proxy struct {
 	authenticate   Authenticator
 	regions, peers *clients
 	operator       func(*http.Request, router.Identity) bool
 	flow           func(*http.Request, router.Identity) string
 	observer       *Observer
+	logger         logr.Logger
 	buffers        *buffers
 	guards         guards
 
@@ -74,7 +79,7 @@ func New(routes *router.Router, authenticate Authenticator, opts Options) (*Prox
 	}
 	p := &Proxy{
 		authenticate: authenticate, regions: newClients(routes), operator: opts.Operator, flow: opts.Flow, limits: opts.Limits,
-		observer: opts.Observer, buffers: &buffers{}, guards: intact(opts.Origin),
+		observer: opts.Observer, logger: opts.Logger, buffers: &buffers{}, guards: intact(opts.Origin),
 	}
 	p.requests, p.streams, p.authentications = p.limits.gates()
 	if opts.Peers != nil {
@@ -94,12 +99,19 @@ func (p *Proxy) run(w http.ResponseWriter, r *http.Request, serve func(http.Resp
 	defer func() {
 		e.Elapsed = time.Since(began)
 		p.observer.served(r.Context(), *e)
-		logr.FromContextOrDiscard(r.Context()).V(1).Info("request", "audit", e.AuditID, "method", e.Method,
+		p.log(r).V(1).Info("request", "audit", e.AuditID, "method", e.Method,
 			"target", p.guards.loggable(r), "code", e.Code, "upgraded", e.Upgraded, "elapsed", e.Elapsed)
 	}()
 	if err := serve(w, r, e); err != nil {
 		p.refuse(w, r, e, err)
 	}
+}
+
+func (p *Proxy) log(r *http.Request) logr.Logger {
+	if !p.logger.IsZero() {
+		return p.logger
+	}
+	return logging.From(r.Context())
 }
 
 // serve returns an error as long as nothing was answered.

@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/atoll-dev/atoll/region"
@@ -74,7 +73,7 @@ var reasons = map[int]metav1.StatusReason{
 func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request, e *Event, err error) {
 	e.Err = err
 	if errors.Is(err, router.ErrCredentials) {
-		logr.FromContextOrDiscard(r.Context()).Error(err, "A peer refuses the gateway itself: repair its credentials there, or their right to impersonate", "audit", e.AuditID)
+		p.log(r).Error(err, "A peer refuses the gateway itself: repair its credentials there, or their right to impersonate", "audit", e.AuditID)
 	}
 	limitBody(w, r, p.limits.Body)
 	answer := p.guards.explain(err)

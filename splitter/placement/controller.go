@@ -11,10 +11,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/atoll-dev/atoll/internal/logging"
 	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/splitter"
@@ -60,6 +62,10 @@ type Options struct {
 	Workers int
 	// Observer is told what happens. Nil means nobody.
 	Observer *Observer
+
+	// Logger receives log lines. Zero: the logger of Start's context, else slog.Default. To log nothing, use
+	// logr.FromSlogHandler(slog.DiscardHandler).
+	Logger logr.Logger
 }
 
 // Observer is told what a Controller does. Any of the functions may be nil. They must not block and must be safe for
@@ -142,6 +148,7 @@ func New(up region.API, clusters splitter.Clusters, opts Options) (*Controller, 
 // waited for; without that of PlacementPolicies nothing is placed. Where all is as it should be it writes nothing. Call it
 // once.
 func (c *Controller) Start(ctx context.Context) error {
+	ctx = logging.Into(ctx, c.opts.Logger, "placement")
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	for _, k := range c.kinds {

@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/atoll-dev/atoll/internal/logging"
 	"github.com/atoll-dev/atoll/region"
 )
 
@@ -37,6 +39,10 @@ type Options struct {
 	// Timeout limits what is asked of one side in a pass. Zero means 30 seconds.
 	Timeout  time.Duration
 	Observer *Observer
+
+	// Logger receives log lines. Zero: the logger of Start's context, else slog.Default. To log nothing, use
+	// logr.FromSlogHandler(slog.DiscardHandler).
+	Logger logr.Logger
 }
 
 // Controller keeps types in step. It is safe for concurrent use.
@@ -77,7 +83,8 @@ func New(opts Options) (*Controller, error) {
 
 // Start makes one pass after the other until ctx ends, and returns nil then. It blocks.
 func (c *Controller) Start(ctx context.Context) error {
-	log := logr.FromContextOrDiscard(ctx)
+	ctx = logging.Into(ctx, c.opts.Logger, "crds")
+	log := logging.From(ctx)
 	for ctx.Err() == nil {
 		if _, err := c.Sync(ctx); err != nil && ctx.Err() == nil {
 			log.Info("Types are not in step", "reason", err.Error())
@@ -160,7 +167,7 @@ func (c *Controller) configure() (*side, []*side, error) {
 	return up, targets, nil
 }
 
-// publish makes states the present ones, and tells of those that changed.
+// publish makes states the present ones, and reports those that changed; those that keep a type from being synced are logged.
 func (c *Controller) publish(ctx context.Context, states []State) {
 	type key struct{ group, resource, side string }
 	keyOf := func(s State) key { return key{s.Type.Group, s.Type.Resource, s.Side} }
@@ -174,6 +181,9 @@ func (c *Controller) publish(ctx context.Context, states []State) {
 	for _, s := range states {
 		if old, ok := before[keyOf(s)]; !ok || old.Reason != s.Reason || old.Message != s.Message {
 			c.opts.Observer.changed(ctx, s)
+			if s.Condition().Status != metav1.ConditionTrue {
+				logging.From(ctx).Info("Type is not in step", "type", s.Type.String(), "side", s.Side, "reason", s.Reason, "message", s.Message)
+			}
 		}
 	}
 }

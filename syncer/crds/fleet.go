@@ -10,9 +10,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/atoll-dev/atoll/internal/logging"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/syncer"
 )
@@ -54,13 +54,14 @@ func (f *Fleet) list() []Target {
 
 // Start makes one pass after the other until ctx ends, and returns nil then. It blocks.
 func (f *Fleet) Start(ctx context.Context) error {
+	ctx = logging.Into(ctx, f.opts.Logger, "crds")
 	for ctx.Err() == nil {
 		asked := f.targets.Connected()
 		states, err := f.Sync(ctx)
 		switch {
 		case ctx.Err() != nil:
 		case err != nil:
-			logr.FromContextOrDiscard(ctx).Info("Types are not in step", "reason", err.Error())
+			logging.From(ctx).Info("Types are not in step", "reason", err.Error())
 		default:
 			f.tell(asked, states)
 		}

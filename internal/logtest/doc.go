@@ -1,0 +1,9 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package logtest lets tests read log lines.
+//
+// Guaranteed: Await returns when a line that contains all parts was logged, also before the call.
+//
+// Not guaranteed: which lines are logged, or how often.
+package logtest

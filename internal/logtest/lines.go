@@ -1,0 +1,77 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package logtest
+
+import (
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+)
+
+// patience is how long Await waits for a line; only a failing test waits that long.
+const patience = time.Minute
+
+// Lines are the lines that its Logger received. It is safe for concurrent use.
+type Lines struct {
+	mu   sync.Mutex
+	all  []string
+	next chan struct{} // closed by the next line
+}
+
+// New makes Lines without any line.
+func New() *Lines { return &Lines{next: make(chan struct{})} }
+
+// Logger returns a logger whose lines l collects, without those of level 1 and above.
+func (l *Lines) Logger() logr.Logger {
+	return funcr.New(func(prefix, args string) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.all = append(l.all, prefix+" "+args)
+		close(l.next)
+		l.next = make(chan struct{})
+	}, funcr.Options{})
+}
+
+// Await waits for a line that contains all parts. It fails the test after a minute.
+func (l *Lines) Await(t testing.TB, parts ...string) {
+	t.Helper()
+	expired := time.NewTimer(patience)
+	defer expired.Stop()
+	for read := 0; ; {
+		l.mu.Lock()
+		lines, next := l.all[read:], l.next
+		read = len(l.all)
+		l.mu.Unlock()
+		for _, line := range lines {
+			if containsAll(line, parts) {
+				return
+			}
+		}
+		select {
+		case <-next:
+		case <-expired.C:
+			t.Fatalf("no log line contains %q; lines:\n%s", parts, strings.Join(l.List(), "\n"))
+		}
+	}
+}
+
+// List returns all lines so far.
+func (l *Lines) List() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]string(nil), l.all...)
+}
+
+func containsAll(line string, parts []string) bool {
+	for _, p := range parts {
+		if !strings.Contains(line, p) {
+			return false
+		}
+	}
+	return true
+}

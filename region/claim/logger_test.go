@@ -1,0 +1,26 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package claim_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/atoll-dev/atoll/internal/logtest"
+	"github.com/atoll-dev/atoll/region/claim"
+	"github.com/atoll-dev/atoll/region/regiontest"
+)
+
+// A program that gives a logger, and starts its loops with a context that has none, reads why nothing happens.
+func TestLogger(t *testing.T) {
+	lines := logtest.New()
+	ring := regiontest.NewRing("eu-west")
+	defer ring.Close()
+	ring.Partition("eu-west", true)
+	arbiter, err := claim.New(nil, ring, claim.Options{Logger: lines.Logger()})
+	require.NoError(t, err)
+	logtest.Run(t, arbiter.Start)
+	lines.Await(t, "arbiter", "eu-west", "connection refused")
+}

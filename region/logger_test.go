@@ -1,0 +1,27 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package region_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/rest"
+
+	"github.com/atoll-dev/atoll/internal/logtest"
+	"github.com/atoll-dev/atoll/region"
+)
+
+// A program that gives a logger, and starts its loops with a context that has none, reads why nothing happens.
+func TestLogger(t *testing.T) {
+	lines := logtest.New()
+	credentials, err := region.FromConfig(&rest.Config{Host: "https://127.0.0.1:1"})
+	require.NoError(t, err)
+	source, err := region.FromPeers(region.Peer{Name: "eu-west", Credentials: credentials})
+	require.NoError(t, err)
+	ring, err := region.NewRing(source, region.Options{Logger: lines.Logger()})
+	require.NoError(t, err)
+	logtest.Run(t, ring.Start)
+	lines.Await(t, "ring", "eu-west", "connection refused")
+}

@@ -1,0 +1,22 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package splitter_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/atoll-dev/atoll/internal/logtest"
+	"github.com/atoll-dev/atoll/splitter"
+)
+
+// A program that gives a logger, and starts its loops with a context that has none, reads why nothing happens.
+func TestLogger(t *testing.T) {
+	lines := logtest.New()
+	s, err := splitter.New(logtest.Unreachable(t), splitter.StaticClusters("cluster-1"), splitter.Options{Logger: lines.Logger()})
+	require.NoError(t, err)
+	logtest.Run(t, s.Start)
+	lines.Await(t, "splitter", "deployments", "connection refused")
+}

@@ -1,0 +1,23 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package placement_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/atoll-dev/atoll/internal/logtest"
+	"github.com/atoll-dev/atoll/splitter"
+	"github.com/atoll-dev/atoll/splitter/placement"
+)
+
+// A program that gives a logger, and starts its loops with a context that has none, reads why nothing happens.
+func TestLogger(t *testing.T) {
+	lines := logtest.New()
+	c, err := placement.New(logtest.Unreachable(t), splitter.StaticClusters("cluster-1"), placement.Options{Logger: lines.Logger()})
+	require.NoError(t, err)
+	logtest.Run(t, c.Start)
+	lines.Await(t, "placement", "connection refused")
+}

@@ -1,0 +1,36 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package crds_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/atoll-dev/atoll/internal/logtest"
+	"github.com/atoll-dev/atoll/syncer"
+	"github.com/atoll-dev/atoll/syncer/crds"
+)
+
+// A program that gives a logger, and starts its loops with a context that has none, reads why nothing happens.
+func TestLogger(t *testing.T) {
+	api := logtest.Unreachable(t)
+	targets := func() []crds.Target { return []crds.Target{{Name: "cluster-1", API: api}} }
+	t.Run("Controller", func(t *testing.T) {
+		lines := logtest.New()
+		c, err := crds.New(crds.Options{Upstream: api, Targets: targets, Logger: lines.Logger()})
+		require.NoError(t, err)
+		logtest.Run(t, c.Start)
+		lines.Await(t, "crds", "connection refused")
+	})
+	t.Run("Fleet", func(t *testing.T) {
+		lines := logtest.New()
+		all, err := syncer.NewTargets(api, syncer.TargetsOptions{})
+		require.NoError(t, err)
+		f, err := crds.NewFleet(api, all, crds.Options{Logger: lines.Logger()})
+		require.NoError(t, err)
+		logtest.Run(t, f.Start)
+		lines.Await(t, "crds", "connection refused")
+	})
+}
