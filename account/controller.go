@@ -66,6 +66,7 @@ func NewController(d region.Directory, opts ControllerOptions) (*Controller, err
 func (k *Controller) Start(ctx context.Context) error {
 	ctx = logging.Into(ctx, k.opts.Logger, "accounts")
 	return region.Engage(ctx, k.directory, func(ctx context.Context, c *region.Conn) error {
+		ctx = logr.NewContext(ctx, logging.From(ctx).WithValues("peer", c.Peer()))
 		return k.newKeeper(c).start(ctx)
 	})
 }

@@ -50,14 +50,17 @@ func newManager(config *rest.Config, opts options, logger logr.Logger) (manager.
 		return nil, err
 	}
 	members, err := shard.New(plane, opts.Namespace, "atoll-controllers", shard.Options{
-		Identity: opts.Identity, Observer: numbers.ofShard(),
+		Identity: opts.Identity, Observer: numbers.ofShard(), Logger: logger,
 	})
 	if err != nil {
 		return nil, err
 	}
-	recorder := events.New(events.Options{Controller: "atoll-controllermanager", Instance: members.Identity()})
+	recorder := events.New(events.Options{Controller: "atoll-controllermanager", Instance: members.Identity(), Logger: logger})
 	blueprint := &blueprint{config: config, plane: plane, members: members, numbers: numbers, events: recorder, opts: opts}
-	master, err := central.NewMaster(plane, blueprint.run, central.MasterOptions{Shards: members, Observer: numbers.ofCentral()})
+	// The loops that the master starts log to its logger: it is in their context.
+	master, err := central.NewMaster(plane, blueprint.run, central.MasterOptions{
+		Shards: members, Observer: numbers.ofCentral(), Logger: logger,
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -28,13 +28,21 @@ func New() *Lines { return &Lines{next: make(chan struct{})} }
 
 // Logger returns a logger whose lines l collects, without those of level 1 and above.
 func (l *Lines) Logger() logr.Logger {
-	return funcr.New(func(prefix, args string) {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.all = append(l.all, prefix+" "+args)
-		close(l.next)
-		l.next = make(chan struct{})
-	}, funcr.Options{})
+	return funcr.New(func(prefix, args string) { l.add(prefix + " " + args) }, funcr.Options{})
+}
+
+// Write adds the lines of a program's output, of which each call brings at least one, whole.
+func (l *Lines) Write(p []byte) (int, error) {
+	l.add(strings.TrimSuffix(string(p), "\n"))
+	return len(p), nil
+}
+
+func (l *Lines) add(line string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = append(l.all, line)
+	close(l.next)
+	l.next = make(chan struct{})
 }
 
 // Await waits for a line that contains all parts. It fails the test after a minute.

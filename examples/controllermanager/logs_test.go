@@ -1,0 +1,32 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"github.com/stretchr/testify/require"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/atoll-dev/atoll/internal/logtest"
+)
+
+// controller-runtime starts loops with a context that has no logger; the program shows their lines all the same.
+func TestLogs(t *testing.T) {
+	defer klog.SetLogger(logr.Discard())
+	defer log.SetLogger(logr.Discard())
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	require.NoError(t, os.WriteFile(path, logtest.Kubeconfig(), 0o600))
+	lines := logtest.New()
+	logtest.Run(t, func(ctx context.Context) error {
+		return run(ctx, []string{"-kubeconfig", path, "-identity", "a", "-health-address", "0", "-metrics-address", "0"}, lines)
+	})
+	lines.Await(t, `"logger":"members"`, "connection refused")
+	lines.Await(t, `"logger":"master"`, "connection refused")
+}
