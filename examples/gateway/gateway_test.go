@@ -17,6 +17,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/atoll-dev/atoll/internal/logtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -27,7 +29,8 @@ func TestGateway(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	out, in := io.Pipe()
 	ended := make(chan error, 1)
-	go func() { ended <- run(ctx, []string{"-listen=127.0.0.1:0", "-operators=ops"}, in) }()
+	logs := logtest.New()
+	go func() { ended <- run(ctx, []string{"-listen=127.0.0.1:0", "-operators=ops"}, in, logs) }()
 	line := regexp.MustCompile(`--server=https://(\S+)/regions/([a-z0-9.-]+) --certificate-authority=(\S+) --token=(\S+) `)
 	var printed [][]string
 	lines := bufio.NewScanner(out)
@@ -58,6 +61,7 @@ func TestGateway(t *testing.T) {
 		code, body := get("/regions/"+p[2]+"/api/v1/namespaces", p[4])
 		require.Equal(t, http.StatusOK, code)
 		require.Contains(t, body, "NamespaceList")
+		logs.Await(t, "msg=request", "/regions/"+p[2], "code=200")
 	}
 	for path, want := range map[string]int{"/peers/eu-west/version": http.StatusOK, "/peers/nobody/version": http.StatusNotFound} {
 		code, _ := get(path, "bob")

@@ -19,13 +19,13 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/go-logr/logr/funcr"
 
 	"github.com/atoll-dev/atoll/router/proxy"
 )
@@ -43,14 +43,13 @@ type options struct {
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	logger := funcr.New(func(_, line string) { _, _ = fmt.Fprintln(os.Stderr, line) }, funcr.Options{LogTimestamp: true, Verbosity: 1})
-	if err := run(logr.NewContext(ctx, logger), os.Args[1:], os.Stdout); err != nil {
+	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, "gateway:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, args []string, stdout io.Writer) error {
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	var o options
 	flags := flag.NewFlagSet("gateway", flag.ContinueOnError)
 	flags.StringVar(&o.listen, "listen", "127.0.0.1:8443", "the address to serve at")
@@ -71,5 +70,6 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	return gateway(ctx, o, stdout)
+	logger := slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.Level(-1)}) // -1: a line for each request, too
+	return gateway(logr.NewContext(ctx, logr.FromSlogHandler(logger)), o, stdout)
 }

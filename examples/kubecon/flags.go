@@ -59,13 +59,13 @@ func (k *kubeconfigs) Set(value string) error {
 
 // parse reads the arguments. What is wrong with them has been printed when it
 // returns an error.
-func parse(args []string, stderr io.Writer) (kubeconfigs, error) {
-	var given kubeconfigs
+func parse(args []string, stderr io.Writer) (given kubeconfigs, logs bool, _ error) {
 	flags := flag.NewFlagSet("kubecon", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.Var(&given, "kubeconfig", "`NAME=PATH` of a real API server; give upstream, cluster-1, cluster-2 and cluster-3. None: all in memory")
+	flags.BoolVar(&logs, "v", false, "show the log lines of the controllers on standard error")
 	if err := flags.Parse(args); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	var err error
 	switch {
@@ -79,5 +79,5 @@ func parse(args []string, stderr io.Writer) (kubeconfigs, error) {
 		flags.Usage()
 	}
 	slices.SortFunc(given, func(a, b kubeconfig) int { return strings.Compare(a.name, b.name) })
-	return given, err
+	return given, logs, err
 }

@@ -9,10 +9,13 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
 	"time"
+
+	"github.com/go-logr/logr"
 )
 
 // limit is how long the story may take. In memory it takes some seconds, with
@@ -27,7 +30,7 @@ func main() {
 
 // kubecon runs the program and returns its exit code.
 func kubecon(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	given, err := parse(args, stderr)
+	given, logs, err := parse(args, stderr)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		return 0
@@ -36,6 +39,11 @@ func kubecon(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
+	log := slog.DiscardHandler
+	if logs {
+		log = slog.NewTextHandler(stderr, nil)
+	}
+	ctx = logr.NewContext(ctx, logr.FromSlogHandler(log))
 	if err := start(ctx, given, &narrator{w: stdout}); err != nil {
 		_, _ = fmt.Fprintln(stderr, "kubecon:", err)
 		return 1

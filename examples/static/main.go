@@ -15,12 +15,16 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
 	"time"
+
+	"github.com/go-logr/logr"
 
 	"github.com/atoll-dev/atoll/region"
 )
@@ -31,10 +35,21 @@ const limit = 2 * time.Minute
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	if err := static(ctx, os.Stdout); err != nil {
+	logs := flag.Bool("v", false, "show the log lines of the loops on standard error")
+	flag.Parse()
+	if err := static(logged(ctx, *logs, os.Stderr), os.Stdout); err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, "static:", err)
 		os.Exit(1)
 	}
+}
+
+// logged returns ctx with the logger of all loops.
+func logged(ctx context.Context, logs bool, stderr io.Writer) context.Context {
+	log := slog.DiscardHandler
+	if logs {
+		log = slog.NewTextHandler(stderr, nil)
+	}
+	return logr.NewContext(ctx, logr.FromSlogHandler(log))
 }
 
 // static runs the program.

@@ -14,6 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/atoll-dev/atoll/internal/logtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -22,7 +24,9 @@ var update = flag.Bool("update", false, "write testdata/story.txt anew")
 
 func TestStory(t *testing.T) {
 	var stdout bytes.Buffer
-	require.NoError(t, static(t.Context(), &stdout), "%s", &stdout)
+	lines := logtest.New()
+	require.NoError(t, static(logged(t.Context(), true, lines), &stdout), "%s", &stdout)
+	lines.Await(t, "logger=ring", "peer=ap-south", "to=Unhealthy")
 
 	golden := filepath.Join("testdata", "story.txt")
 	if *update {

@@ -14,6 +14,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -34,7 +35,7 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	if err := run(ctx, os.Args[1:]); err != nil && !errors.Is(err, flag.ErrHelp) {
+	if err := run(ctx, os.Args[1:], os.Stderr); err != nil && !errors.Is(err, flag.ErrHelp) {
 		_, _ = fmt.Fprintln(os.Stderr, "syncer:", err)
 		os.Exit(1)
 	}
@@ -114,12 +115,12 @@ func powers(list string) ([]syncer.Power, error) {
 	return all, nil
 }
 
-func run(ctx context.Context, args []string) error {
+func run(ctx context.Context, args []string, stderr io.Writer) error {
 	o, err := parse(args)
 	if err != nil {
 		return err
 	}
-	ctx = logr.NewContext(ctx, logr.FromSlogHandler(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: slog.Level(-o.Level)})))
+	ctx = logr.NewContext(ctx, logr.FromSlogHandler(slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: slog.Level(-o.Level)})))
 	up, err := open("upstream", o.Up)
 	if err != nil {
 		return err

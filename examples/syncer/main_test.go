@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/atoll-dev/atoll/config"
+	"github.com/atoll-dev/atoll/internal/logtest"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/region/regiontest"
 	"github.com/atoll-dev/atoll/syncer"
@@ -57,7 +59,7 @@ func TestParse(t *testing.T) {
 		_, err := parse(args)
 		require.Error(t, err, "%v", args)
 	}
-	require.ErrorContains(t, run(t.Context(), []string{"-target=a", "-upstream=" + filepath.Join(t.TempDir(), "none")}), "upstream")
+	require.ErrorContains(t, run(t.Context(), []string{"-target=a", "-upstream=" + filepath.Join(t.TempDir(), "none")}, io.Discard), "upstream")
 }
 
 // The commands of README.md are understood.
@@ -127,7 +129,7 @@ func TestRun(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		done <- run(ctx, []string{"-target=my-cluster", "-upstream=" + upPath, "-downstream=" + downPath, "-types=configmaps"})
+		done <- run(ctx, []string{"-target=my-cluster", "-upstream=" + upPath, "-downstream=" + downPath, "-types=configmaps"}, io.Discard)
 	}()
 	copies := api(down).Dynamic().Resource(configMaps).Namespace("default")
 	require.Eventually(t, func() bool {
@@ -167,4 +169,15 @@ func TestFollow(t *testing.T) {
 	cancel()
 	require.NoError(t, <-done)
 	require.Equal(t, next, s.read)
+}
+
+// Without its API servers it shows why it does nothing.
+func TestLogs(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	require.NoError(t, os.WriteFile(path, logtest.Kubeconfig(), 0o600))
+	lines := logtest.New()
+	logtest.Run(t, func(ctx context.Context) error {
+		return run(ctx, []string{"-target=my-cluster", "-upstream=" + path, "-downstream=" + path}, lines)
+	})
+	lines.Await(t, `"logger":"agent"`, "synctargets", "connection refused")
 }

@@ -7,12 +7,14 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 )
 
@@ -113,7 +115,7 @@ stopped is finished by any of them, after a lease.
 	flags.StringVar(&s.shared, "log", "", "instead of --wal: the log of a central plane that several coordinators share,\nas `kube:kubeconfig`")
 	flags.DurationVar(&s.timeout, "timeout", time.Minute, "how long the whole command may take")
 	flags.StringVarP(&s.output, "output", "o", formatTable, "table, json, yaml or name")
-	flags.BoolVarP(&s.verbose, "verbose", "v", false, "print each step of the protocol to standard error")
+	flags.BoolVarP(&s.verbose, "verbose", "v", false, "print each step of the protocol, and log lines, to standard error")
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
 
 	root.AddCommand(
@@ -160,8 +162,17 @@ func (s *session) run(f func(ctx context.Context, args []string) error) func(*co
 		s.started = true
 		ctx, cancel := context.WithTimeout(c.Context(), s.timeout)
 		defer cancel()
-		return f(ctx, args)
+		return f(logr.NewContext(ctx, s.logger()), args)
 	}
+}
+
+// logger shows the library's errors, and all its log lines with --verbose.
+func (s *session) logger() logr.Logger {
+	level := slog.LevelError
+	if s.verbose {
+		level = slog.LevelInfo
+	}
+	return logr.FromSlogHandler(slog.NewTextHandler(s.errOut, &slog.HandlerOptions{Level: level}))
 }
 
 func (s *session) warn(format string, args ...any) {
