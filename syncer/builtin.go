@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// consent is what it takes to sync a type.
+// consent decides whether a type is synced.
 type consent int
 
 const (
@@ -29,7 +29,7 @@ type typeClass struct {
 }
 
 // builtinTypes classifies each type that kube-apiserver 1.36 serves, and some of older releases. A test compares it with
-// a real server. What is not here and in a group of Kubernetes is refused: see classify.
+// a real server. Any other type in a group of Kubernetes is refused: see classify.
 var builtinTypes = classes(
 	class{byDefault, "", "workloads", "daemonsets.apps deployments.apps replicasets.apps statefulsets.apps cronjobs.batch jobs.batch " +
 		"replicationcontrollers podtemplates podgroups.scheduling.k8s.io workloads.scheduling.k8s.io"},
@@ -40,7 +40,7 @@ var builtinTypes = classes(
 	class{byDefault, "", "policy that only restricts", "limitranges poddisruptionbudgets.policy resourcequotas"},
 
 	class{byName, "", "controllers of the downstream make them", "pods"},
-	class{byName, "", "they report what has happened in their own cluster", "events events.events.k8s.io"},
+	class{byName, "", "they report events of their own cluster", "events events.events.k8s.io"},
 
 	class{byPermit, PermitAdmissionPolicies, "it judges or changes every request to the cluster",
 		"mutatingadmissionpolicies.admissionregistration.k8s.io mutatingadmissionpolicybindings.admissionregistration.k8s.io " +
@@ -50,7 +50,7 @@ var builtinTypes = classes(
 	class{byPermit, PermitAPIServices, "it answers for a part of the cluster's API", "apiservices.apiregistration.k8s.io"},
 	class{byPermit, PermitCertificateSigningRequests, "the cluster would sign for the identity of the syncer", "certificatesigningrequests.certificates.k8s.io"},
 	class{byPermit, PermitClusterTrustBundles, "workloads trust the certificate authorities in it", "clustertrustbundles.certificates.k8s.io"},
-	class{byPermit, PermitControllerRevisions, "a rollback runs what it holds", "controllerrevisions.apps"},
+	class{byPermit, PermitControllerRevisions, "a rollback runs its content", "controllerrevisions.apps"},
 	class{byPermit, PermitCSIDrivers, "it decides how volumes are mounted and who gets tokens", "csidrivers.storage.k8s.io"},
 	class{byPermit, PermitCSINodes, "it speaks for a node", "csinodes.storage.k8s.io"},
 	class{byPermit, PermitCSIStorageCapacities, "it speaks for a storage driver", "csistoragecapacities.storage.k8s.io"},
@@ -103,7 +103,7 @@ func classes(rows ...class) map[schema.GroupResource]typeClass {
 }
 
 // classify says how a type may be synced. One of Kubernetes' own groups that the table lacks needs a Power of its own
-// name: nothing is known of what it gives away. The core group does not grow. Whether a group is served by kube-apiserver or by a custom resource does not
+// name, since its effect is unknown. The core group does not grow. Whether a group is served by kube-apiserver or by a custom resource does not
 // matter.
 func classify(gr schema.GroupResource) typeClass {
 	if c, ok := builtinTypes[gr]; ok {

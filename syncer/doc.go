@@ -5,8 +5,9 @@
 // for the downstream's SyncTarget goes down, and what the downstream reports of it comes up.
 //
 // An object with the label v1alpha1.ClusterLabel is for one cluster; one with a label of v1alpha1.StateLabelPrefix for each
-// of several is for all of them. Every type that both sides serve is synced, built in or custom, namespaced or not (see
-// [DefaultTypes]); types that come and go are noticed by polling. Namespaces are made when they are needed.
+// of several is for all of them. Workloads and what belongs to them, and every custom type that both sides serve, are
+// synced, namespaced or not (see [DefaultTypes] and Power below); types that come and go are noticed by polling. Namespaces
+// are made when they are needed.
 //
 // # What is guaranteed
 //
@@ -30,6 +31,26 @@
 //     in either direction.
 //   - One object, type or side in trouble does not stop another: [Syncer.Status] and [Observer] name it with a [Reason].
 //
+// # Power
+//
+// A syncer creates downstream what any author upstream has labelled, with its own rights. So it refuses, in both directions:
+//
+//   - Types of Kubernetes that grant an identity or control over a cluster, such as CertificateSigningRequests, RBAC,
+//     webhooks, Nodes, PersistentVolumes and StorageClasses, unless [Options.Permit] names their [Power]; and types of
+//     Kubernetes that this release does not know.
+//   - Objects in namespaces of a cluster itself (kube-*) and of an installed syncer (atoll-syncer-*), by their name on
+//     either side, whatever is permitted.
+//   - Secrets that are credentials of a cluster: bootstrap tokens, tokens of ServiceAccounts, and any with the annotation
+//     kubernetes.io/service-account.name.
+//   - What [Options.Refuse] refuses. Custom types can grant rights as well, such as those of authorization.openshift.io or
+//     of policy engines: nothing but that func, [Options.Types] and the rights of the syncer keep them out.
+//
+// A refused object has [ReasonNotPermitted] in [Syncer.Status], in its condition if Conditions asks for it, and is counted in
+// the condition ObjectsRefused of the SyncTarget. Types that need a Power are watched upstream for that, without Types; a
+// syncer that may not list them says so in the Err of the type and asks every 10 minutes. An object that an earlier release has
+// synced stays on both sides as it is. If it is deleted upstream, it waits until a person has deleted the copy, has
+// permitted the type, or has stopped the syncer and called [Syncer.Detach], which removes the finalizer and leaves the copy.
+//
 // # What is not
 //
 //   - Which fields belong to the downstream is known for core types (addresses and ports of Services, selectors of Jobs,
@@ -39,7 +60,9 @@
 //   - A change that the downstream refuses is reported, and that is all, unless a Rule says Recreate of an immutable field.
 //   - A status that a side refuses is reported as well. When what refused it has become right, that is noticed an hour later
 //     at most, or as soon as the status or the spec changes.
-//   - Namespaces are not deleted, and their labels do not go down.
+//   - Namespaces are not deleted, and their labels do not go down, unless PermitNamespaces makes them objects like others.
+//   - Workloads are not judged: which pods a namespace admits, external IPs of Services and priorities of pods are for the
+//     downstream's own admission to restrict.
 //   - Definitions of types are not synced here but by package crds; objects of a type wait until both sides serve it.
 //   - Objects that are born downstream stay there, unless [Options.Upsync] brings them up.
 //   - A copy that somebody deletes is made again, unless [DeleteUpstream] was chosen; and then too, if no syncer ran at the
@@ -86,5 +109,5 @@
 // Unscheduled list of pods and get of ReplicaSets downstream.
 //
 // [UpstreamRights], [DownstreamRights], [UnscheduledRights], [TargetsRights] and [InstallRights] are these as rules, for types
-// that are named.
+// that are named. Types that need a Power which is not permitted have no rules.
 package syncer

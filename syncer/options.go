@@ -31,14 +31,14 @@ type Options struct {
 	// returns an error if it selects a type that needs a Power which Permit lacks.
 	Types TypeFilter
 
-	// Permit names the powers over the downstream that authors of upstream objects may have, in both directions: see Power.
+	// Permit names the powers over the downstream that authors of upstream objects may have, and the other way round: see Power.
 	// The program decides it, never an object. nil: none.
 	Permit []Power
 
 	// Refuse keeps types and objects out that Types and Permit let in, such as custom types that grant rights. It returns
-	// why, in words that go into Status and conditions, and "" for what it lets through. obj is nil when the type as a whole
+	// why, in words that go into Status and conditions, and "" to let it through. obj is nil when the type as a whole
 	// is asked about, and otherwise the object where it was born, which Refuse must not modify. It must be safe for
-	// concurrent use and always give the same answer for the same arguments. What it refuses stays downstream as it is, see
+	// concurrent use and always give the same answer for the same arguments. A copy of a refused object stays as it is, see
 	// ReasonNotPermitted. May be nil.
 	Refuse func(gr schema.GroupResource, obj *unstructured.Unstructured) (why string)
 
@@ -129,7 +129,7 @@ func DefaultTypes(gr schema.GroupResource) bool {
 }
 
 // defaultTypes are DefaultTypes and those that need a Power: without it they are watched, and their objects reported. A
-// Namespace that has the label is nothing to report: tools label it for what is in it.
+// Namespace that has the label is nothing to report: tools label it for its objects.
 func (o Options) defaultTypes(gr schema.GroupResource) bool {
 	c := classify(gr)
 	return DefaultTypes(gr) || c.how == byPermit && (c.power != PermitNamespaces || slices.Contains(o.Permit, c.power))
@@ -146,7 +146,7 @@ func (o Options) refusesType(gr schema.GroupResource) string {
 	return o.Refuse(gr, nil)
 }
 
-// checkPermit says what is wrong with Permit, and which types need more than it has.
+// checkPermit returns an error for each wrong entry of Permit, and for types that need more than it has.
 func (o Options) checkPermit() error {
 	var wrong []error
 	for i, p := range o.Permit {

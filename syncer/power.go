@@ -12,15 +12,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Power names what a cluster gives to whoever may write objects of some of Kubernetes' own types: an identity, or control
-// over what is not theirs. A syncer makes such objects downstream with its own rights, so with the Power in Options.Permit
-// every author of such an object upstream has it downstream. Each constant is one opt-in.
+// Power names an identity, or control over a cluster, that some of Kubernetes' own types give to the authors of their
+// objects. A syncer makes such objects downstream with its own rights, so with the Power in Options.Permit every author of
+// such an object upstream has it downstream. Each constant is one opt-in.
 //
 // A type of Kubernetes that this release does not know is refused too. Its Power is its name, such as
 // "podgangs.scheduling.k8s.io".
 type Power string
 
-// The powers, and what whoever may write the objects upstream gets downstream.
+// The powers. "They" are the authors of the objects.
 const (
 	// PermitAdmissionPolicies: their rules reject or change every request to the cluster.
 	PermitAdmissionPolicies Power = "AdmissionPolicies"
@@ -28,12 +28,12 @@ const (
 	PermitAdmissionWebhooks Power = "AdmissionWebhooks"
 	// PermitAPIServices: a server of their choice answers for a group of the cluster's API.
 	PermitAPIServices Power = "APIServices"
-	// PermitCertificateSigningRequests: the cluster signs for the identity of whoever creates the request, which is the
-	// syncer, and the certificate comes back in the status.
+	// PermitCertificateSigningRequests: the cluster signs for the identity that creates the request, which is the
+	// syncer's, and the certificate comes back in the status.
 	PermitCertificateSigningRequests Power = "CertificateSigningRequests"
 	// PermitClusterTrustBundles: workloads trust their certificate authorities.
 	PermitClusterTrustBundles Power = "ClusterTrustBundles"
-	// PermitControllerRevisions: a rollback of a DaemonSet or StatefulSet runs what they wrote.
+	// PermitControllerRevisions: a rollback of a DaemonSet or StatefulSet runs the content that they wrote.
 	PermitControllerRevisions Power = "ControllerRevisions"
 	// PermitCSIDrivers: they decide how volumes are mounted, and which drivers get tokens of ServiceAccounts.
 	PermitCSIDrivers Power = "CSIDrivers"

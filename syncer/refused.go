@@ -36,11 +36,11 @@ func secretType(obj *unstructured.Unstructured) string {
 	return t
 }
 
-// stays is said of what an earlier release has synced and this one refuses.
+// stays is part of the report of an object that an earlier release has synced.
 const stays = "; an earlier release made a copy downstream, which stays as it is"
 
 // refuses says why an object is not synced, in either direction; "" if it is. key is where it is upstream, place where it
-// is downstream. obj is what it is where it was born, nil if only its place is known.
+// is downstream. obj is the object where it was born, nil if only its place is known.
 func (l *lane) refuses(key, place types.NamespacedName, obj *unstructured.Unstructured) (Reason, string) {
 	if l.kind.Refused != "" {
 		return ReasonNotPermitted, l.kind.Refused
@@ -79,7 +79,7 @@ func reserved(namespaces ...string) string {
 	return ""
 }
 
-// isCredential says why an object is a credential of a cluster; "" if it is none.
+// isCredential returns why an object is a credential of a cluster; "" if it is not.
 func isCredential(kind schema.GroupKind, obj *unstructured.Unstructured) string {
 	if kind != (schema.GroupKind{Kind: "Secret"}) {
 		return ""
@@ -100,8 +100,8 @@ type found struct {
 	shared bool
 }
 
-// keepOut reports an object that is refused. It writes nothing downstream. Upstream it removes our finalizer once there is
-// no copy, so that a deletion there waits only for what an earlier release has made.
+// keepOut reports an object that is refused. It writes nothing downstream. Upstream it removes our finalizer from an object
+// that is being deleted, or is no longer for this cluster, once there is no copy: only a copy makes it wait.
 func (l *lane) keepOut(ctx context.Context, key, place types.NamespacedName, now found, reason Reason, why string) (time.Duration, error) {
 	l.valve.settle(key)
 	u, err := l.originNow(ctx, key, now.u)
@@ -121,7 +121,7 @@ func (l *lane) keepOut(ctx context.Context, key, place types.NamespacedName, now
 			return retryRefused, nil
 		case err != nil:
 			return 0, err
-		case !copied:
+		case !copied && (now.u == nil || u.GetDeletionTimestamp() != nil):
 			if err := l.letRefusedGo(ctx, u); err != nil {
 				return 0, err
 			}
@@ -144,7 +144,7 @@ func (l *lane) keepOut(ctx context.Context, key, place types.NamespacedName, now
 	return again, l.showRefused(ctx, key, now)
 }
 
-// originNow returns what is upstream of an object: u, or without it what a live read finds, nil if nothing.
+// originNow returns the object upstream: u, or without it the result of a live read, nil if there is none.
 func (l *lane) originNow(ctx context.Context, key types.NamespacedName, u *unstructured.Unstructured) (metav1.Object, error) {
 	if u != nil {
 		return u, nil
@@ -171,7 +171,7 @@ func (l *lane) hasCopy(ctx context.Context, key, place types.NamespacedName, uid
 	return loop.ParseKey(there.Annotations[originAnnotation]) == key && there.Annotations[uidAnnotation] == string(uid), nil
 }
 
-// letRefusedGo removes the finalizer from an object that has no copy. It changes a cached one to what is then upstream.
+// letRefusedGo removes the finalizer from an object that has no copy.
 func (l *lane) letRefusedGo(ctx context.Context, u metav1.Object) error {
 	if left, ok := u.(*metav1.PartialObjectMetadata); ok { // it is no longer for this cluster
 		if err := l.clearCondition(ctx, left); err != nil {
@@ -211,7 +211,7 @@ func (l *lane) mayRead(ctx context.Context, o *loop.Objects) bool {
 	}
 }
 
-// probe lists no more than one object where o reads.
+// probe lists at most one object where o reads.
 func (l *lane) probe(ctx context.Context, o *loop.Objects) error {
 	on := l.syncer.up
 	if o == l.born {

@@ -40,13 +40,9 @@ func copied(gr schema.GroupResource) *apiextensionsv1.CustomResourceDefinition {
 
 // servedPowerful are the types that need a permit and that the servers in memory serve, with those that have to be defined.
 func servedPowerful() (all []schema.GroupResource, defined []*apiextensionsv1.CustomResourceDefinition) {
-	builtin := parseAll("customresourcedefinitions.apiextensions.k8s.io endpoints endpointslices.discovery.k8s.io leases.coordination.k8s.io namespaces nodes persistentvolumes " + powerful[syncer.PermitRBAC])
+	builtin := parseAll("controllerrevisions.apps customresourcedefinitions.apiextensions.k8s.io endpoints endpointslices.discovery.k8s.io leases.coordination.k8s.io namespaces nodes persistentvolumes " + powerful[syncer.PermitRBAC])
 	for _, gr := range allPowerful() {
-		switch {
-		case slices.Contains(builtin, gr):
-		case !strings.Contains(gr.Group, "."):
-			continue // no definition may have such a group
-		default:
+		if !slices.Contains(builtin, gr) {
 			defined = append(defined, copied(gr))
 		}
 		all = append(all, gr)
@@ -127,7 +123,7 @@ func TestPowerIsNotSynced(t *testing.T) {
 		for _, gr := range all {
 			require.False(t, exists(gr), "%s is there without its permit", gr)
 			if gr.Resource == "namespaces" {
-				continue // tools label them for what is in them
+				continue // tools label them for their objects
 			}
 			require.True(t, slices.ContainsFunc(problems, func(s string) bool {
 				return strings.HasPrefix(s, gr.Resource+" ") && strings.HasSuffix(s, " NotPermitted")
@@ -252,7 +248,7 @@ func TestReservedNamespaceObjects(t *testing.T) {
 	})
 }
 
-// The program refuses custom types, and objects by what is in them, in both directions.
+// The program refuses custom types, and objects by their content, in both directions.
 func TestRefuse(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{Upsync: upsyncAll.Upsync, Refuse: func(gr schema.GroupResource, obj *unstructured.Unstructured) string {
@@ -284,7 +280,7 @@ func TestRefuse(t *testing.T) {
 	})
 }
 
-// What an earlier release has synced stays as it is on both sides, and is reported. Its deletion waits for the copy only.
+// An object that an earlier release has synced stays as it is on both sides, and is reported. Its deletion waits for the copy only.
 func TestSyncedByAnEarlierRelease(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{Permit: []syncer.Power{syncer.PermitRBAC}})
@@ -324,7 +320,7 @@ func TestSyncedByAnEarlierRelease(t *testing.T) {
 	})
 }
 
-// Detach lets go what is refused, and a permit syncs it again.
+// Detach releases refused objects, and a permit syncs them again.
 func TestDetachOfRefused(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{Permit: []syncer.Power{syncer.PermitRBAC}})
@@ -351,7 +347,7 @@ func TestDetachOfRefused(t *testing.T) {
 	})
 }
 
-// What was synced into a namespace of a cluster itself, or has the finalizer and no copy, is treated alike.
+// So do objects in a namespace of a cluster itself; the deletion of one that has the finalizer and no copy does not wait.
 func TestEarlierCopiesInReservedNamespaces(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -363,9 +359,12 @@ func TestEarlierCopiesInReservedNamespaces(t *testing.T) {
 			"}, annotations: {syncer.atoll.dev/origin: kube-system/gone, syncer.atoll.dev/uid: 00000000-0000-0000-0000-000000000000}}}")
 		p.up.create(configMaps, fmt.Sprintf(held, "never"))
 		p.rest()
-		require.Empty(t, p.up.get(configMaps, "never", "kube-system").GetFinalizers(), "nothing waits for a copy that was never made")
+		require.NotEmpty(t, p.up.get(configMaps, "never", "kube-system").GetFinalizers(), "who has put it there is not fought")
 		require.NotNil(t, p.down.get(configMaps, "gone", "kube-system"))
 		require.Equal(t, []string{"configmaps kube-system/gone NotPermitted", "configmaps kube-system/never NotPermitted", "configmaps kube-system/synced NotPermitted"}, p.problems())
+		require.NoError(t, p.up.client.Resource(configMaps).Namespace("kube-system").Delete(t.Context(), "never", metav1.DeleteOptions{}))
+		p.rest()
+		require.Nil(t, p.up.get(configMaps, "never", "kube-system"), "nothing waits for a copy that was never made")
 		require.NoError(t, p.up.client.Resource(configMaps).Namespace("kube-system").Delete(t.Context(), "synced", metav1.DeleteOptions{}))
 		time.Sleep(time.Hour)
 		require.NotNil(t, p.up.get(configMaps, "synced", "kube-system"))
@@ -373,6 +372,12 @@ func TestEarlierCopiesInReservedNamespaces(t *testing.T) {
 		require.NoError(t, p.down.client.Resource(configMaps).Namespace("kube-system").Delete(t.Context(), "synced", metav1.DeleteOptions{}))
 		p.rest()
 		require.Nil(t, p.up.get(configMaps, "synced", "kube-system"))
+
+		// Another map has put them there, and nothing upstream belongs there now.
+		p.stop()
+		p.start(syncer.Options{Namespaces: syncer.PrefixNamespaces("acme-")})
+		require.NotNil(t, p.down.get(configMaps, "gone", "kube-system"))
+		require.Contains(t, p.problems(), "configmaps kube-system/gone NotPermitted")
 	})
 }
 
@@ -421,7 +426,7 @@ func (p *pair) createTarget() {
 	require.NoError(p.t, err)
 }
 
-// The SyncTarget says what is refused, in bounds, and no more often than it changes. The objects say it where that is asked for.
+// The SyncTarget counts and names refused objects, in bounds, and is written only on a change. With Conditions the objects say it too.
 func TestRefusedIsReported(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := &pair{t: t, up: newSide(t, "up", withTargets(t)), down: newSide(t, "down", regiontest.Options{})}
@@ -472,7 +477,7 @@ func (p *pair) conditionMessage(condition string) string {
 	return ""
 }
 
-// A dry run says what is refused.
+// A dry run names refused objects.
 func TestDiffOfRefused(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := &pair{t: t, up: newSide(t, "up", regiontest.Options{}), down: newSide(t, "down", regiontest.Options{})}
@@ -488,7 +493,7 @@ func TestDiffOfRefused(t *testing.T) {
 	})
 }
 
-// No rights are asked for on what is refused.
+// No rights are printed for refused types.
 func TestRightsOfRefused(t *testing.T) {
 	all := append(allPowerful(), configMaps.GroupResource())
 	opts := syncer.Options{Target: target}

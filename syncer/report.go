@@ -32,8 +32,8 @@ const (
 	ReasonStatusRefused Reason = "StatusRefused"
 	// ReasonNotSyncable: it means something in its own cluster only.
 	ReasonNotSyncable Reason = "NotSyncable"
-	// ReasonNotPermitted: it would give its author power over the other cluster: by its type (see Options.Permit), by its
-	// namespace or by what it is, or Options.Refuse refuses it. Nothing is written to the other side for it. A copy that an
+	// ReasonNotPermitted: it would give its author power over the other cluster: by its type (see Options.Permit), its
+	// namespace or its content, or Options.Refuse refuses it. Nothing is written to the other side for it. A copy that an
 	// earlier release made stays as it is, and the object upstream, if it is deleted, waits until that copy is gone or
 	// until Syncer.Detach.
 	ReasonNotPermitted Reason = "NotPermitted"

@@ -68,6 +68,7 @@ func builtin() []*resource {
 	add(apps, "replicasets", "ReplicaSet", "nsgu", "rs").categories = []string{"all"}
 	add(apps, "statefulsets", "StatefulSet", "nsgu", "sts").categories = []string{"all"}
 	add(apps, "daemonsets", "DaemonSet", "nsgu", "ds").categories = []string{"all"}
+	add(apps, "controllerrevisions", "ControllerRevision", "nu")
 	add(batch, "jobs", "Job", "nsgu").categories = []string{"all"}
 	add(batch, "cronjobs", "CronJob", "nsgu", "cj").categories = []string{"all"}
 	add("autoscaling/v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler", "nsu", "hpa").categories = []string{"all"}
