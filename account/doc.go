@@ -50,6 +50,9 @@
 //   - Ready is True only if every member of the ring holds the latest revision and
 //     is ready with it. Silence is Unknown, never False. Exceptions have a condition
 //     each, PresentIn.PEER, 32 at most; a status stays small with a thousand peers.
+//   - A deleted wish is kept in all peers, with the condition RemovalHeld, while
+//     something lives in its namespace, a peer does not answer, or more were deleted at
+//     once than [Options] allow with RemovalCap.
 //   - A deleted wish goes when every peer has confirmed that nothing of it is left:
 //     [Finalizer]. A peer that has left the directory is not asked. A copy that a
 //     peer shows later, because it was away or restored, is never added anew.

@@ -26,6 +26,10 @@
 //   - Replicas of an object that exists everywhere never disagree within a
 //     revision, never run ahead of their primary and never go back.
 //   - Nothing is sent to a peer before the log has the operation.
+//   - A plain delete of the primary of an object that exists everywhere is a request:
+//     no replica goes while something lives in the object's namespace, while a member
+//     cannot say whether something does, or while more are requested than
+//     Options.RemovalCap allows. See Hold and Coordinator.ReleaseRemoval.
 //
 // # Peers come and go
 //
