@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -41,9 +40,9 @@ type Cost struct{ Wall, CPU time.Duration }
 func measure(tb testing.TB, do func()) Cost {
 	tb.Helper()
 	used := func() time.Duration {
-		var u syscall.Rusage
-		require.NoError(tb, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
-		return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+		cpu, err := processCPU()
+		require.NoError(tb, err)
+		return cpu
 	}
 	begun, before := time.Now(), used()
 	do()
