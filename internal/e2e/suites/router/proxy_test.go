@@ -119,7 +119,7 @@ func TestKubectl(t *testing.T) {
 		for _, as := range [][]string{{"--as=bob"}, {"--as=root", "--as-group=system:masters"}, {"--as=alice", "--as-uid=1"}} {
 			alice.refused(t, "impersonation is not possible here", "", append([]string{"get", in, "configmaps"}, as...)...)
 			alice.refused(t, "impersonation is not possible here", "", append([]string{"get", in, "configmaps", "--watch"}, as...)...)
-			alice.refused(t, "impersonation is not possible here", "", append([]string{"exec", in, "web", "--", "ls"}, as...)...)
+			alice.refused(t, "impersonation is not possible here", "", append(append([]string{"exec", in, "web"}, as...), "--", "ls")...)
 		}
 	})
 }
