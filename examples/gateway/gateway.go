@@ -66,7 +66,7 @@ func gateway(ctx context.Context, o options, stdout io.Writer) error {
 // newHandler is the gateway without its listener.
 func newHandler(ring region.Directory, known users, o options) (http.Handler, error) {
 	// What the proxy lets through does not wait again: half as much as of one region comes by reads of all regions.
-	budget := router.Budget{QPS: float32(o.qps), InFlight: o.limits.RequestsPerRegion * 3 / 2}
+	budget := router.Budget{QPS: float32(o.qps), InFlight: o.limits.RequestsPerRegion * 3 / 2, Streams: 1500}
 	routes, err := router.New(ring, router.Options{Budget: budget})
 	if err != nil {
 		return nil, err
