@@ -58,6 +58,11 @@ func (c *clients) Metadata() metadata.Interface { return c.metadata }
 func (c *clients) Discovery() Discovery         { return c.discovery }
 
 func clientsFor(c *rest.Config, client *http.Client) (*clients, error) {
+	return clientsWithin(c, client, usual)
+}
+
+func clientsWithin(c *rest.Config, client *http.Client, l limits) (*clients, error) {
+	client = meteredClient(client, l)
 	d, err := dynamic.NewForConfigAndClient(c, client)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,185 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package region
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/semaphore"
+)
+
+// ErrTooLarge says that an answer, or an event of a watch, has more bytes than its reader takes.
+var ErrTooLarge = errors.New("the answer is too large")
+
+// limits are what the clients of an API read, in bytes after decompression, if the context brings no Meter.
+type limits struct{ answer, event, held int64 }
+
+// usual lets a page of 500 objects of half a MiB each pass. An event has one object, of which an API server takes no more
+// than 3 MiB.
+var usual = limits{answer: 256 << 20, event: 16 << 20, held: 512 << 20}
+
+// Meter counts what one answer takes in memory. Its methods are called one after the other.
+type Meter interface {
+	// Took is called with the size of each piece of the answer, after decompression. If it returns an error, reading ends
+	// with that error, and the answer's connection is given up.
+	Took(n int) error
+	// Ended is called after each event of a watch, and at the end of the answer.
+	Ended()
+}
+
+type meterKey struct{}
+
+// WithMeter returns a context for one call of a client of an API. newMeter is called once for each answer; watch says that
+// it is one of a watch. Without it an answer, and an event of a watch, may have 256 and 16 MiB, and all answers of one API
+// that are read at one time 512 MiB; the error of more is ErrTooLarge. Transports, such as the one of Conn.Config, count
+// nothing: what passes through them is not held.
+func WithMeter(ctx context.Context, newMeter func(watch bool) Meter) context.Context {
+	return context.WithValue(ctx, meterKey{}, newMeter)
+}
+
+// metered counts the bodies of answers that its clients decode.
+type metered struct {
+	next   http.RoundTripper
+	limits limits
+	held   *semaphore.Weighted // of all answers that are read at one time
+}
+
+// meteredClient is client with a count of what it reads.
+func meteredClient(client *http.Client, l limits) *http.Client {
+	counted := *client
+	if counted.Transport == nil {
+		counted.Transport = http.DefaultTransport
+	}
+	counted.Transport = &metered{next: counted.Transport, limits: l, held: semaphore.NewWeighted(l.held)}
+	return &counted
+}
+
+func (t *metered) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := t.next.RoundTrip(req)
+	if err != nil || resp.Body == nil {
+		return resp, err
+	}
+	var body *meteredBody
+	switch watch := req.URL.Query().Get("watch"); {
+	case watch != "" && watch != "false" && watch != "0" && !strings.Contains(resp.Header.Get("Content-Type"), "protobuf"):
+		body = &meteredBody{ReadCloser: resp.Body, events: &eventScanner{}}
+	case watch != "" && watch != "false" && watch != "0":
+		return resp, nil // frames say how long they are, and client-go bounds them
+	default:
+		body = &meteredBody{ReadCloser: resp.Body}
+	}
+	if newMeter, ok := req.Context().Value(meterKey{}).(func(bool) Meter); ok {
+		body.meter = newMeter(body.events != nil)
+	} else {
+		body.meter = &allowance{transport: t, limit: t.limits.answer}
+		if body.events != nil {
+			body.meter = &allowance{transport: t, limit: t.limits.event}
+		}
+	}
+	resp.Body = body
+	return resp, nil
+}
+
+// WrappedRoundTripper lets client-go find the transport.
+func (t *metered) WrappedRoundTripper() http.RoundTripper { return t.next }
+
+type meteredBody struct {
+	io.ReadCloser
+	meter  Meter
+	events *eventScanner // of a watch
+	err    error
+	once   sync.Once
+}
+
+func (b *meteredBody) Read(p []byte) (int, error) {
+	if b.err != nil {
+		return 0, b.err
+	}
+	n, err := b.ReadCloser.Read(p)
+	if b.events == nil {
+		b.took(n)
+	} else {
+		for rest := p[:n]; len(rest) > 0 && b.err == nil; {
+			size, ended := b.events.scan(rest)
+			b.took(size)
+			if rest = rest[size:]; ended {
+				b.meter.Ended()
+			}
+		}
+	}
+	if b.err != nil {
+		_ = b.ReadCloser.Close() // it is of no use any longer
+		return 0, b.err
+	}
+	return n, err
+}
+
+func (b *meteredBody) took(n int) {
+	if b.err == nil && n > 0 {
+		b.err = b.meter.Took(n)
+	}
+}
+
+func (b *meteredBody) Close() error {
+	err := b.ReadCloser.Close()
+	b.once.Do(b.meter.Ended)
+	return err
+}
+
+// allowance is the Meter of a call that brings none.
+type allowance struct {
+	transport   *metered
+	limit, used int64
+}
+
+func (a *allowance) Took(n int) error {
+	if a.used+int64(n) > a.limit {
+		return fmt.Errorf("%w: it has more than %d bytes: list in smaller pages (limit)", ErrTooLarge, a.limit)
+	}
+	if !a.transport.held.TryAcquire(int64(n)) {
+		return fmt.Errorf("%w: the answers of this API server that are read now have %d bytes: make fewer requests at one time, or list in smaller pages (limit)", ErrTooLarge, a.transport.limits.held)
+	}
+	a.used += int64(n)
+	return nil
+}
+
+func (a *allowance) Ended() {
+	a.transport.held.Release(a.used)
+	a.used = 0
+}
+
+// eventScanner finds where the JSON values of a stream end.
+type eventScanner struct {
+	depth           int
+	quoted, escaped bool
+}
+
+// scan returns how many bytes of p belong to the present value, and whether it ends with the last of them.
+func (s *eventScanner) scan(p []byte) (size int, ended bool) {
+	for i, c := range p {
+		switch {
+		case s.escaped:
+			s.escaped = false
+		case s.quoted && c == '\\':
+			s.escaped = true
+		case c == '"':
+			s.quoted = !s.quoted
+		case s.quoted:
+		case c == '{' || c == '[':
+			s.depth++
+		case c == '}' || c == ']':
+			if s.depth--; s.depth <= 0 {
+				s.depth = 0
+				return i + 1, true
+			}
+		}
+	}
+	return len(p), false
+}
