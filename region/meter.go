@@ -95,7 +95,9 @@ type meteredBody struct {
 	meter  Meter
 	events *eventScanner // of a watch
 	err    error
-	once   sync.Once
+
+	mu     sync.Mutex // of meter: a watch may be closed while it is read
+	closed bool
 }
 
 func (b *meteredBody) Read(p []byte) (int, error) {
@@ -110,7 +112,7 @@ func (b *meteredBody) Read(p []byte) (int, error) {
 			size, ended := b.events.scan(rest)
 			b.took(size)
 			if rest = rest[size:]; ended {
-				b.meter.Ended()
+				b.ended(false)
 			}
 		}
 	}
@@ -122,14 +124,25 @@ func (b *meteredBody) Read(p []byte) (int, error) {
 }
 
 func (b *meteredBody) took(n int) {
-	if b.err == nil && n > 0 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.err == nil && n > 0 && !b.closed {
 		b.err = b.meter.Took(n)
 	}
 }
 
+func (b *meteredBody) ended(closed bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.closed {
+		b.meter.Ended()
+	}
+	b.closed = b.closed || closed
+}
+
 func (b *meteredBody) Close() error {
 	err := b.ReadCloser.Close()
-	b.once.Do(b.meter.Ended)
+	b.ended(true)
 	return err
 }
 

@@ -86,7 +86,11 @@ func newHandler(ring region.Directory, known users, o options) (http.Handler, er
 	if o.partial {
 		policy = aggregate.BestEffort()
 	}
-	return newMerged(routes, policy, single), nil
+	answers, err := aggregate.NewBudget(0)
+	if err != nil {
+		return nil, err
+	}
+	return newMerged(routes, policy, answers, single), nil
 }
 
 // serve serves on listener until ctx ends, which ends watches and streams too.

@@ -34,12 +34,14 @@ type merged struct {
 	single http.Handler // serves one region
 	all    http.Handler // serves all regions, behind what stands before one
 
+	budget *aggregate.Budget // of the answers that all callers have read
+
 	mu   sync.Mutex
 	apis map[string]*aggregate.API // by token, of users that are known
 }
 
-func newMerged(routes *router.Router, policy aggregate.Policy, single *proxy.Proxy) *merged {
-	m := &merged{routes: routes, policy: policy, single: single, apis: map[string]*aggregate.API{}}
+func newMerged(routes *router.Router, policy aggregate.Policy, budget *aggregate.Budget, single *proxy.Proxy) *merged {
+	m := &merged{routes: routes, policy: policy, single: single, budget: budget, apis: map[string]*aggregate.API{}}
 	m.all = single.Protect(func(w http.ResponseWriter, r *http.Request, id router.Identity) {
 		if err := m.serve(w, r, id); err != nil {
 			refuse(w, err)
@@ -112,12 +114,17 @@ func (m *merged) serve(w http.ResponseWriter, r *http.Request, id router.Identit
 	if opts.Watch {
 		return follow(w, r, reader, opts)
 	}
-	list, err := reader.ListAll(ctx, opts)
-	warn(w, report)
+	out := &listWriter{w: w, report: report}
+	list, err := reader.Pages(ctx, opts, out.page)
+	if err != nil && out.begun {
+		panic(http.ErrAbortHandler) // which cuts the answer short, so that the client does not take it for the whole
+	}
 	if err != nil {
+		warn(w, report)
 		return err
 	}
-	return answer(w, list)
+	out.end(list)
+	return nil
 }
 
 // api is the one of the caller. It lasts, so that its versions and continue tokens do.
@@ -132,7 +139,7 @@ func (m *merged) api(r *http.Request, id router.Identity) (*aggregate.API, error
 	if err != nil {
 		return nil, err
 	}
-	api, err := aggregate.New(set, aggregate.Options{Policy: m.policy, Qualify: true, Map: m.types})
+	api, err := aggregate.New(set, aggregate.Options{Policy: m.policy, Qualify: true, Map: m.types, Budget: m.budget})
 	if err == nil {
 		m.apis[token] = api
 	}

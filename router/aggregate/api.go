@@ -65,6 +65,16 @@ type Options struct {
 	// times of it; Member.Health ends the wait as soon as the region answers again. Zero: 200 milliseconds.
 	Retry time.Duration
 
+	// MaxAnswer is how many bytes an answer of a region may have, and an event of a watch, after decompression. What a list
+	// reads is read in smaller pages if a page has more; a larger object, or answer that is none, is TooLarge. It is counted
+	// for clients of Regions and of region.APIFor. Zero: 16 MiB.
+	MaxAnswer int64
+
+	// Budget bounds the bytes of answers that are held at one time, over the APIs that share it. A request that finds it
+	// used up waits for Answer, then it is Busy. Lists of the Dynamic client and of ListAll are counted page by page while
+	// they are read: the whole is the caller's. Nil: 256 MiB for this API.
+	Budget *Budget
+
 	// WarningHandler receives a warning for each region that did not contribute to an answer, as the handler of a client of
 	// one API server does. It must return quickly. Nil: such regions are in the Report of the context, and in lists, alone.
 	WarningHandler rest.WarningHandlerWithContext
@@ -109,6 +119,8 @@ type API struct {
 	opts   Options
 	sealer *sealer
 	seed   uint64 // of fingerprints
+
+	account *account
 }
 
 // New makes an API of the regions in set. It does no I/O.
@@ -140,12 +152,38 @@ func New(set Set, opts Options) (*API, error) {
 	if opts.Parallel <= 0 {
 		opts.Parallel = 64
 	}
+	account, err := accountOf(&opts)
+	if err != nil {
+		return nil, err
+	}
 	key := slices.Clone(opts.Key)
 	if len(key) == 0 {
 		key = make([]byte, 32)
 		_, _ = rand.Read(key) // it never fails
 	}
-	return &API{set: set, opts: opts, sealer: newSealer(key), seed: seedOf(key)}, nil
+	return &API{set: set, opts: opts, sealer: newSealer(key), seed: seedOf(key), account: account}, nil
+}
+
+// accountOf completes MaxAnswer and Budget.
+func accountOf(opts *Options) (*account, error) {
+	if opts.MaxAnswer < 0 {
+		return nil, fmt.Errorf("aggregate: Options.MaxAnswer is %d; want a positive number of bytes, or zero for %d", opts.MaxAnswer, defaultAnswer)
+	}
+	if opts.MaxAnswer == 0 {
+		opts.MaxAnswer = defaultAnswer
+	}
+	budget, own := opts.Budget, int64(1)
+	if budget == nil {
+		var err error
+		if budget, err = NewBudget(0); err != nil {
+			return nil, err
+		}
+	} else {
+		own = shares
+	}
+	a := budget.account(budget.bytes / own)
+	opts.MaxAnswer = min(opts.MaxAnswer, a.bytes)
+	return a, nil
 }
 
 // seedOf is the same for the same key, so that processes with one key understand each other's stamps.
@@ -205,6 +243,15 @@ type source struct {
 	region   region.Key
 	client   dynamic.ResourceInterface
 	health   Health // may be nil
+	page     int64  // how many objects fit into an answer, if that is known to be fewer than readPage
+}
+
+// limit is how many objects to ask for if room more are wanted.
+func (s *source) limit(room int64) int64 {
+	if s.page > 0 {
+		return min(room, s.page)
+	}
+	return min(room, readPage)
 }
 
 // unreachable returns why it is no use to ask s now, nil if it is not known.

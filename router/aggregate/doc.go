@@ -27,6 +27,10 @@
 // remainingItemCount is never set. A region that is frozen costs a list [Options.Answer]. Once its probes have failed
 // ([Member.Health]), it is not asked and costs nothing, until it answers anything, or a minute passes without a probe.
 //
+// A region is read in pages of 500 objects, also if no limit is given. An answer has [Options.MaxAnswer] bytes at most, counted
+// after decompression; a page that has more is read again with fewer objects. All answers that are held at one time have
+// [Options.Budget]. [Reader.Pages] passes a list on page by page, so that it is never held whole.
+//
 // # Objects by name
 //
 // A plain name is looked for in all regions. It is reported as not found only if all of them answered that they do not have
@@ -67,6 +71,9 @@
 //
 // # What is not guaranteed
 //
+//   - Bytes are counted as they come, not as the objects that they become, which take some ten times of that, and more if a
+//     hostile region means to: 20 times of Options.MaxAnswer for each answer that is being decoded.
+//   - Answers are counted for clients of [Regions] and region.APIFor, not for other clients of a Member.
 //   - A version carries a stamp of the state that was delivered, so that a watch that resumes from it notices, with 410, that
 //     a region was restored from a backup meanwhile and came to the same number by another way. The version of a list has none of
 //     a region that did not fit into its share of the first page: between that page and the watch, nobody notices.

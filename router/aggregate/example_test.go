@@ -189,3 +189,36 @@ func ExampleRegionOf() {
 	// Output:
 	// eu-west-1.loodse true
 }
+
+// The callers of one server share a budget, of which each may take a quarter.
+func ExampleNewBudget() {
+	budget, err := aggregate.NewBudget(64 << 20)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ring, err := exampleRing()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer ring.Close()
+	routes, err := router.New(ring, router.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, token := range []string{"token-of-alice", "token-of-bob"} {
+		regions, err := aggregate.Regions(routes, router.Caller(token), nil)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		if _, err = aggregate.New(regions, aggregate.Options{Budget: budget}); err != nil {
+			fmt.Println(err)
+			return
+		}
+	}
+	fmt.Println("two callers of one budget")
+	// Output: two callers of one budget
+}

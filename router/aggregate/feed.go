@@ -15,11 +15,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/atoll-dev/atoll/region"
 )
 
 const (
-	// repairPage is how many objects a repair holds at a time.
-	repairPage = 500
 	// watchTime is how long one watch of a region is asked to last, give or take half of it. Each end costs a list.
 	watchTime = 30 * time.Minute
 	// maxDoublings bounds the wait between attempts.
@@ -216,11 +216,12 @@ func (f *feed) now(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	list.held.release()
 	return list.GetResourceVersion(), nil
 }
 
 // read is one list of the source.
-func (f *feed) read(ctx context.Context, opts metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+func (f *feed) read(ctx context.Context, opts metav1.ListOptions) (*page, error) {
 	list, err := f.api.listOnce(ctx, &f.source, opts, f.waits, f.source.recovered())
 	f.tried(err)
 	return list, err
@@ -236,7 +237,7 @@ func (f *feed) tried(err error) {
 // pages calls fn with each object that there was at that version, page by page, until it returns false.
 func (f *feed) pages(ctx context.Context, at string, fn func(*unstructured.Unstructured) bool) error {
 	opts := metav1.ListOptions{
-		LabelSelector: f.q.labels, FieldSelector: f.q.fields, Limit: repairPage,
+		LabelSelector: f.q.labels, FieldSelector: f.q.fields, Limit: f.source.limit(readPage),
 		ResourceVersion: at, ResourceVersionMatch: metav1.ResourceVersionMatchExact,
 	}
 	for {
@@ -245,11 +246,15 @@ func (f *feed) pages(ctx context.Context, at string, fn func(*unstructured.Unstr
 			return err
 		}
 		f.kind = strings.TrimSuffix(list.GetKind(), "List")
-		for i := range list.Items {
-			if !fn(&list.Items[i]) {
-				return ctx.Err()
-			}
+		whole := true
+		for i := 0; i < len(list.Items) && whole; i++ {
+			whole = fn(&list.Items[i])
 		}
+		list.held.release()
+		if !whole {
+			return ctx.Err()
+		}
+		opts.Limit = f.source.limit(readPage)
 		if opts.Continue = list.GetContinue(); opts.Continue == "" {
 			return nil
 		}
@@ -259,7 +264,7 @@ func (f *feed) pages(ctx context.Context, at string, fn func(*unstructured.Unstr
 
 // watch begins a watch at that version.
 func (f *feed) watch(ctx context.Context, at string) (watch.Interface, error) {
-	attempt := newAttempt(ctx, f.api.opts.Timeout, f.source.recovered())
+	attempt := newAttempt(region.WithMeter(ctx, f.api.eventMeter), f.api.opts.Timeout, f.source.recovered())
 	lasts := watchTime/2 + rand.N(watchTime)
 	w, err := f.source.client.Watch(attempt.ctx, metav1.ListOptions{
 		LabelSelector: f.q.labels, FieldSelector: f.q.fields, ResourceVersion: at, AllowWatchBookmarks: true,

@@ -18,13 +18,31 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// list answers a list over the regions of q.
+// list answers a list over the regions of q, in one piece.
 func (a *API) list(ctx context.Context, q query, opts metav1.ListOptions) (*unstructured.UnstructuredList, error) {
-	sources := a.sources(q, a.set.Members())
-	l := &listing{api: a, q: q, sources: sources, room: math.MaxInt64}
-	if opts.Limit > 0 {
-		l.room = opts.Limit
+	var items []unstructured.Unstructured
+	list, err := a.listing(q, opts).run(ctx, opts, func(p *unstructured.UnstructuredList) error {
+		items = append(items, p.Items...)
+		return nil
+	})
+	if err == nil && items != nil {
+		list.Items = items
 	}
+	return list, err
+}
+
+func (a *API) listing(q query, opts metav1.ListOptions) *listing {
+	l := &listing{api: a, q: q, sources: a.sources(q, a.set.Members()), room: math.MaxInt64, ahead: true, stamped: opts.Limit <= 0 && opts.Continue == ""}
+	if opts.Limit > 0 {
+		l.room, l.wanted = opts.Limit, true
+	}
+	return l
+}
+
+// run lists and calls emit with what comes, in order. The list that it returns has no items.
+func (l *listing) run(ctx context.Context, opts metav1.ListOptions, emit func(*unstructured.UnstructuredList) error) (*unstructured.UnstructuredList, error) {
+	defer l.release()
+	l.emit = emit
 	var err error
 	if opts.Continue != "" {
 		err = l.resume(ctx, opts)
@@ -47,12 +65,24 @@ type listing struct {
 	q       query
 	sources []source
 	cursor  cursor
-	stamps  []uint64                         // by source, of what was read in one piece
-	ahead   []*unstructured.UnstructuredList // by source, what was read and not yet taken
-	items   []unstructured.Unstructured
-	head    *unstructured.UnstructuredList // any list that was read, for its kind
+	first   []*page  // by source, what was read and not yet emitted
+	stamps  []uint64 // by source, of what is known to its end
+	ahead   bool     // read all of a list without a limit before it is emitted, region by region in parallel
+	emit    func(*unstructured.UnstructuredList) error
+	kind    string // of the list
 	room    int64
+	wanted  bool     // the caller wants no more than room
+	stamped bool     // this page is the whole list
 	missing []string // why regions do not contribute
+}
+
+// release gives back what was read and not emitted.
+func (l *listing) release() {
+	for _, p := range l.first {
+		if p != nil {
+			p.held.release()
+		}
+	}
 }
 
 var errAbsent = errors.New("the region had no part in the first page of this list")
@@ -86,7 +116,7 @@ func (l *listing) resume(ctx context.Context, opts metav1.ListOptions) error {
 	}
 	l.api.report(ctx, absent)
 	l.missing = failuresOf(absent)
-	l.cursor, l.ahead = c, make([]*unstructured.UnstructuredList, len(c.sources))
+	l.cursor, l.first = c, make([]*page, len(c.sources))
 	return nil
 }
 
@@ -96,45 +126,47 @@ func (l *listing) begin(ctx context.Context, opts metav1.ListOptions) error {
 	if err != nil {
 		return err
 	}
-	share := opts.Limit
-	if n := int64(len(l.sources)); share > 0 && n > 0 {
+	share := l.room
+	if !l.wanted && !l.ahead {
+		share = readPage // which all regions together hold until their turns come
+	}
+	if n := int64(len(l.sources)); share != math.MaxInt64 && n > 0 {
 		share = (share + n - 1) / n
 	}
 	outcomes := l.ask(ctx, func(s *source) metav1.ListOptions {
-		o := metav1.ListOptions{Limit: share}
+		o := metav1.ListOptions{Limit: s.limit(share)}
 		// A read of what is there now is not older than any version. A region that was restored from a backup would make
 		// whoever asks for the version of before wait for ever.
 		exact := opts.ResourceVersionMatch == metav1.ResourceVersionMatchExact
 		if i, ok := find(versions.at, s.id); ok && exact && versions.at[i].rv != "" {
 			o.ResourceVersion, o.ResourceVersionMatch = versions.at[i].rv, opts.ResourceVersionMatch
-		} else if opts.ResourceVersion == "0" {
-			o.ResourceVersion, o.ResourceVersionMatch = "0", opts.ResourceVersionMatch
 		}
+		// Version 0 allows any state, so the newest too: an API server ignores the limit of a list from version 0.
 		return o
 	})
 	l.api.listed(ctx, outcomes)
-	listed := slices.ContainsFunc(l.ahead, func(list *unstructured.UnstructuredList) bool { return list != nil })
+	listed := slices.ContainsFunc(l.first, func(p *page) bool { return p != nil })
 	// An empty list says that there are no objects, so one region at least must have listed its own.
 	if !l.api.opts.Policy.met(outcomes) || !listed {
 		return &PartialError{Op: l.q.op("list"), Outcomes: outcomes, policy: l.api.opts.Policy}
 	}
 	l.cursor = cursor{query: l.q.hash(), sources: make([]pinned, len(l.sources))}
 	for i, s := range l.sources {
-		l.cursor.sources[i] = pinned{id: s.id, absent: l.ahead[i] == nil}
-		if l.ahead[i] != nil {
-			l.cursor.sources[i].rv, l.cursor.sources[i].stamp = l.ahead[i].GetResourceVersion(), l.stamps[i]
+		l.cursor.sources[i] = pinned{id: s.id, absent: l.first[i] == nil}
+		if l.first[i] != nil {
+			l.cursor.sources[i].rv, l.cursor.sources[i].stamp = l.first[i].GetResourceVersion(), l.stamps[i]
 		}
 	}
 	l.missing = failuresOf(outcomes)
 	return nil
 }
 
-// ask lists all sources in parallel, into ahead.
+// ask lists all sources in parallel, into first.
 func (l *listing) ask(ctx context.Context, optionsFor func(*source) metav1.ListOptions) []Outcome {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	outcomes := make([]Outcome, len(l.sources))
-	l.ahead = make([]*unstructured.UnstructuredList, len(l.sources))
+	l.first = make([]*page, len(l.sources))
 	l.stamps = make([]uint64, len(l.sources))
 	slots := make(chan struct{}, l.api.opts.Parallel)
 	var wg sync.WaitGroup
@@ -143,10 +175,10 @@ func (l *listing) ask(ctx context.Context, optionsFor func(*source) metav1.ListO
 			slots <- struct{}{}
 			defer func() { <-slots }()
 			s, began := &l.sources[i], time.Now()
-			var list *unstructured.UnstructuredList
+			var list *page
 			err := s.unreachable()
 			if err == nil {
-				list, err = l.read(ctx, s, optionsFor(s), &l.stamps[i])
+				list, err = l.begun(ctx, s, optionsFor(s), &l.stamps[i])
 			}
 			outcomes[i] = Outcome{Region: s.region, State: stateOf(err), Err: err, Elapsed: time.Since(began)}
 			if err != nil {
@@ -155,7 +187,7 @@ func (l *listing) ask(ctx context.Context, optionsFor func(*source) metav1.ListO
 				}
 				return
 			}
-			l.ahead[i], outcomes[i].Items = list, len(list.Items)
+			l.first[i], outcomes[i].Items = list, len(list.Items)
 			if len(list.Items) == 0 && list.GetContinue() == "" {
 				outcomes[i].State = Empty
 			}
@@ -165,52 +197,100 @@ func (l *listing) ask(ctx context.Context, optionsFor func(*source) metav1.ListO
 	return outcomes
 }
 
-// read lists one source once, stamps it if it came in one piece, and turns its objects into those of the common API.
-func (l *listing) read(ctx context.Context, s *source, opts metav1.ListOptions, whole *uint64) (*unstructured.UnstructuredList, error) {
+// begun reads the first page of a source, or all of it.
+func (l *listing) begun(ctx context.Context, s *source, opts metav1.ListOptions, whole *uint64) (*page, error) {
+	list, err := l.read(ctx, s, opts, true)
+	for err == nil && l.ahead && !l.wanted && list.GetContinue() != "" {
+		list.held.release() // it is the caller's from here on
+		var next *page
+		if next, err = l.read(ctx, s, metav1.ListOptions{Continue: list.GetContinue(), Limit: s.limit(l.room)}, true); err == nil {
+			next.Items, next.sum = append(list.Items, next.Items...), list.sum+next.sum
+			next.SetResourceVersion(list.GetResourceVersion())
+			list = next
+		}
+	}
+	if err == nil && l.ahead {
+		list.held.release()
+	}
+	if err == nil && list.GetContinue() == "" {
+		*whole = stamp(list.sum, len(list.Items))
+	}
+	return list, err
+}
+
+// read lists one source once, and turns its objects into those of the common API.
+func (l *listing) read(ctx context.Context, s *source, opts metav1.ListOptions, stamped bool) (*page, error) {
 	opts.LabelSelector, opts.FieldSelector = l.q.labels, l.q.fields
 	list, err := l.api.listOnce(ctx, s, opts, l.api.opts.Answer, nil)
 	if err != nil {
 		return nil, err
 	}
-	if whole != nil && list.GetContinue() == "" {
-		var sum uint64
-		for i := range list.Items {
-			sum += fingerprint(l.api.seed, list.Items[i].Object)
-		}
-		*whole = stamp(sum, len(list.Items))
-	}
 	for i := range list.Items {
+		if stamped {
+			list.sum += fingerprint(l.api.seed, list.Items[i].Object)
+		}
 		if err := l.api.single(s, &list.Items[i]); err != nil {
+			list.held.release()
 			return nil, err
 		}
 	}
 	return list, nil
 }
 
-// listOnce is one request to s.
-func (a *API) listOnce(ctx context.Context, s *source, opts metav1.ListOptions, patience time.Duration, recovered <-chan struct{}) (*unstructured.UnstructuredList, error) {
+// listOnce lists s once, with fewer objects if so many do not fit into an answer.
+func (a *API) listOnce(ctx context.Context, s *source, opts metav1.ListOptions, patience time.Duration, recovered <-chan struct{}) (*page, error) {
+	for {
+		list, err := a.listPage(ctx, s, opts, patience, recovered)
+		if !tooLarge(err) || opts.Limit <= 1 {
+			return list, err
+		}
+		opts.Limit = max(1, opts.Limit/8)
+		s.page = opts.Limit
+	}
+}
+
+// listPage is one request to s.
+func (a *API) listPage(ctx context.Context, s *source, opts metav1.ListOptions, patience time.Duration, recovered <-chan struct{}) (*page, error) {
+	held, err := a.hold(ctx)
+	if err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, a.opts.Timeout)
 	defer cancel()
-	attempt := newAttempt(ctx, patience, recovered)
+	attempt := newAttempt(held.metered(ctx), patience, recovered)
 	list, err := s.client.List(attempt.ctx, opts)
-	return list, attempt.end(err)
+	if err = held.failed(attempt.end(err)); err != nil {
+		held.release()
+		return nil, err
+	}
+	held.settle()
+	return &page{unstructuredList: list, held: held}, nil
 }
 
 // getOnce is one request to s.
 func (a *API) getOnce(ctx context.Context, s *source, name string, opts metav1.GetOptions, sub []string) (*unstructured.Unstructured, error) {
+	held, err := a.hold(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer held.release()
 	ctx, cancel := context.WithTimeout(ctx, a.opts.Timeout)
 	defer cancel()
-	attempt := newAttempt(ctx, a.opts.Answer, nil)
+	attempt := newAttempt(held.metered(ctx), a.opts.Answer, nil)
 	o, err := s.client.Get(attempt.ctx, name, opts, sub...)
-	return o, attempt.end(err)
+	return o, held.failed(attempt.end(err))
 }
+
+type unstructuredList = unstructured.UnstructuredList
 
 // fill takes from the sources in turn until the page is full or all are read.
 func (l *listing) fill(ctx context.Context) error {
 	c := &l.cursor
+	var sum uint64 // of the present source, if it was read from its beginning
+	var count int
+	whole := c.inner == ""
 	for c.next < len(c.sources) {
-		list := l.ahead[c.next]
-		l.ahead[c.next] = nil
+		list := l.first[c.next]
 		switch {
 		case c.sources[c.next].absent:
 			c.next++
@@ -220,15 +300,30 @@ func (l *listing) fill(ctx context.Context) error {
 		case l.room <= 0:
 			return nil
 		default:
+			if list != nil {
+				list.held.release()
+				l.first[c.next] = nil
+			}
 			var err error
 			if list, err = l.more(ctx); err != nil {
 				return err
 			}
+			l.first[c.next] = list
 		}
-		l.head = list
-		l.items = append(l.items, list.Items...)
+		l.kind = list.GetKind()
 		l.room -= int64(len(list.Items))
+		sum, count = sum+list.sum, count+len(list.Items)
+		err := l.emit(list.unstructuredList)
+		list.held.release()
+		l.first[c.next] = nil
+		if err != nil {
+			return err
+		}
 		if c.inner = list.GetContinue(); c.inner == "" {
+			if whole && l.stamped {
+				c.sources[c.next].stamp = stamp(sum, count)
+			}
+			sum, count, whole = 0, 0, true
 			c.next++
 		}
 	}
@@ -236,16 +331,13 @@ func (l *listing) fill(ctx context.Context) error {
 }
 
 // more reads on in the present source, at the version that was pinned.
-func (l *listing) more(ctx context.Context) (*unstructured.UnstructuredList, error) {
+func (l *listing) more(ctx context.Context) (*page, error) {
 	s, c := &l.sources[l.cursor.next], &l.cursor
-	opts := metav1.ListOptions{Continue: c.inner}
-	if l.room != math.MaxInt64 {
-		opts.Limit = l.room
-	}
+	opts := metav1.ListOptions{Continue: c.inner, Limit: s.limit(l.room)}
 	if c.inner == "" {
 		opts.ResourceVersion, opts.ResourceVersionMatch = c.sources[c.next].rv, metav1.ResourceVersionMatchExact
 	}
-	list, err := l.read(ctx, s, opts, nil)
+	list, err := l.read(ctx, s, opts, l.stamped)
 	if err == nil {
 		return list, nil
 	}
@@ -257,14 +349,11 @@ func (l *listing) more(ctx context.Context) (*unstructured.UnstructuredList, err
 
 // answer makes the page.
 func (l *listing) answer() (*unstructured.UnstructuredList, error) {
-	list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "List"}, Items: l.items}
-	if l.items == nil {
-		list.Items = []unstructured.Unstructured{}
-	}
+	list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "List"}, Items: []unstructured.Unstructured{}}
 	if len(l.q.types) == 1 {
 		list.SetAPIVersion(l.q.types[0].GroupVersion().String())
-		if l.head != nil {
-			list.SetKind(l.head.GetKind())
+		if l.kind != "" {
+			list.SetKind(l.kind)
 		}
 	}
 	v := version{origin: -1}

@@ -155,6 +155,14 @@ var mutants = []mutant{
 		"			err := s.unreachable()\n", "			var err error\n", "TestAFrozenRegionCostsAListLittle",
 	},
 	{
+		"an answer has no more bytes than the limit", "budget.go",
+		"case h.used+size > h.limit:", "case h.used+size > h.limit<<20:", "TestAHostileAnswerIsGivenUp|TestLargeObjectsAreReadInSmallerPages",
+	},
+	{
+		"what is passed on counts until then", "list.go",
+		"if err == nil && l.ahead {", "if err == nil {", "TestABudgetIsShared",
+	},
+	{
 		"the annotation is never stored", "object.go",
 		"delete(annotations, RegionAnnotation)", "", "TestWritesGoToTheObjectsOwnRegion",
 	},

@@ -49,6 +49,10 @@ const (
 	Canceled State = "Canceled"
 	// Failed says that the region answered with an error of its own.
 	Failed State = "Failed"
+	// TooLarge says that the region's answer has more bytes than Options.MaxAnswer.
+	TooLarge State = "TooLarge"
+	// Busy says that Options.Budget is used up.
+	Busy State = "Busy"
 	// Absent says that the region had no part in the first page of a list, and so has none in the later ones.
 	Absent State = "Absent"
 )
@@ -67,6 +71,9 @@ var (
 
 // stateOf classifies what a region's client returned.
 func stateOf(err error) State {
+	if limit, ok := errors.AsType[*limitError](err); ok {
+		return limit.state
+	}
 	if status, ok := statusIn(err); ok {
 		switch code := status.Code; {
 		case code == http.StatusUnauthorized:
@@ -113,6 +120,9 @@ type Outcome struct {
 
 // text names the region and the state, and no peer. A region's own message is cut, since the region may be hostile.
 func (o Outcome) text() string {
+	if limit, ok := errors.AsType[*limitError](o.Err); ok {
+		return fmt.Sprintf("region %s: %s: %s", o.Region, o.State, limit.text)
+	}
 	if status, ok := statusIn(o.Err); ok && o.State != Failed {
 		return fmt.Sprintf("region %s: %s: %s", o.Region, o.State, printable(status.Message))
 	}

@@ -73,6 +73,19 @@ func (r *Reader) ListAll(ctx context.Context, opts metav1.ListOptions) (*unstruc
 	return r.api.list(ctx, newQuery(r.namespace, r.types, opts), opts)
 }
 
+// Pages lists like ListAll and calls fn with the objects as they come, so that all are never held at one time: for servers
+// that pass a list on. What fn is given counts against Options.Budget until it returns, and must not be kept. The list that
+// is returned has everything but the objects. An error of fn ends the list and is returned; an error of a region may come
+// after fn was called.
+func (r *Reader) Pages(ctx context.Context, opts metav1.ListOptions, fn func(*unstructured.UnstructuredList) error) (*unstructured.UnstructuredList, error) {
+	if len(r.types) == 0 {
+		return nil, errNoType
+	}
+	l := r.api.listing(newQuery(r.namespace, r.types, opts), opts)
+	l.ahead = false
+	return l.run(ctx, opts, fn)
+}
+
 // ListWithContext is ListAll.
 func (r *Reader) ListWithContext(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 	list, err := r.ListAll(ctx, opts)

@@ -1,0 +1,164 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package aggregate_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/router/aggregate"
+)
+
+// metered gives the world's regions clients that count what they read.
+func (w *world) metered() *world {
+	w.t.Helper()
+	for _, k := range w.keys {
+		api, err := region.APIFor(w.servers[k].Config())
+		require.NoError(w.t, err)
+		w.clients[k] = api.Dynamic()
+	}
+	require.NoError(w.t, w.set.Put(w.members(w.keys...)...))
+	return w
+}
+
+// fat makes objects of so many bytes each.
+func (w *world) fat(k region.Key, objects, size int) {
+	w.t.Helper()
+	for i := range objects {
+		_, err := w.clients[k].Resource(configMaps).Namespace("default").Create(w.t.Context(), configMap(fmt.Sprintf("o%02d", i), strings.Repeat("x", size)), metav1.CreateOptions{})
+		require.NoError(w.t, err)
+	}
+}
+
+// hostile is a region whose answers are small on the wire and huge when they are unpacked.
+func hostile(t *testing.T, k region.Key) aggregate.Member {
+	t.Helper()
+	var packed bytes.Buffer
+	out := gzip.NewWriter(&packed)
+	_, _ = io.WriteString(out, `{"kind":"ConfigMapList","apiVersion":"v1","metadata":{},"items":[`)
+	_, err := out.Write(bytes.Repeat([]byte("{},"), 8<<20))
+	require.NoError(t, err)
+	require.NoError(t, out.Close())
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Content-Encoding", "gzip")
+		_, _ = w.Write(packed.Bytes())
+	}))
+	t.Cleanup(server.Close)
+	api, err := region.APIFor(&rest.Config{Host: server.URL})
+	require.NoError(t, err)
+	return aggregate.Member{Region: k, Client: api.Dynamic()}
+}
+
+// A hostile answer costs its own region and names it; nothing of the budget stays taken.
+func TestAHostileAnswerIsGivenUp(t *testing.T) {
+	w := newWorld(t, 1).metered()
+	defer w.close()
+	w.put(w.keys[0], "a")
+	require.NoError(t, w.set.Put(append(w.members(w.keys[0]), hostile(t, key(1)))...))
+	budget, err := aggregate.NewBudget(4 << 20)
+	require.NoError(t, err)
+	opts := aggregate.Options{Policy: aggregate.BestEffort(), MaxAnswer: 512 << 10, Budget: budget}
+	want := "region r1.loodse: TooLarge: an answer has more than 524288 bytes: raise Options.MaxAnswer if it is to be trusted"
+	for range 10 {
+		ctx, report := aggregate.WithReport(t.Context())
+		list, err := w.api(opts).Reader("", configMaps).ListAll(ctx, metav1.ListOptions{})
+		require.NoError(t, err)
+		require.Len(t, list.Items, 1)
+		require.Equal(t, []string{want}, report.Warnings())
+	}
+	opts.Policy = aggregate.All()
+	_, err = w.api(opts).Dynamic().Resource(configMaps).Namespace("default").Get(t.Context(), "b", metav1.GetOptions{})
+	require.True(t, apierrors.IsServiceUnavailable(err), "%v", err)
+	require.ErrorContains(t, err, want)
+}
+
+// Objects that do not fit into one answer are read in smaller pages, by lists and watches, up to one object at a time.
+func TestLargeObjectsAreReadInSmallerPages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 2).metered()
+		defer w.close()
+		const objects = 30
+		w.fat(w.keys[0], objects, 40<<10)
+		w.fat(w.keys[1], 2, 10)
+		api := w.api(aggregate.Options{MaxAnswer: 64 << 10})
+		list, err := api.Reader("", configMaps).ListAll(t.Context(), metav1.ListOptions{LabelSelector: "app=test"})
+		require.NoError(t, err)
+		require.Len(t, list.Items, objects+2)
+		require.Empty(t, list.GetContinue())
+		pages, last := 0, metav1.ListOptions{Limit: 20, LabelSelector: "app=test"}
+		for held := 0; held < objects+2; pages++ {
+			page, err := api.Reader("", configMaps).ListAll(t.Context(), last)
+			require.NoError(t, err)
+			held += len(page.Items)
+			last.Continue = page.GetContinue()
+		}
+		require.Equal(t, 2, pages)
+		stream, err := api.Reader("", configMaps).WatchWithContext(t.Context(), initial())
+		require.NoError(t, err)
+		require.Len(t, arrived(stream), objects+3)
+		stream.Stop()
+		synctest.Wait()
+		_, err = w.api(aggregate.Options{MaxAnswer: 32 << 10}).Reader("", configMaps).ListAll(t.Context(), metav1.ListOptions{})
+		var partial *aggregate.PartialError
+		require.ErrorAs(t, err, &partial)
+		require.ErrorIs(t, partial.WrappedErrors()[0], region.ErrTooLarge)
+		require.ErrorContains(t, err, "region r0.loodse: TooLarge")
+	})
+}
+
+// A list that is passed on page by page holds a page of each region, and one caller cannot use up what all share.
+func TestABudgetIsShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1).metered()
+		defer w.close()
+		w.fat(w.keys[0], 20, 40<<10)
+		budget, err := aggregate.NewBudget(4 << 20)
+		require.NoError(t, err)
+		greedy, other := w.api(aggregate.Options{Budget: budget}), w.api(aggregate.Options{Budget: budget})
+		var items int
+		list, err := greedy.Reader("", configMaps).Pages(t.Context(), metav1.ListOptions{LabelSelector: "app=test"}, func(p *unstructured.UnstructuredList) error {
+			items += len(p.Items)
+			_, err := greedy.Reader("", configMaps).ListAll(t.Context(), metav1.ListOptions{})
+			require.True(t, apierrors.IsServiceUnavailable(err), "%v", err)
+			require.ErrorContains(t, err, "region r0.loodse: Busy: the answers that are read now take 4194304 bytes, or 1048576 of one caller")
+			_, err = other.Reader("", configMaps).ListAll(t.Context(), metav1.ListOptions{})
+			require.NoError(t, err)
+			return nil
+		})
+		require.NoError(t, err)
+		require.Equal(t, 20, items)
+		require.Empty(t, list.Items)
+		require.Equal(t, "ConfigMapList", list.GetKind())
+		_, err = greedy.Reader("", configMaps).ListAll(t.Context(), metav1.ListOptions{})
+		require.NoError(t, err, "it was given back")
+
+		stream, err := other.Reader("", configMaps).WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
+		require.True(t, apierrors.IsResourceExpired(err), "it has another key: %v", err)
+		require.Nil(t, stream)
+	})
+}
+
+func TestBudgetsThatAreRefused(t *testing.T) {
+	_, err := aggregate.NewBudget(1 << 20)
+	require.ErrorContains(t, err, "aggregate: a budget of 1048576 bytes")
+	w := newWorld(t, 1)
+	defer w.close()
+	_, err = aggregate.New(w.set, aggregate.Options{MaxAnswer: -1})
+	require.ErrorContains(t, err, "Options.MaxAnswer")
+}
