@@ -231,7 +231,7 @@ func TestForeignFiles(t *testing.T) {
 		broken[8192+i] = 0xAA
 	}
 	for name, content := range map[string][]byte{
-		"empty": nil, "text": []byte("dear diary"), "zeros": make([]byte, 64<<10), "bolt": bolt, "broken bolt": broken,
+		"text": []byte("dear diary"), "zeros": make([]byte, 64<<10), "bolt": bolt, "broken bolt": broken,
 		"random": bytes.Repeat([]byte{0xED, 7, 9}, 9999),
 	} {
 		require.NoError(t, os.WriteFile(path, content, 0o600))

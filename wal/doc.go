@@ -21,6 +21,7 @@
 //     name, and the log does not begin anew on its own: Salvage makes a new one of what can be read. Discard gives up
 //     a single entry, if it is damaged.
 //   - A file that something else wrote is refused with a [*SchemaError] and left exactly as it was.
+//   - A file that was cut is damaged, whatever is left of it, and is set aside. So is an empty one at the place of a log.
 //   - Space that is not needed any more goes back to the disk when a log that is mostly empty is opened, or by Compact.
 //     A crash meanwhile leaves the old file or the new one, both whole.
 //   - One process at a time. A second one is told who holds the file, and since when, in a [*LockedError].

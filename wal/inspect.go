@@ -46,14 +46,20 @@ func inspect(path string, file *os.File, txid uint64) (findings, error) {
 		return found, err
 	}
 	found.size = info.Size()
-	if info.Size() == 0 {
-		return found, foreign(path, "empty")
-	}
 	metas, damage, err := readMetas(file)
-	if errors.Is(err, errNotBolt) {
-		return found, foreign(path, "not a bbolt file")
-	} else if err != nil {
+	if err != nil && !errors.Is(err, errNotBolt) {
 		return found, err
+	}
+	short, cutErr := isCut(file, info.Size(), metas)
+	switch {
+	case cutErr != nil:
+		return found, cutErr
+	case short && len(metas) == 0:
+		found.broken = fmt.Errorf("the file was cut to %d bytes", info.Size())
+		found.add(&CorruptError{Path: path, Err: found.broken})
+		return found, nil
+	case err != nil:
+		return found, foreign(path, "not a bbolt file")
 	}
 	if damage != nil {
 		found.add(&CorruptError{Path: path, Err: damage})
@@ -73,7 +79,7 @@ func inspect(path string, file *os.File, txid uint64) (findings, error) {
 		found.broken = damage
 		return found, unlessOurs(path, file)
 	}
-	r := &inspection{path: path, findings: &found}
+	r := &inspection{path: path, findings: &found, short: short}
 	walked, err := walk(file, info.Size(), m, r.visit)
 	if err != nil {
 		found.broken = err
@@ -114,6 +120,7 @@ func (f *findings) add(e *CorruptError) { f.damage = append(f.damage, e) }
 type inspection struct {
 	path     string
 	findings *findings
+	short    bool // the marker may have been in the part that was cut off
 
 	format, schema []byte
 	stored         census
@@ -173,6 +180,9 @@ func (r *inspection) finish(file io.ReaderAt) error {
 		if f.broken == nil {
 			f.broken = errors.New("the marker of the file is damaged")
 			f.add(&CorruptError{Path: r.path, Err: f.broken})
+		}
+		if r.short {
+			return nil
 		}
 		return unlessOurs(r.path, file)
 	}

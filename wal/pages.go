@@ -106,6 +106,28 @@ func readMetas(f io.ReaderAt) (metas []meta, damage error, err error) {
 	return metas, damage, nil
 }
 
+// isCut says whether a file is the beginning of a longer bbolt file. What tells a log from others may be in the part that
+// is missing, so at the place of a log it is taken for one; an empty file too, since a log is renamed into its place whole.
+func isCut(file io.ReaderAt, size int64, metas []meta) (bool, error) {
+	if len(metas) > 0 {
+		m := metas[0]
+		return m.pages > uint64(size/max(m.pageSize, 1)), nil
+	}
+	if size >= pageHeader+metaSize {
+		return false, nil
+	}
+	begin := make([]byte, pageHeader, pageHeader+8)
+	binary.NativeEndian.PutUint16(begin[8:], metaPage)
+	begin = binary.NativeEndian.AppendUint32(begin, boltMagic)
+	begin = binary.NativeEndian.AppendUint32(begin, boltVersion)
+	begin = begin[:min(size, int64(len(begin)))]
+	got := make([]byte, len(begin))
+	if _, err := file.ReadAt(got, 0); err != nil && err != io.EOF {
+		return false, err
+	}
+	return bytes.Equal(got, begin), nil
+}
+
 // walker visits every key and value below one meta page.
 type walker struct {
 	file  io.ReaderAt

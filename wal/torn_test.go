@@ -13,6 +13,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -202,6 +203,57 @@ func TestCutFirstFile(t *testing.T) {
 	said := fmt.Sprintf("%d images: %d refused and kept byte for byte, %d whole", images, refused, images-refused)
 	t.Log(said)
 	docpage.Section(t, "torn-images.md", "cut", said+".\n")
+}
+
+// A log that was cut is damaged, however little of it is left: it is set aside, and no new one begins by itself. What was
+// in it is not taken for a file of another program's.
+func TestCutIsDamage(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "wal.db")
+	filled(t, path, 24)
+	whole, err := os.ReadFile(path)
+	require.NoError(t, err)
+	cuts := []int{0, 1, 7, 8, 9, 10, 15, 16, 17, 19, 20, 23, 24, 25, 79, 80, 81}
+	for page := pageSize; page <= len(whole)-pageSize; page += pageSize {
+		cuts = append(cuts, page-1, page, page+1, page+79, page+80)
+	}
+	for _, cut := range cuts {
+		sub := filepath.Join(dir, fmt.Sprint(cut))
+		require.NoError(t, os.Mkdir(sub, 0o700))
+		target := filepath.Join(sub, "wal.db")
+		require.NoError(t, os.WriteFile(target, whole[:cut], 0o600))
+		for range 2 {
+			f, err := wal.Open(target, wal.Options{})
+			if err == nil { // bbolt asks for space in advance: nothing of it was used yet
+				require.Greater(t, cut, 6*pageSize)
+				require.NoError(t, f.Verify(t.Context()))
+				require.NoError(t, f.Close())
+				break
+			}
+			corrupt, ok := errors.AsType[*wal.CorruptError](err)
+			require.True(t, ok, "%d bytes: %v", cut, err)
+			kept, err := os.ReadFile(corrupt.SetAside)
+			require.NoError(t, err)
+			require.True(t, bytes.Equal(whole[:cut], kept), "%d bytes", cut)
+		}
+		f, err := wal.Open(target, wal.Options{AcceptLoss: true})
+		require.NoError(t, err)
+		require.NoError(t, f.Close())
+	}
+}
+
+// Other programs' files of that length are left as they are.
+func TestShortForeignFiles(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "wal.db")
+	for _, content := range []string{"x", "dear diary", "\x00\x00\x00\x00\x00\x00\x00\x00\x08", strings.Repeat("\x00", 80)} {
+		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+		_, err := wal.Open(path, wal.Options{})
+		_, ok := errors.AsType[*wal.SchemaError](err)
+		require.True(t, ok, "%q: %v", content, err)
+		after, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Equal(t, content, string(after))
+	}
 }
 
 // A crash during creation leaves at most a temporary file, which the next start replaces.
