@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"io"
 	"log"
 	"net"
@@ -17,6 +18,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/tools/clientcmd"
@@ -43,6 +45,8 @@ var impersonator = rights.Impersonation{Users: []string{"alice", "bob"}, Groups:
 type gateway struct {
 	server *httptest.Server
 	planes []*plane.Plane // of eu and us
+	source *source
+	ring   *region.Ring
 	routes *router.Router
 }
 
@@ -55,16 +59,34 @@ func newGatewayOf(t testing.TB, opts router.Options) *gateway {
 	require.NoError(t, err)
 	manifest, err := yaml.Marshal(role)
 	require.NoError(t, err)
-	var conns []*region.Conn
+	var peers []region.Peer
 	for i, key := range []region.Key{eu, us} {
 		kubeconfig, err := g.planes[i].RunAs(t.Context(), manifest)
 		require.NoError(t, err)
-		conn, err := region.NewConn(planetest.PeerAs(t, g.planes[i], kubeconfig, key), region.ConnOptions{})
-		require.NoError(t, err)
-		t.Cleanup(conn.Close)
-		conns = append(conns, conn)
+		peers = append(peers, planetest.PeerAs(t, g.planes[i], kubeconfig, key))
 	}
-	g.routes, err = router.New(region.Fixed(conns...), opts)
+	g.serve(t, opts, peers...)
+	for _, p := range peers {
+		planetest.Eventually(t, time.Minute, "peer "+string(p.Name), func(context.Context) error {
+			conn, err := g.ring.Conn(p.Name)
+			if err == nil && conn.Health().State != region.Healthy {
+				err = fmt.Errorf("it is %s: %w", conn.Health().State, conn.Health().Err)
+			}
+			return err
+		})
+	}
+	return g
+}
+
+// serve makes g the gateway of a region.Ring of the peers.
+func (g *gateway) serve(t testing.TB, opts router.Options, peers ...region.Peer) {
+	t.Helper()
+	g.source = newSource(peers...)
+	var err error
+	g.ring, err = region.NewRing(g.source, region.Options{Probe: region.ProbeOptions{MaxBackoff: time.Second}})
+	require.NoError(t, err)
+	start(t, g.ring.Start)
+	g.routes, err = router.New(g.ring, opts)
 	require.NoError(t, err)
 	handler, err := proxy.New(g.routes, authenticate, proxy.Options{})
 	require.NoError(t, err)
@@ -79,7 +101,6 @@ func newGatewayOf(t testing.TB, opts router.Options) *gateway {
 		g.server.CloseClientConnections()
 		g.server.Close()
 	})
-	return g
 }
 
 func authenticate(r *http.Request) (router.Identity, error) {
