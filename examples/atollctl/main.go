@@ -10,18 +10,16 @@ package main
 import (
 	"context"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
 
 	"github.com/atoll-dev/atoll/examples/atollctl/internal/command"
+	"github.com/atoll-dev/atoll/internal/ending"
 )
 
 func main() {
 	klog.SetLogger(logr.Discard()) // what client-go has to say is in the errors that it returns
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	ctx := ending.Context(context.Background())
 	os.Exit(command.Run(ctx, os.Args, os.Stdin, os.Stdout, os.Stderr))
 }

@@ -21,12 +21,11 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/go-logr/logr"
 
+	"github.com/atoll-dev/atoll/internal/ending"
 	"github.com/atoll-dev/atoll/router/proxy"
 )
 
@@ -41,8 +40,7 @@ type options struct {
 }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	ctx := ending.Context(context.Background())
 	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, "gateway:", err)
 		os.Exit(1)

@@ -11,11 +11,11 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/go-logr/logr"
+
+	"github.com/atoll-dev/atoll/internal/ending"
 )
 
 // limit is how long the story may take. In memory it takes some seconds, with
@@ -23,8 +23,7 @@ import (
 const limit = 10 * time.Minute
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	ctx := ending.Context(context.Background())
 	os.Exit(kubecon(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 

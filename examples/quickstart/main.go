@@ -10,9 +10,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
+
+	"github.com/atoll-dev/atoll/internal/ending"
 )
 
 // limit is how long the story may take. In memory it takes a second.
@@ -22,8 +22,7 @@ func main() {
 	if os.Getenv(doomed) != "" {
 		os.Exit(runDoomed(os.Stdin, os.Stdout, os.Stderr))
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	ctx := ending.Context(context.Background())
 	os.Exit(quickstart(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 

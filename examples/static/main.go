@@ -20,12 +20,11 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/go-logr/logr"
 
+	"github.com/atoll-dev/atoll/internal/ending"
 	"github.com/atoll-dev/atoll/region"
 )
 
@@ -33,8 +32,7 @@ import (
 const limit = 2 * time.Minute
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	ctx := ending.Context(context.Background())
 	logs := flag.Bool("v", false, "show the log lines of the loops on standard error")
 	flag.Parse()
 	if err := static(logged(ctx, *logs, os.Stderr), os.Stdout); err != nil {

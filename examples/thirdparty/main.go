@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -36,7 +37,7 @@ func main() {
 	if len(os.Args) != 4 {
 		log.Fatal("usage: thirdparty PEERS-FILE STATE-DIRECTORY NAME.PROVIDER")
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	err := run(ctx, os.Args[1], os.Args[2], os.Args[3])
 	stop()
 	if err != nil {

@@ -52,6 +52,7 @@ var mayImport = map[string][]string{
 	"fanout/internal":          {"fanout/internal"},
 	"fanout/v1alpha1":          nil,
 	"account/v1alpha1":         {"fanout/v1alpha1"},
+	"internal/ending":          nil,
 	"internal/ambiguitytest":   {"internal", "account", "fanout", "region", "wal", "wal/waltest"},
 	"internal/wholetest":       {"region", "splitter", "syncer"},
 	"internal/rights":          {"account", "fanout", "region", "router", "splitter", "syncer"},

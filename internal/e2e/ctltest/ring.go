@@ -73,7 +73,7 @@ func (r *Ring) Shell(log string, planes ...*plane.Plane) *Shell {
 
 func (r *Ring) shell(log string, planes []*plane.Plane, kubeconfigs map[string]string) *Shell {
 	// The time of a command is a person's; what is looked at here may share its processors with anything.
-	s := &Shell{binary: r.binary, flags: []string{"--wal", filepath.Join(r.dir, log+".db"), "--timeout", "5m"}}
+	s := &Shell{binary: r.binary, flags: []string{"--wal", filepath.Join(r.dir, log+".db"), "--create-wal", "--timeout", "5m"}}
 	for _, p := range planes {
 		s.flags = append(s.flags, "--kubeconfig", p.Name()+"="+kubeconfigs[p.Name()])
 	}

@@ -38,7 +38,11 @@ func (s *session) logPath() (string, error) {
 	return filepath.Join(state, "atoll", "operations.db"), nil
 }
 
-// openLog opens the log, and makes it if there is none and create says so.
+// named says whether --wal must name a log that exists. A mistyped one would begin an empty log beside the one that holds
+// what was begun, or recover nothing from it.
+func (s *session) named() bool { return s.wal != "" && !s.createWAL }
+
+// openLog opens the log, and makes it if there is none and both create and the flags say so.
 func (s *session) openLog(create bool, opts wal.Options) (*wal.File, error) {
 	if err := s.ofFile(); err != nil {
 		return nil, err
@@ -47,7 +51,11 @@ func (s *session) openLog(create bool, opts wal.Options) (*wal.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !create && !begun(path) {
+	switch {
+	case begun(path):
+	case s.named():
+		return nil, badInput("correct --wal, or begin a log there with --create-wal", "%w %s", errNoSuchLog, path)
+	case !create:
 		return nil, badInput("name the one that was written, with --wal FILE", "%w %s", errNoSuchLog, path)
 	}
 	file, err := wal.Open(path, opts)

@@ -119,7 +119,7 @@ func (c *cell) moments() []moment {
 // what is left. It returns false if the command ended before.
 func (c *cell) killedAt(t *testing.T, m moment, n int, command []string, again []int) bool {
 	t.Helper()
-	child := exec.CommandContext(t.Context(), os.Args[0], slices.Concat(command, c.flags, []string{"--wal", c.log})...)
+	child := exec.CommandContext(t.Context(), os.Args[0], slices.Concat(command, c.flags, []string{"--wal", c.log, "--create-wal"})...)
 	child.Dir, child.Env = c.dir, append(os.Environ(), childEnv+"=1")
 	k := &killer{process: child, ended: make(chan struct{})}
 	m.arm(k, n)
@@ -240,7 +240,7 @@ func (c *cell) code(t *testing.T, args ...string) int {
 	c.errOut.Reset()
 	var out bytes.Buffer
 	s := &session{in: strings.NewReader(""), out: &out, errOut: &c.errOut, getenv: func(string) string { return "" }, now: time.Now}
-	return s.execute(t.Context(), slices.Concat([]string{"atollctl", "--wal", c.log}, args, c.flags))
+	return s.execute(t.Context(), slices.Concat([]string{"atollctl", "--wal", c.log, "--create-wal"}, args, c.flags))
 }
 
 func (c *cell) run(t *testing.T, want int, args ...string) {

@@ -83,7 +83,7 @@ func TestDisplay(t *testing.T) {
 func TestProgressOnATerminal(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	args := []string{"atollctl", "--wal", filepath.Join(dir, "operations.db")}
+	args := []string{"atollctl", "--wal", filepath.Join(dir, "operations.db"), "--create-wal"}
 	servers := map[string]*server{}
 	for _, name := range []string{"eu", "us"} {
 		s := newServer(t.Cleanup, func(err error) { require.NoError(t, err) }, name, true)

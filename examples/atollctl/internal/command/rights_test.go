@@ -38,7 +38,7 @@ func TestRights(t *testing.T) {
 		servers = append(servers, s)
 		flags = append(flags, "--kubeconfig", name+"="+path)
 	}
-	flags = append(flags, "--wal", filepath.Join(dir, "operations.db"))
+	flags = append(flags, "--wal", filepath.Join(dir, "operations.db"), "--create-wal")
 	run := func(in string, args ...string) {
 		t.Helper()
 		var out, errOut bytes.Buffer

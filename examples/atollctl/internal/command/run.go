@@ -66,6 +66,7 @@ type session struct {
 	kubeconfigs []string
 	config      string
 	wal         string
+	createWAL   bool
 	shared      string // the log of a central plane instead
 	timeout     time.Duration
 	output      string
@@ -112,6 +113,7 @@ stopped is finished by any of them, after a lease.
 	flags.StringArrayVar(&s.kubeconfigs, "kubeconfig", nil, "a peer and its kubeconfig, as `name=path`; repeat it for each peer")
 	flags.StringVar(&s.config, "config", "", "`file` that lists the peers, their regions and kubeconfigs")
 	flags.StringVar(&s.wal, "wal", "", "`file` of the log of operations (default $XDG_STATE_HOME/atoll/operations.db,\nor ~/.local/state/atoll/operations.db)")
+	flags.BoolVar(&s.createWAL, "create-wal", false, "begin a log where --wal names none, instead of exiting with 2")
 	flags.StringVar(&s.shared, "log", "", "instead of --wal: the log of a central plane that several coordinators share,\nas `kube:kubeconfig`")
 	flags.DurationVar(&s.timeout, "timeout", time.Minute, "how long the whole command may take")
 	flags.StringVarP(&s.output, "output", "o", formatTable, "table, json, yaml or name")

@@ -186,7 +186,7 @@ func runScript(ts *testscript.TestScript, want int, in string, args []string) {
 		line = append(line, "--config", ts.MkAbs("peers.yaml"))
 	}
 	if !named("--wal", "--log") {
-		line = append(line, "--wal", ts.MkAbs("operations.db"))
+		line = append(line, "--wal", ts.MkAbs("operations.db"), "--create-wal")
 	}
 	var out, errOut bytes.Buffer
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

@@ -120,7 +120,7 @@ there is nothing to do: a warning says so, for the case that another one was mea
 				}
 				return err
 			})
-			if !is(err, errNoSuchLog) {
+			if !is(err, errNoSuchLog) || s.named() {
 				return err
 			}
 			s.warn("%v; nothing was begun with it", err)
