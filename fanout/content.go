@@ -28,12 +28,15 @@ func (c *content) UnmarshalJSON(data []byte) error {
 	return utiljson.Unmarshal(data, (*map[string]any)(c))
 }
 
-// notContent are prefixes of annotations that are not content: ours, and what a tool
-// remembers of its own last write.
-var notContent = []string{
-	"fanout.atoll.dev/",
-	"kubectl.kubernetes.io/last-applied-configuration",
-}
+const (
+	// ours is the prefix of the annotations that this package writes.
+	ours = "fanout.atoll.dev/"
+	// lastApplied is what kubectl remembers of its own last write.
+	lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
+)
+
+// notContent are prefixes of annotations that are not content.
+var notContent = []string{ours, lastApplied}
 
 func (k Kind) content(obj *unstructured.Unstructured) content {
 	bare := obj.DeepCopy()

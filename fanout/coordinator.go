@@ -51,8 +51,9 @@ type Coordinator struct {
 	rest    map[string]time.Time // when an operation that could not be settled may be tried again
 	met     map[place]bool       // peers whose cluster calls itself by their name
 
-	sets  *setReader
-	reach reach
+	sets   *setReader
+	reach  reach
+	guards guardChecks
 }
 
 // New checks opts and reads nothing: it does not block, and d may still be
@@ -87,6 +88,8 @@ func (o Options) validate() error {
 			return fmt.Errorf("fanout: Options.Kinds[%d]: %s is there twice", i, k.GroupKind())
 		case !k.Within.Empty() && !k.Namespaced:
 			return fmt.Errorf("fanout: Options.Kinds[%d]: %s is Within %s but has no namespace", i, k.Kind, k.Within.Resource)
+		case k.Guard != nil && k.Mode != Once:
+			return fmt.Errorf("fanout: Options.Kinds[%d]: %s exists %s, so it has replicas and no guards: leave Guard nil", i, k.Kind, k.Mode)
 		case len(k.Holds) > 0 && (k.Namespaced || k.Mode != Everywhere):
 			return fmt.Errorf("fanout: Options.Kinds[%d]: %s Holds others, so it must be cluster-scoped and Everywhere", i, k.Kind)
 		}

@@ -165,6 +165,7 @@ func (e *examination) secondary(peer string, m met) {
 	}
 	of := m.view.Of(mode)
 	if e.unread[of.Peer] != nil {
+		e.overfull(peer, m)
 		return
 	}
 	if !slices.Contains(e.peers, of.Peer) {
@@ -183,6 +184,8 @@ func (e *examination) secondary(peer string, m met) {
 			of.Peer, m.view.Held.Reason, m.view.Held.Text).lost = true
 	case !ok || primary.view.UID != of.UID:
 		e.report("I6", peer, m, false, "a leftover of operation %s: its primary in %s is gone", m.view.Claim.Operation, of.Peer).lost = lostHome(m.view)
+	case mode == protocol.Once && (!primary.view.Claimed || primary.view.Committed()):
+		e.overfull(peer, m)
 	case !primary.view.Claimed:
 	case m.view.Stage == protocol.Active && primary.view.Stage == protocol.Reserved:
 		e.report("I7", peer, m, false, "it is Active, its primary in %s is not committed", of.Peer)
@@ -197,6 +200,14 @@ func (e *examination) secondary(peer string, m met) {
 // has taken it.
 func lostHome(x protocol.Object) bool {
 	return x.Valve && x.Stage == protocol.Active && !x.Terminating
+}
+
+// overfull examines a guard that stays. One whose primary is pending may go with
+// it, and is a guard only once that is committed.
+func (e *examination) overfull(peer string, m met) {
+	if m.view.Overfull(protocol.Mode(e.kind.Mode)) {
+		e.report("I12", peer, m, false, "the guard carries payload, which belongs into peer %s alone", m.view.Of(protocol.Mode(e.kind.Mode)).Peer)
+	}
 }
 
 // examineSets compares the members' PeerSets. While a change is under way they

@@ -253,6 +253,13 @@ func (r *runner) write(ctx context.Context, attempt *region.Attempt, conn *regio
 		code = protocol.Denied
 	}
 	reply := protocol.Reply{Class: class, Code: code}
+	switch {
+	case !r.isGuard(command.Object):
+	case err != nil:
+		err = r.guardRefused(conn.Peer(), command, err)
+	case command.Verb == protocol.Create:
+		r.coordinator.guards.taken(ctx, conn, r.kind)
+	}
 	if err == nil && got != nil {
 		if reply.Object, err = r.remember(got); err != nil {
 			return protocol.Reply{Class: protocol.Unknown, Code: protocol.Unavailable}, err
@@ -267,7 +274,7 @@ func (r *runner) body(command protocol.Command) (*unstructured.Unstructured, err
 	case protocol.Create:
 		// An inert reservation is made of the content that it will get.
 		token := command.Object.Payload
-		if r.kind.Inert != nil && token == "" {
+		if r.kind.Inert != nil && token == "" && !r.isGuard(command.Object) {
 			token = r.inertToken(command.Object)
 		}
 		c, err := r.content(token)
@@ -281,6 +288,23 @@ func (r *runner) body(command protocol.Command) (*unstructured.Unstructured, err
 		return nil, nil
 	}
 }
+
+// guardRefused says what to do about a guard that peer does not take.
+func (r *runner) guardRefused(peer region.PeerName, command protocol.Command, err error) error {
+	if _, was, _ := r.recall(command.UID, command.RV); command.Verb == protocol.Put && was.Payload != command.Object.Payload {
+		return scrubRefused(err)
+	}
+	if command.Verb != protocol.Create {
+		return err
+	}
+	refused := r.kind.guardRefused(err)
+	if _, ok := errors.AsType[*GuardError](refused); ok {
+		r.coordinator.guards.refused(peer, r.kind.GroupKind())
+	}
+	return refused
+}
+
+func (r *runner) isGuard(o protocol.Object) bool { return o.Guard(protocol.Mode(r.kind.Mode)) }
 
 // inertToken is the content behind an inert reservation: the request's own, or
 // that of the primary which it is brought up to.

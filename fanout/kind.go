@@ -64,8 +64,21 @@ type Kind struct {
 	// Inert makes of a copy of the object a reservation without effect on
 	// programs that know nothing of claims, such as a Secret without data. Nil
 	// keeps the payload, for kinds whose controllers leave Reserved objects
-	// alone. It must be pure.
+	// alone. It is called for the peers that the payload goes to: each for a kind
+	// that exists Everywhere, the target alone for one that exists Once. It must
+	// be pure.
 	Inert func(obj *unstructured.Unstructured) error
+
+	// Guard, for a kind that exists Once, fills in what the other peers require
+	// of an object of the kind: fields that its CRD requires, labels that a
+	// policy demands. It gets an object with apiVersion, kind, namespace and name
+	// and nothing else, so that a guard carries no payload; of what it changes,
+	// metadata other than labels and annotations, status and claim are left out.
+	// It must be pure, and the same in every coordinator: a sweep rewrites a guard
+	// that was made by another one. Nil leaves guards with their claim alone. If a
+	// peer refuses a guard, Add and Adopt fail with a *GuardError before their
+	// first write.
+	Guard func(guard *unstructured.Unstructured) error
 
 	// AdoptApplied makes Start adopt objects that were applied without a claim,
 	// as Adopt does. Until then such an object holds its name in its peer and is

@@ -70,13 +70,16 @@ func protocolOnly() []fanout.Kind {
 	return kinds
 }
 
-// warm makes the coordinator know its peers, which it asks for their names once.
+// warm makes the coordinator know its peers, which it asks once for their names and
+// whether they take guards.
 func warm(t testing.TB, c *fanout.Coordinator, namespace string) {
 	t.Helper()
-	_, err := c.Add(t.Context(), newServiceCluster(namespace, "warm-up"), fanout.AddOptions{Target: "eu-west"})
-	require.NoError(t, err)
-	_, err = c.Remove(t.Context(), serviceClusters, key(namespace, "warm-up"), fanout.RemoveOptions{})
-	require.NoError(t, err)
+	for _, target := range []region.PeerName{"eu-west", "us-east"} { // so that each peer has taken a guard
+		_, err := c.Add(t.Context(), newServiceCluster(namespace, "warm-up"), fanout.AddOptions{Target: target})
+		require.NoError(t, err)
+		_, err = c.Remove(t.Context(), serviceClusters, key(namespace, "warm-up"), fanout.RemoveOptions{})
+		require.NoError(t, err)
+	}
 }
 
 // TestLegs counts round trips in virtual time, in which nothing else takes any.

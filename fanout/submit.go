@@ -53,6 +53,9 @@ func (c *Coordinator) submit(ctx context.Context, req request) (*Operation, *run
 	if err := ctx.Err(); err != nil {
 		return nil, nil, notBegun(operationName(req.action, req.kind, req.key), context.Cause(ctx), cmp.Or(open, silent))
 	}
+	if err := c.checkGuards(ctx, req, op); err != nil {
+		return nil, nil, err
+	}
 	if !c.begin(id) {
 		return nil, nil, fmt.Errorf("operation ID %s is in use", id)
 	}

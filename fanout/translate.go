@@ -50,7 +50,12 @@ func (k Kind) view(obj *unstructured.Unstructured) (protocol.Object, content, er
 	if !o.Stage.Known() {
 		return protocol.Object{}, nil, fmt.Errorf("%s %s: stage %q of the claim is unknown", k.Kind, objectKey(obj), o.Stage)
 	}
-	if k.Inert != nil && o.Stage == protocol.Reserved {
+	switch {
+	case o.Guard(protocol.Mode(k.Mode)):
+		if o.Payload, err = k.surplus(obj, o.Payload); err != nil {
+			return protocol.Object{}, nil, err
+		}
+	case k.Inert != nil && o.Stage == protocol.Reserved:
 		o.Payload = ""
 	}
 	if k.Mode == Everywhere && o.InEffect() && (k.Claim.annotation == "" || k.Payload != nil) {
@@ -159,8 +164,11 @@ func state(o protocol.Object, coordinator string, removedAt time.Time) *v1alpha1
 }
 
 // born makes the object that a create sends: o, with its content if it carries
-// one.
+// one. A guard has a content of its own.
 func (k Kind) born(key types.NamespacedName, o protocol.Object, c content) (*unstructured.Unstructured, error) {
+	if o.Guard(protocol.Mode(k.Mode)) {
+		return k.bornGuard(key, o)
+	}
 	obj := k.object(key, c)
 	if k.Inert != nil {
 		if err := k.Inert(obj); err != nil {
@@ -177,7 +185,13 @@ func (k Kind) born(key types.NamespacedName, o protocol.Object, c content) (*uns
 // says of it. The content is replaced only if o has another.
 func (k Kind) changed(base *unstructured.Unstructured, was, o protocol.Object, c content, coordinator string, now time.Time) (*unstructured.Unstructured, error) {
 	obj := base.DeepCopy()
-	if was.Payload != o.Payload {
+	switch {
+	case was.Payload == o.Payload:
+	case o.Guard(protocol.Mode(k.Mode)):
+		if err := k.guard(obj); err != nil {
+			return nil, err
+		}
+	default:
 		k.fill(obj, c)
 	}
 	f := state(o, coordinator, now)

@@ -49,6 +49,7 @@ type config struct {
 	retained   bool // ended records keep their names
 	twice      Verb // what may be sent twice; "": creates
 	inert      bool // reservations carry no payload
+	laden      bool // an earlier release wrote the guards, with payload
 	lease      int
 	exactlyOne bool // of the adds exactly one content must come into effect
 	allSucceed bool // every operation must succeed

@@ -96,7 +96,8 @@ type Object struct {
 	Released bool // a person released the requested removal
 
 	// Payload stands for the content: equal contents, equal strings. It is
-	// empty on guards and inert reservations.
+	// empty on inert reservations, and on guards that hold what a guard of their
+	// kind holds and nothing else.
 	Payload string
 
 	// Digest is the one that a request for the content would have.
@@ -124,6 +125,13 @@ func (o Object) Of(mode Mode) Ref {
 	}
 	return o.Claim.Of
 }
+
+// Guard says whether o is a guard, or the reservation that becomes one.
+func (o Object) Guard(mode Mode) bool { return mode == Once && o.Claimed && !o.Claim.Primary }
+
+// Overfull says whether o is a guard with a payload, as earlier releases wrote
+// them.
+func (o Object) Overfull(mode Mode) bool { return o.Guard(mode) && o.Payload != "" }
 
 // Committed says that o is in effect: committed and not being removed.
 func (o Object) Committed() bool { return o.Claimed && o.Stage.committed() && !o.Terminating }

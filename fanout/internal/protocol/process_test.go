@@ -44,6 +44,9 @@ func (w *world) run(i int, cmds []Command) {
 	for len(cmds) > 0 {
 		c := cmds[0]
 		cmds = cmds[1:]
+		if w.cfg.laden && p.op.Action == Add {
+			c = earlier(c)
+		}
 		if w.cfg.mutant.command != nil {
 			c = w.cfg.mutant.command(w, p, c)
 		}

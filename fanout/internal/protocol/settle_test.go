@@ -160,6 +160,9 @@ func (w *world) settled() string {
 	if s := w.settledHome(owner); s != "" {
 		return s
 	}
+	if s := w.overfull(); s != "" {
+		return s
+	}
 	return w.outcomes()
 }
 

@@ -24,7 +24,7 @@ type store struct {
 	uids    int
 	rvs     int
 
-	blind, named, inert, upsert, valve bool // see mutant and config
+	blind, named, inert, upsert, valve, laden bool // see mutant and config
 }
 
 func (s store) clone() store {
@@ -72,7 +72,7 @@ func (s *store) apply(mode Mode, c Command) (Reply, string) {
 		}
 		return Reply{Class: Applied, Code: OK, Object: *at.obj}, ""
 	case Create:
-		return s.create(at, c)
+		return s.create(at, mode, c)
 	case Put:
 		return s.put(at, mode, c)
 	case Delete:
@@ -81,7 +81,7 @@ func (s *store) apply(mode Mode, c Command) (Reply, string) {
 	return Reply{Class: Applied, Code: OK}, ""
 }
 
-func (s *store) create(at *cell, c Command) (Reply, string) {
+func (s *store) create(at *cell, mode Mode, c Command) (Reply, string) {
 	o := c.Object
 	var broken string
 	switch {
@@ -91,6 +91,8 @@ func (s *store) create(at *cell, c Command) (Reply, string) {
 		broken = "rule: the claim names another peer"
 	case s.inert && o.Payload != "":
 		broken = "rule: an inert reservation carries content"
+	case o.Overfull(mode) && !s.laden:
+		broken = "I12: a guard is created with payload"
 	case o.Finalizer:
 		broken = "rule: a reservation has no finalizer"
 	case o.Claim.Record != "":
@@ -210,7 +212,9 @@ func rules(mode Mode, old, o Object) string {
 		return "rule: a claim is bound once"
 	case o.Heartbeat != old.Heartbeat && o.Heartbeat != old.Heartbeat+1:
 		return "rule: the heartbeat adds one"
-	case old.Stage == Reserved && o.Stage == Reserved && o.Payload != old.Payload:
+	case o.Payload != old.Payload && o.Overfull(mode):
+		return "I12: a guard gets another payload"
+	case old.Stage == Reserved && o.Stage == Reserved && o.Payload != old.Payload && !o.Guard(mode):
 		return "rule: the payload of a reservation is immutable"
 	case o.Stage == Removing && old.Stage == Reserved:
 		return "rule: a reservation is removed"

@@ -78,8 +78,9 @@ func (m *Machine) stepJudge(i int, r Reply) {
 		m.sweepSecondary(i, judge(m.Op.Mode, s.X, r), r.Object)
 	case "stray":
 		m.sweepSecondary(i, judgeStray(m.Op.Mode, s.X, r), Object{})
-	case "fence", "remove", "mend":
-		m.Result.Removed = m.Result.Removed || s.Step != "mend" && r.Class == Applied
+	case "fence", "remove", "mend", "scrub":
+		m.Result.Removed = m.Result.Removed || (s.Step == "fence" || s.Step == "remove") && r.Class == Applied
+		m.Result.Mended = m.Result.Mended || s.Step == "scrub" && r.Class == Applied
 		switch {
 		case s.Step == "remove" && r.Class == Applied:
 			m.finish(i)
@@ -130,7 +131,16 @@ func (m *Machine) sweepSecondary(i int, v verdict, y Object) {
 		m.outlast(i, s.X.Of(m.Op.Mode).Peer, y)
 	case stray:
 		m.send(i, "stray", Command{Verb: ReadPeerSet, Peer: s.Peer})
-	case owned:
+	case owned, undecidable:
+		if s.X.Overfull(m.Op.Mode) {
+			m.scrub(i)
+			return
+		}
+		if v == undecidable {
+			m.pend(s.X.Of(m.Op.Mode).Peer)
+			m.finish(i)
+			return
+		}
 		m.Result.Holder, m.Result.HolderAt = y, s.X.Of(m.Op.Mode).Peer
 		m.finish(i)
 	case moved:
@@ -140,12 +150,17 @@ func (m *Machine) sweepSecondary(i int, v verdict, y Object) {
 			m.astray(y, s.X.Of(m.Op.Mode).Peer)
 		}
 		m.finish(i)
-	case undecidable:
-		m.pend(s.X.Of(m.Op.Mode).Peer)
-		m.finish(i)
 	default:
 		m.unconfirmed(i)
 	}
+}
+
+// scrub takes the payload from guard X of strand i. Its claim stays, so that no
+// reader of the protocol sees a difference; the next look judges it again.
+func (m *Machine) scrub(i int) {
+	x := m.Strands[i].X
+	x.Payload = ""
+	m.send(i, "scrub", Command{Verb: Put, Peer: m.Strands[i].Peer, Object: x, UID: x.UID, RV: x.RV})
 }
 
 // outlast takes a pending primary down once its lease has run out.

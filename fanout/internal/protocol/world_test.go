@@ -52,7 +52,7 @@ func newWorld(cfg *config) *world {
 			w.store.cells[i].set = &PeerSet{UID: "s" + peerName(i), RV: w.store.rv(), Self: members[i], Members: members, Epoch: 1}
 		}
 	}
-	w.store.inert, w.store.valve = cfg.inert, cfg.valve
+	w.store.inert, w.store.valve, w.store.laden = cfg.inert, cfg.valve, cfg.laden
 	if cfg.committed != "" {
 		w.seed(cfg.committed)
 	}

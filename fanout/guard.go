@@ -1,0 +1,82 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fanout
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/fanout/internal/protocol"
+)
+
+// guardAnnotation on a guard is the digest of the content that its maker gave it.
+// An API server adds defaults and webhooks add more, so that the content alone
+// does not show whether it is a guard's own.
+const guardAnnotation = "fanout.atoll.dev/guard"
+
+// guardContent is what a guard of key carries beside its claim: what Guard fills
+// in, and its digest. It depends on nothing but the key, so it holds no payload.
+func (k Kind) guardContent(key types.NamespacedName) (content, string, error) {
+	obj := k.object(key, nil)
+	if k.Guard != nil {
+		if err := k.Guard(obj); err != nil {
+			return nil, "", fmt.Errorf("guard of %s %s: %w", k.Kind, keyString(key), err)
+		}
+	}
+	c := k.content(obj)
+	token, err := c.token()
+	return c, token, err
+}
+
+// mark is how guardAnnotation shows a digest.
+func mark(token string) string { return token[:min(len(token), 16)] }
+
+// surplus stands for the content of guard obj if that is not a guard's own, and
+// is empty otherwise.
+func (k Kind) surplus(obj *unstructured.Unstructured, token string) (string, error) {
+	_, want, err := k.guardContent(objectKey(obj))
+	if err != nil {
+		return "", err
+	}
+	annotations := obj.GetAnnotations()
+	_, applied := annotations[lastApplied] // repeats the payload
+	if annotations[guardAnnotation] == mark(want) || token == want && !applied {
+		return "", nil
+	}
+	return token, nil
+}
+
+// bornGuard makes the guard that a create sends.
+func (k Kind) bornGuard(key types.NamespacedName, o protocol.Object) (*unstructured.Unstructured, error) {
+	obj := k.object(key, nil)
+	if err := k.guard(obj); err != nil {
+		return nil, err
+	}
+	return obj, k.Claim.write(obj, state(o, "", time.Time{}))
+}
+
+// guard leaves of obj its identity, its status and its claim, and makes its
+// content that of a guard.
+func (k Kind) guard(obj *unstructured.Unstructured) error {
+	c, token, err := k.guardContent(objectKey(obj))
+	if err != nil {
+		return err
+	}
+	annotations := obj.GetAnnotations()
+	maps.DeleteFunc(annotations, func(key, _ string) bool { return key != k.Claim.annotation && !strings.HasPrefix(key, ours) })
+	obj.SetAnnotations(annotations)
+	k.fill(obj, c)
+	annotations = obj.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[guardAnnotation] = mark(token)
+	obj.SetAnnotations(annotations)
+	return nil
+}

@@ -1,0 +1,189 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fanout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/atoll-dev/atoll/fanout/internal/protocol"
+	"github.com/atoll-dev/atoll/region"
+)
+
+// GuardError says that a peer's API server refuses the guards of a kind, such as
+// for a field that the kind's CRD requires. errors.As finds it; the *region.Error
+// around it names the peer.
+type GuardError struct {
+	Kind   schema.GroupKind
+	Fields []string // that Kind.Guard has to fill; none if the API server names none
+	Err    error    // the API server's answer
+}
+
+// Error gives the API server's answer and names the fields that Kind.Guard has
+// to fill.
+func (e *GuardError) Error() string {
+	what := "make a guard that the peer takes"
+	if len(e.Fields) > 0 {
+		what = "fill " + strings.Join(e.Fields, ", ")
+	}
+	return fmt.Sprintf("the API server refuses the guard of a %s: %v: set Kind.Guard to %s", e.Kind.Kind, e.Err, what)
+}
+
+// Unwrap returns the API server's answer.
+func (e *GuardError) Unwrap() error { return e.Err }
+
+// guardRefused names what a guard lacks if err, the answer to its create, is the
+// verdict of the kind's schema or of a policy. It returns other errors as they
+// are, also one about the claim, which no Kind.Guard can change.
+func (k Kind) guardRefused(err error) error {
+	var status apierrors.APIStatus
+	if !apierrors.IsInvalid(err) || !errors.As(err, &status) {
+		return err
+	}
+	refused := &GuardError{Kind: k.GroupKind(), Err: err}
+	claim := "spec." + k.Claim.path()
+	aboutClaim := false
+	if details := status.Status().Details; details != nil {
+		for _, cause := range details.Causes {
+			switch {
+			case cause.Field == "" || cause.Field == "<nil>":
+			case k.Claim.annotation == "" && (cause.Field == claim || strings.HasPrefix(cause.Field, claim+".")):
+				aboutClaim = true
+			case !slices.Contains(refused.Fields, cause.Field):
+				refused.Fields = append(refused.Fields, cause.Field)
+			}
+		}
+	}
+	if aboutClaim && len(refused.Fields) == 0 {
+		return err
+	}
+	return refused
+}
+
+// scrubRefused says what to do about a guard that keeps its payload.
+func scrubRefused(err error) error {
+	if !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) {
+		return err
+	}
+	return fmt.Errorf("the guard keeps a payload that it must not have: %w: apply this release's AdmissionPolicy if that refused, else delete the guard: the next sweep makes it anew", err)
+}
+
+const (
+	// guardPatience bounds the dry run of a guard. Without an answer the add goes
+	// on, and its own create is the judge.
+	guardPatience = 2 * time.Second
+	// guardUnasked is how long a peer that cannot judge a dry run is not asked
+	// again, such as for a webhook that does not support dry runs.
+	guardUnasked = time.Minute
+)
+
+// guardPlace is a kind in a cluster.
+type guardPlace struct {
+	place
+	kind schema.GroupKind
+}
+
+// guardChecks remembers which peers take the guards of which kinds.
+type guardChecks struct {
+	mu    sync.Mutex
+	until map[guardPlace]time.Time // zero: for good
+}
+
+func (g *guardChecks) known(at guardPlace) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	until, ok := g.until[at]
+	return ok && (until.IsZero() || time.Now().Before(until))
+}
+
+func (g *guardChecks) note(at guardPlace, until time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.until == nil {
+		g.until = map[guardPlace]time.Time{}
+	}
+	g.until[at] = until
+}
+
+// taken notes that the peer behind conn took a guard of the kind.
+func (g *guardChecks) taken(ctx context.Context, conn *region.Conn, k Kind) {
+	if cluster, err := conn.UID(ctx); err == nil {
+		g.note(guardPlace{place{conn.Peer(), cluster}, k.GroupKind()}, time.Time{})
+	}
+}
+
+// refused forgets that a peer takes the guards of a kind: its CRD was changed.
+func (g *guardChecks) refused(peer region.PeerName, kind schema.GroupKind) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for at := range g.until {
+		if at.peer == peer && at.kind == kind {
+			delete(g.until, at)
+		}
+	}
+}
+
+// checkGuards finds out by dry run, before anything is written, whether the other
+// peers take guards of the kind. A peer is asked once for each kind. Only a
+// verdict on the guard is an error: what cannot be asked is left to the create.
+func (c *Coordinator) checkGuards(ctx context.Context, req request, op protocol.Operation) error {
+	if req.kind.Mode != Once || op.Action != protocol.Add && op.Action != protocol.Adopt {
+		return nil
+	}
+	if _, _, err := req.kind.guardContent(req.key); err != nil {
+		return err
+	}
+	results, _ := region.Each(ctx, c.directory, "dry run of the guard", region.BestEffort(), func(ctx context.Context, conn *region.Conn) (struct{}, error) {
+		if string(conn.Peer()) == op.Target {
+			return struct{}{}, nil
+		}
+		return struct{}{}, c.checkGuard(ctx, conn, req, op)
+	})
+	for o := range results.All() {
+		if _, refused := errors.AsType[*GuardError](o.Err); refused {
+			return fmt.Errorf("%s: %w: %w", operationName(op.Action, req.kind, req.key), ErrAborted, explain(o.Peer, "create the guard in a dry run", o.Err))
+		}
+	}
+	return nil
+}
+
+func (c *Coordinator) checkGuard(ctx context.Context, conn *region.Conn, req request, op protocol.Operation) error {
+	peer, kind := conn.Peer(), req.kind
+	limit, err := c.reach.begin(c, peer)
+	if err != nil {
+		return err
+	}
+	call, cancel := context.WithTimeout(ctx, min(limit, guardPatience))
+	defer cancel()
+	cluster, err := conn.UID(call)
+	at := guardPlace{place{peer, cluster}, kind.GroupKind()}
+	if err != nil || c.guards.known(at) {
+		return err
+	}
+	// No primary has this UID.
+	of := protocol.Ref{Peer: op.Target, UID: "00000000-0000-0000-0000-000000000000"}
+	obj, err := kind.bornGuard(req.key, protocol.SecondaryOf(op, string(peer), of))
+	if err != nil {
+		return err
+	}
+	var attempt region.Attempt // so that client-go does not repeat it
+	_, err = kind.in(conn, req.key.Namespace).Create(region.WithAttempt(call, &attempt), obj, metav1.CreateOptions{FieldManager: fieldManager, DryRun: []string{metav1.DryRunAll}})
+	switch {
+	case err == nil, apierrors.IsAlreadyExists(err):
+		// That a name is taken is the last thing an API server finds out.
+		c.guards.note(at, time.Time{})
+	case apierrors.IsBadRequest(err), apierrors.IsForbidden(err), apierrors.IsMethodNotSupported(err):
+		c.guards.note(at, time.Now().Add(guardUnasked))
+	}
+	return kind.guardRefused(err)
+}
