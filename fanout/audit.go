@@ -33,7 +33,7 @@ type Report struct {
 
 // Violation is one finding of an audit.
 type Violation struct {
-	// Invariant is the rule's name in docs/fanout.md: "I1", "I2", ...; or what
+	// Invariant is the rule's name in docs/fanout.md, "I1" to "I12"; or what
 	// is under way: "replica", "activation", "move", "removal", "edit",
 	// "adoption", "held" for a deletion that is not committed; or "claim" for a claim that cannot be
 	// read, "owner" for an object whose namespace nobody owns.

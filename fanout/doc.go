@@ -25,7 +25,10 @@
 //     person applied without a claim is never deleted.
 //   - Replicas of an object that exists everywhere never disagree within a
 //     revision, never run ahead of their primary and never go back.
-//   - Nothing is sent to a peer before the log has the operation.
+//   - Nothing is sent to a peer before the log has the operation, but for a dry
+//     run of its guard.
+//   - What exists once has its payload in one peer: guards carry their claim and
+//     what Kind.Guard fills in.
 //   - A plain delete of the primary of an object that exists everywhere is a request:
 //     no replica goes while something lives in the object's namespace, while a member
 //     cannot say whether something does, or while more are requested than

@@ -15,7 +15,7 @@ import (
 // them in an annotation as CEL rules guard those in a CRD: a claim cannot be
 // changed or dropped and has the form in which coordinators write it, a stage
 // never goes back, an object is created Reserved, and what is only Reserved keeps
-// its content. Apply both in every peer, with the rights to do so. For a kind
+// its content, but for a guard that a sweep takes payload from. Apply both in every peer, with the rights to do so. For a kind
 // that keeps its claim in its spec, whose CRD guards it (v1alpha1.Schema), it
 // returns nil.
 //
@@ -70,14 +70,18 @@ func admission(kind, name string, spec map[string]any) *unstructured.Unstructure
 type policy struct {
 	key    string
 	stages []string
+	scrub  string // when a guard may lose its payload
 }
 
 func policyOf(k Kind) policy {
-	stages := []string{"Reserved", "Configured", "Decided", "Removing"}
 	if k.Mode == Everywhere {
-		stages = []string{"Reserved", "Active", "Removing"}
+		return policy{key: k.Claim.annotation, stages: []string{"Reserved", "Active", "Removing"}, scrub: "false"}
 	}
-	return policy{key: k.Claim.annotation, stages: stages}
+	return policy{
+		key: k.Claim.annotation, stages: []string{"Reserved", "Configured", "Decided", "Removing"},
+		// A guard gets the content of a guard, which its maker marks.
+		scrub: `(variables.newClaim.contains('"role":"Secondary"') && variables.newMark != '' && variables.newMark != variables.oldMark)`,
+	}
 }
 
 // Parts of regular expressions.
@@ -96,8 +100,10 @@ func (p policy) form() string {
 }
 
 // annotation is the text of the claim in an object, empty if there is none.
-func (p policy) annotation(object string) string {
-	text := fmt.Sprintf("%s.metadata.?annotations[?'%s'].orValue('')", object, p.key)
+func (p policy) annotation(object string) string { return annotation(object, p.key) }
+
+func annotation(object, key string) string {
+	text := fmt.Sprintf("%s.metadata.?annotations[?'%s'].orValue('')", object, key)
 	if object == "oldObject" {
 		return "(oldObject == null ? '' : " + text + ")"
 	}
@@ -112,6 +118,7 @@ func (p policy) variables() []any {
 	for _, side := range []struct{ prefix, object string }{{"new", "object"}, {"old", "oldObject"}} {
 		text := "variables." + side.prefix + "Text"
 		add(side.prefix+"Text", p.annotation(side.object))
+		add(side.prefix+"Mark", annotation(side.object, guardAnnotation))
 		add(side.prefix+"Claim", fmt.Sprintf(`%s.split(',"stage":"')[0]`, text))
 		add(side.prefix+"Stage", fmt.Sprintf(`%[1]s.contains(',"stage":"') ? %[1]s.split(',"stage":"')[1].split('"')[0] : ''`, text))
 		add(side.prefix+"Heartbeat", number(text, "heartbeat", "0"))
@@ -175,7 +182,7 @@ func (p policy) validations() []any {
 		"home.term cannot fall: read the object again, its home has moved on")
 	add(`variables.newText == '' || variables.newTerm != variables.oldTerm || (variables.newHomePeer == variables.oldHomePeer && (variables.oldHomeUID == '' || variables.newHomeUID == variables.oldHomeUID))`,
 		"home cannot be changed within a term: a move needs the next term")
-	add(`!(variables.newStage == 'Reserved' && variables.oldStage == 'Reserved') || variables.sameContent`,
+	add(`!(variables.newStage == 'Reserved' && variables.oldStage == 'Reserved') || variables.sameContent || `+p.scrub,
 		"content cannot be changed while the object is Reserved: wait until it is committed")
 	return all
 }

@@ -247,6 +247,30 @@ func TestAdmissionPolicy(t *testing.T) {
 	require.Contains(t, fmt.Sprint(judgeOf(t, once).refusals(t, annotated(t, edited(func(f *v1alpha1.Fanout) { f.Stage = v1alpha1.StageActive }), "a"), annotated(t, reservation(), "a"))), "is not a claim")
 }
 
+// A guard may lose its payload, in the hands of a coordinator alone; a primary's reservation keeps it.
+func TestAdmissionPolicyAdmitsTheScrubOfAGuard(t *testing.T) {
+	once := secretKind()
+	once.Mode = fanout.Once
+	j := judgeOf(t, once)
+	marked := func(f *v1alpha1.Fanout, mark string) *unstructured.Unstructured {
+		obj := annotated(t, f, "b")
+		annotations := obj.GetAnnotations()
+		annotations["fanout.atoll.dev/guard"] = mark
+		obj.SetAnnotations(annotations)
+		return obj
+	}
+	guard, primary := recorded(nil), reservation()
+	require.Empty(t, j.refusals(t, marked(guard, "1"), annotated(t, guard, "a")))
+	for name, messages := range map[string][]string{
+		"without the mark":    j.refusals(t, annotated(t, guard, "b"), annotated(t, guard, "a")),
+		"with an empty mark":  j.refusals(t, marked(guard, ""), annotated(t, guard, "a")),
+		"of a primary":        j.refusals(t, marked(primary, "1"), annotated(t, primary, "a")),
+		"of a kind of copies": judgeOf(t, secretKind()).refusals(t, marked(guard, "1"), annotated(t, guard, "a")),
+	} {
+		require.Contains(t, fmt.Sprint(messages), "while the object is Reserved", name)
+	}
+}
+
 func history(n int) (all []v1alpha1.HistoryEntry) {
 	for i := range n {
 		all = append(all, v1alpha1.HistoryEntry{Number: int64(i), Operation: "1a1fc8bc95a-4d4a0858d35b964a7a57"})

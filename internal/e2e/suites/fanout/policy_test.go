@@ -62,21 +62,7 @@ func TestAdmissionPolicy(t *testing.T) {
 	}
 	kind := secrets()
 	for _, conn := range conns {
-		for _, obj := range fanout.AdmissionPolicy(kind) {
-			client := admission(conn, obj.GetKind())
-			_, err := client.Create(t.Context(), obj, metav1.CreateOptions{})
-			require.NoError(t, err)
-			t.Cleanup(func() { _ = client.Delete(context.WithoutCancel(t.Context()), obj.GetName(), metav1.DeleteOptions{}) })
-		}
-	}
-	// A policy is in force some time after it was created.
-	for _, conn := range conns {
-		require.Eventually(t, func() bool {
-			probe := secret(unique("probe"), "")
-			probe.SetAnnotations(map[string]string{claimKey: "mine"})
-			_, err := conn.Dynamic().Resource(kind.Resource).Namespace("default").Create(t.Context(), probe, metav1.CreateOptions{DryRun: []string{"All"}})
-			return err != nil && strings.Contains(err.Error(), "is not a claim as a coordinator writes it")
-		}, time.Minute, 100*time.Millisecond)
+		enforce(t, conn, kind, secret(unique("probe"), ""), claimKey)
 	}
 	c, err := fanout.New(region.Fixed(conns...), waltest.NewMemory(), fanout.Options{Kinds: []fanout.Kind{kind}, Observer: trace(t)})
 	require.NoError(t, err)
@@ -133,6 +119,24 @@ func TestAdmissionPolicy(t *testing.T) {
 	op, err = c.Remove(ctx, kind.GroupKind(), key("default", name), fanout.RemoveOptions{})
 	require.NoError(t, err)
 	require.Equal(t, fanout.Done, op.State, "%v", op.Peers.Err())
+}
+
+// enforce puts the policy of kind in force. Probe is an object that is admitted
+// without a claim.
+func enforce(t *testing.T, conn *region.Conn, kind fanout.Kind, probe *unstructured.Unstructured, claim string) {
+	t.Helper()
+	for _, obj := range fanout.AdmissionPolicy(kind) {
+		client := admission(conn, obj.GetKind())
+		_, err := client.Create(t.Context(), obj, metav1.CreateOptions{})
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = client.Delete(context.WithoutCancel(t.Context()), obj.GetName(), metav1.DeleteOptions{}) })
+	}
+	probe.SetAnnotations(map[string]string{claim: "mine"})
+	// A policy is in force some time after it was created.
+	require.Eventually(t, func() bool {
+		_, err := conn.Dynamic().Resource(kind.Resource).Namespace("default").Create(t.Context(), probe, metav1.CreateOptions{DryRun: []string{"All"}})
+		return err != nil && strings.Contains(err.Error(), "is not a claim as a coordinator writes it")
+	}, time.Minute, 100*time.Millisecond)
 }
 
 func admission(conn *region.Conn, kind string) dynamic.ResourceInterface {
