@@ -105,6 +105,8 @@ func TestErrorTextsOfOperations(t *testing.T) {
 				c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
 				_, added := c.Add(t.Context(), newAccount(acme), fanout.AddOptions{})
 				require.NoError(t, added)
+				_, added = c.Add(t.Context(), newServiceCluster(acme, "db-1"), fanout.AddOptions{Target: "eu-west"}) // ap-south takes guards
+				require.NoError(t, added)
 				r.Server("ap-south").Inject(regiontest.Fault{Verb: "create", Times: -1, Do: regiontest.Hang()})
 				_, err = c.Add(within(t, 50*time.Millisecond), newServiceCluster(acme, "db-2"), fanout.AddOptions{Target: "eu-west"})
 			})

@@ -135,26 +135,28 @@ func (g *guardChecks) refused(peer region.PeerName, kind schema.GroupKind) {
 
 // checkGuards finds out by dry run, before anything is written, whether the other
 // peers take guards of the kind. A peer is asked once for each kind. Only a
-// verdict on the guard is an error: what cannot be asked is left to the create.
-func (c *Coordinator) checkGuards(ctx context.Context, req request, op protocol.Operation) error {
+// verdict on the guard is an error: what could not be asked, in unasked, is left
+// to the create.
+func (c *Coordinator) checkGuards(ctx context.Context, req request, op protocol.Operation) (unasked, err error) {
 	if req.kind.Mode != Once || op.Action != protocol.Add && op.Action != protocol.Adopt {
-		return nil
+		return nil, nil
 	}
+	name := operationName(op.Action, req.kind, req.key)
 	if _, _, err := req.kind.guardContent(req.key); err != nil {
-		return err
+		return nil, fmt.Errorf("%s: %w: %w", name, ErrAborted, err)
 	}
 	results, _ := region.Each(ctx, c.directory, "dry run of the guard", region.BestEffort(), func(ctx context.Context, conn *region.Conn) (struct{}, error) {
 		if string(conn.Peer()) == op.Target {
 			return struct{}{}, nil
 		}
-		return struct{}{}, c.checkGuard(ctx, conn, req, op)
+		return struct{}{}, explain(conn.Peer(), "create the guard in a dry run", c.checkGuard(ctx, conn, req, op))
 	})
 	for o := range results.All() {
 		if _, refused := errors.AsType[*GuardError](o.Err); refused {
-			return fmt.Errorf("%s: %w: %w", operationName(op.Action, req.kind, req.key), ErrAborted, explain(o.Peer, "create the guard in a dry run", o.Err))
+			return nil, fmt.Errorf("%s: %w: %w", name, ErrAborted, o.Err)
 		}
 	}
-	return nil
+	return results.Err(), nil
 }
 
 func (c *Coordinator) checkGuard(ctx context.Context, conn *region.Conn, req request, op protocol.Operation) error {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"net/http"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -320,6 +321,25 @@ func TestADryRunThatCannotBeAskedBlocksNoAdd(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, fanout.Done, op.State)
 	}
+}
+
+// An add whose time ends in the dry run names the peer that it waited for.
+func TestADryRunThatHangsIsNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRing(t)
+		require.NoError(t, r.AddCRDs(vaultCRD(true)))
+		c := coordinator(t, r, waltest.NewMemory(), fanout.Options{Kinds: []fanout.Kind{vaultKind()}})
+		r.Server("ap-south").Inject(regiontest.Fault{Verb: "create", Do: regiontest.Hang()})
+		_, err := c.Add(within(t, time.Second), newVault("db"), fanout.AddOptions{Target: "us-east"})
+		require.ErrorIs(t, err, fanout.ErrAborted)
+		require.ErrorContains(t, err, "it waited for dry run of the guard: 1 of 3 peers failed: peer ap-south: no answer in time")
+
+		r.Server("ap-south").Inject(regiontest.Fault{Verb: "create", Do: regiontest.Hang()})
+		begun := time.Now()
+		_, err = c.Add(within(t, time.Minute), newVault("db"), fanout.AddOptions{Target: "us-east"})
+		require.NoError(t, err)
+		require.Equal(t, 2*time.Second, time.Since(begun), "the dry run has its own deadline")
+	})
 }
 
 func TestReplicasHaveNoGuard(t *testing.T) {

@@ -50,11 +50,12 @@ func (c *Coordinator) submit(ctx context.Context, req request) (*Operation, *run
 	if err != nil || first != nil {
 		return first, c.runner(req.kind, req.key, protocol.New(op), journal{Operation: op}), err
 	}
-	if err := ctx.Err(); err != nil {
-		return nil, nil, notBegun(operationName(req.action, req.kind, req.key), context.Cause(ctx), cmp.Or(open, silent))
-	}
-	if err := c.checkGuards(ctx, req, op); err != nil {
+	unasked, err := c.checkGuards(ctx, req, op)
+	if err != nil {
 		return nil, nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, nil, notBegun(operationName(req.action, req.kind, req.key), context.Cause(ctx), cmp.Or(open, silent, unasked))
 	}
 	if !c.begin(id) {
 		return nil, nil, fmt.Errorf("operation ID %s is in use", id)
