@@ -4,6 +4,7 @@
 package region
 
 import (
+	"errors"
 	"net/http"
 	"time"
 
@@ -35,6 +36,9 @@ const discoveryTimeout = 32 * time.Second
 
 // APIFor makes the clients of the API server that c names, over one HTTP client. c is not modified. It does no I/O.
 func APIFor(c *rest.Config) (API, error) {
+	if c == nil {
+		return nil, errors.New("api: the configuration is nil")
+	}
 	client, err := rest.HTTPClientFor(c)
 	if err != nil {
 		return nil, err

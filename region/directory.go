@@ -5,6 +5,7 @@ package region
 
 import (
 	"context"
+	"fmt"
 	"iter"
 )
 
@@ -19,12 +20,16 @@ type Directory interface {
 	Conn(name PeerName) (*Conn, error)
 }
 
-// Fixed makes a Directory of connections that a program already has. If two of them have one name or serve one region,
+// Fixed makes a Directory of connections that a program already has. If one is nil, or two have one name or serve one region,
 // the Directory is empty and every call of Conn returns that error.
 func Fixed(conns ...*Conn) Directory {
 	d := &fixed{conns: make(map[PeerName]*Conn, len(conns))}
 	peers := make([]Peer, 0, len(conns))
-	for _, c := range conns {
+	for i, c := range conns {
+		if c == nil {
+			d.snapshot, d.conns, d.err = emptySnapshot(), nil, fmt.Errorf("fixed: connection %d is nil", i)
+			return d
+		}
 		d.conns[c.peer.Name] = c
 		peers = append(peers, *c.peer)
 	}

@@ -10,8 +10,13 @@
 //
 //	source, err := region.FromFile("/etc/atoll/peers.yaml", region.Trust{})
 //	ring, err := region.NewRing(source, region.Options{})
-//	go ring.Start(ctx)
-//	<-ring.Synced()
+//	ended := make(chan error, 1)
+//	go func() { ended <- ring.Start(ctx) }()
+//	select {
+//	case <-ring.Synced():
+//	case err = <-ended: // the source cannot be read
+//	case <-time.After(10 * time.Second): // it has not published yet
+//	}
 //	versions, err := region.Each(ctx, ring, "read version", region.BestEffort(), readVersion)
 //
 // Guaranteed:

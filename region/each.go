@@ -18,6 +18,12 @@ import (
 // context ended has Err set, whatever it returned, never a zero Value. Without any peer, every policy but BestEffort
 // fails with ErrNoPeers.
 func Each[T any](ctx context.Context, d Directory, op string, p Policy, fn func(context.Context, *Conn) (T, error)) (Results[T], error) {
+	switch {
+	case d == nil:
+		return Results[T]{op: op}, errors.New("each: the Directory is nil")
+	case fn == nil:
+		return Results[T]{op: op}, errors.New("each: the func is nil")
+	}
 	snapshot := d.Snapshot()
 	outcomes := make([]Outcome[T], snapshot.Len())
 	t := newTally(p)

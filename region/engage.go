@@ -5,6 +5,7 @@ package region
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,6 +17,12 @@ import (
 // credentials rotate. It ends too when the Source withholds the peer's credentials. An fn that returns early is started again after a back-off of 1 second, doubling up to 1 minute; so
 // is a peer without usable credentials tried again. Engage returns nil when ctx has ended and every fn has returned.
 func Engage(ctx context.Context, d Directory, fn func(context.Context, *Conn) error) error {
+	switch {
+	case d == nil:
+		return errors.New("engage: the Directory is nil")
+	case fn == nil:
+		return errors.New("engage: the func is nil")
+	}
 	engaged := make(map[PeerName]*engagement)
 	var wg sync.WaitGroup
 	defer wg.Wait()

@@ -8,10 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"k8s.io/client-go/rest"
 
@@ -177,6 +179,31 @@ func ExampleNewRing() {
 	// eu-west [eu-west-1.loodse]
 	// us-east []
 	// <nil>
+}
+
+// A source that cannot be read at first ends the Ring, so waiting for the peers ends too.
+func ExampleRing_Start() {
+	source, err := region.FromFile("testdata/there-is-no-such-file.yaml", region.Trust{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ring, err := region.NewRing(source, region.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- ring.Start(context.Background()) }()
+	select {
+	case <-ring.Synced():
+		fmt.Println("the peers are known")
+	case err = <-ended:
+		fmt.Println("the source cannot be read:", errors.Is(err, fs.ErrNotExist))
+	case <-time.After(10 * time.Second):
+		fmt.Println("the source has not published yet")
+	}
+	// Output: the source cannot be read: true
 }
 
 func ExampleNewConn() {

@@ -67,6 +67,9 @@ func NewRing(src Source, opts Options) (*Ring, error) {
 // publish again. Call it once.
 func (r *Ring) Start(ctx context.Context) error {
 	ctx = logging.Into(ctx, r.opts.Logger, "ring")
+	if r.src == nil {
+		return errors.New("ring: it was not made by NewRing")
+	}
 	if r.started.Swap(true) {
 		return errors.New("ring: Start was called twice")
 	}
@@ -201,7 +204,12 @@ func (r *Ring) release(m *member) {
 func (r *Ring) Synced() <-chan struct{} { return r.synced }
 
 // Snapshot returns the present view, empty before the first one.
-func (r *Ring) Snapshot() *Snapshot { return r.view.Load().snapshot }
+func (r *Ring) Snapshot() *Snapshot {
+	if v := r.view.Load(); v != nil {
+		return v.snapshot
+	}
+	return emptySnapshot() // of a Ring that NewRing did not make
+}
 
 // Watch yields the present Snapshot, as soon as there is one, then the newest after each change, until ctx ends.
 func (r *Ring) Watch(ctx context.Context) iter.Seq[*Snapshot] {
@@ -227,8 +235,11 @@ func (r *Ring) Watch(ctx context.Context) iter.Seq[*Snapshot] {
 // Conn returns the connection to a peer. Errors are *Error: ErrUnknownPeer, or why the Source has no usable credentials
 // for it. Whether the peer answers shows in its use. A Conn refuses requests with ErrUnknownPeer once its peer has left.
 func (r *Ring) Conn(name PeerName) (*Conn, error) {
-	m, ok := r.view.Load().members[name]
-	if !ok {
+	var m *member
+	if v := r.view.Load(); v != nil {
+		m = v.members[name]
+	}
+	if m == nil {
 		return nil, &Error{Peer: name, Op: "connect", Err: ErrUnknownPeer}
 	}
 	return m.conn, m.err
