@@ -46,7 +46,7 @@
 //     of policy engines: nothing but that func, [Options.Types] and the rights of the syncer keep them out.
 //
 // A refused object has [ReasonNotPermitted] in [Syncer.Status], in its condition if Conditions asks for it, and is counted in
-// the condition ObjectsRefused of the SyncTarget. Types that need a Power are watched upstream for that, without Types; a
+// the condition ObjectsRefused of the SyncTarget. Types that need a Power, but Namespaces and Endpoints, are watched upstream for that, without Types; a
 // syncer that may not list them says so in the Err of the type and asks every 10 minutes. An object that an earlier release has
 // synced stays on both sides as it is. If it is deleted upstream, it waits until a person has deleted the copy, has
 // permitted the type, or has stopped the syncer and called [Syncer.Detach], which removes the finalizer and leaves the copy.

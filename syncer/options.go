@@ -129,10 +129,12 @@ func DefaultTypes(gr schema.GroupResource) bool {
 }
 
 // defaultTypes are DefaultTypes and those that need a Power: without it they are watched, and their objects reported. A
-// Namespace that has the label is nothing to report: tools label it for its objects.
+// Namespace that has the label is nothing to report: tools label it for its objects. Nor are Endpoints and EndpointSlices:
+// controllers copy the labels of their Service.
 func (o Options) defaultTypes(gr schema.GroupResource) bool {
 	c := classify(gr)
-	return DefaultTypes(gr) || c.how == byPermit && (c.power != PermitNamespaces || slices.Contains(o.Permit, c.power))
+	derived := c.power == PermitNamespaces || c.power == PermitEndpoints
+	return DefaultTypes(gr) || c.how == byPermit && (!derived || slices.Contains(o.Permit, c.power))
 }
 
 // refusesType says why a type is not synced although both sides serve it; "" if it is.

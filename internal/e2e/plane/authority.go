@@ -21,7 +21,7 @@ import (
 type authority struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
-	pem         []byte
+	pem, keyPEM []byte
 }
 
 // pair is a certificate and its private key, PEM-encoded.
@@ -41,7 +41,7 @@ func newAuthority(plane string) (*authority, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making the certificate authority: %w", err)
 	}
-	a.pem = signed.certificate
+	a.pem, a.keyPEM = signed.certificate, signed.key
 	return a, nil
 }
 

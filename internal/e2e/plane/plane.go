@@ -186,6 +186,7 @@ func (p *Plane) writeFiles() error {
 	}
 	files := map[string][]byte{
 		"ca.crt":              p.authority.pem,
+		"ca.key":              p.authority.keyPEM,
 		"apiserver.crt":       serving.certificate,
 		"apiserver.key":       serving.key,
 		"serviceaccounts.key": accounts,

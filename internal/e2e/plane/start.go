@@ -100,6 +100,8 @@ func controllerManagerArguments() []string {
 		// for dead after a minute, for a moment, and their pods for unready for ever.
 		"--node-monitor-grace-period=24h",
 		"--root-ca-file=ca.crt",
+		"--cluster-signing-cert-file=ca.crt",
+		"--cluster-signing-key-file=ca.key",
 		"--service-account-private-key-file=serviceaccounts.key")
 }
 

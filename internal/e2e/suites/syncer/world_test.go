@@ -130,6 +130,12 @@ func (s *side) create(gvr schema.GroupVersionResource, manifest string) {
 	require.NoError(s.t, err)
 }
 
+// make makes an object as it is.
+func (s *side) make(ctx context.Context, gvr schema.GroupVersionResource, obj *unstructured.Unstructured) error {
+	_, err := s.api.Dynamic().Resource(gvr).Namespace(s.namespace).Create(ctx, obj, metav1.CreateOptions{FieldManager: "user"})
+	return err
+}
+
 func (s *side) get(ctx context.Context, gvr schema.GroupVersionResource, name string) (*unstructured.Unstructured, error) {
 	return s.api.Dynamic().Resource(gvr).Namespace(s.namespace).Get(ctx, name, metav1.GetOptions{})
 }
