@@ -21,8 +21,10 @@ type Report struct {
 	Objects int
 	// Violations are the findings, by kind, object and peer.
 	Violations []Violation
-	// Pending is work under way: reservations that are alive, replicas behind or
-	// not ready, removals that go on. It is no violation.
+	// Pending is work in progress, which is no violation: reservations that are
+	// alive or of an operation that the Coordinator's log has open, replicas behind
+	// or not ready, removals that go on, changes of the membership. The Text of one
+	// that shows no sign of life says what to run.
 	Pending []Violation
 	// Repaired are the findings that a repair mended.
 	Repaired []Violation
@@ -35,7 +37,8 @@ type Report struct {
 type Violation struct {
 	// Invariant is the rule's name in docs/fanout.md, "I1" to "I12"; or what
 	// is under way: "replica", "activation", "move", "removal", "edit",
-	// "adoption", "held" for a deletion that is not committed; or "claim" for a claim that cannot be
+	// "adoption", "membership", "held" for a deletion that is not committed; or
+	// "claim" for a claim that cannot be
 	// read, "owner" for an object whose namespace nobody owns.
 	Invariant string
 	Peer      region.PeerName
@@ -48,8 +51,9 @@ type Violation struct {
 
 // Audit reads all peers and reports every violated invariant of docs/fanout.md.
 // What is not as it should be is looked at twice, so that operations at work are
-// not taken for violations; a reservation is watched for one lease and is one if
-// it shows no sign of life. With repair it sweeps first, as Start does, and tells
+// not taken for violations; a reservation, and what is left of one, is watched for
+// one lease and is one if it shows no sign of life, unless the log has its
+// operation open. With repair it sweeps first, as Start does, and tells
 // what that mended. A peer that cannot be read makes no error: Report.Unread
 // names it. It blocks and is idempotent.
 func (c *Coordinator) Audit(ctx context.Context, repair bool) (*Report, error) {
@@ -92,7 +96,7 @@ func (c *Coordinator) Audit(ctx context.Context, repair bool) (*Report, error) {
 			report.Violations = append(report.Violations, c.orphans(ctx, s, owners)...)
 		}
 	}
-	report.Violations = unique(report.Violations)
+	report.Violations, report.Pending = unique(report.Violations), unique(report.Pending)
 	report.Unread = readOf("audit", peers, unread)
 	return report, nil
 }
@@ -118,7 +122,7 @@ func (c *Coordinator) inspect(ctx context.Context, kind Kind, peers []string) (s
 	if len(findings) == 0 {
 		return s, nil
 	}
-	if slices.ContainsFunc(findings, finding.reservation) {
+	if slices.ContainsFunc(findings, func(f finding) bool { return f.reservation() || f.leftover() }) {
 		select {
 		case <-time.After(c.opts.LeaseTimeout):
 		case <-ctx.Done():
@@ -126,20 +130,50 @@ func (c *Coordinator) inspect(ctx context.Context, kind Kind, peers []string) (s
 		}
 	}
 	again := c.look(ctx, kind, peers)
+	open := c.openOperations(ctx)
 	var confirmed []finding
 	for _, f := range again.examine() {
 		before := slices.ContainsFunc(findings, func(g finding) bool { return g.Violation == f.Violation })
 		was, ok := s.late[f.Key][f.mendAt]
 		switch {
 		case f.reservation() && ok && was.view.UID == f.mend.view.UID && was.view.RV == f.mend.view.RV:
+			id := f.mend.view.Claim.Operation
+			if open[id] {
+				f.Text += ": it shows no sign of life, and the log has it open: resume it (atollctl operation resume " + id + ")"
+				break
+			}
 			f.underWay = false
-			f.Text = "a reservation of dead " + f.Text
+			f.Text = "a reservation of dead " + f.Text + ": sweep it (atollctl audit --repair), or abort it (atollctl operation abort " + id + " --others)"
+		case f.leftover() && open[f.mend.view.Claim.Operation]:
+			id := f.mend.view.Claim.Operation
+			f.underWay = true
+			f.Text += ", and the log has the operation open: resume it (atollctl operation resume " + id + ")"
 		case !f.underWay && !before:
 			continue
 		}
 		confirmed = append(confirmed, f)
 	}
 	return again, confirmed
+}
+
+// openOperations are the IDs that the claims of the log's open operations have. A
+// log that cannot be read has none.
+func (c *Coordinator) openOperations(ctx context.Context) map[string]bool {
+	open := map[string]bool{}
+	for entry, err := range c.log.Open(ctx) {
+		if err != nil {
+			continue
+		}
+		if j, err := decodeJournal(entry); err == nil && j.Change == nil {
+			open[j.Operation.ID] = true
+		}
+	}
+	return open
+}
+
+// leftover says that the finding is a secondary whose primary is gone.
+func (f finding) leftover() bool {
+	return f.Invariant == "I6" && f.mend.obj != nil && !f.mend.view.Claim.Primary && f.mend.view.Stage == protocol.Reserved
 }
 
 // reservation says that the finding is a primary that is not yet committed.

@@ -80,7 +80,7 @@ func (s survey) examineKey(key types.NamespacedName) []finding {
 			e.owner(peer, m)
 		case m.view.Leaving():
 			owners = append(owners, peer)
-			e.report("removal", peer, m, true, "its removal is committed and goes on")
+			e.report("removal", peer, m, true, "its removal is committed and goes on%s", e.waiting(m))
 		case m.view.Undecided():
 			e.report("I6", peer, m, true, "operation %s of %s holds the name by a record in the central log", m.view.Claim.Operation, m.view.Claim.Coordinator)
 		case m.view.Pending():
@@ -107,6 +107,19 @@ func (s survey) examineKey(key types.NamespacedName) []finding {
 		}
 	}
 	return e.findings
+}
+
+// waiting names the finalizers of others that hold an object which is being
+// deleted; empty if there are none.
+func (e *examination) waiting(m met) string {
+	if m.obj == nil {
+		return ""
+	}
+	held := waitsFor(e.kind.GroupKind(), m.obj)
+	if held == nil {
+		return ""
+	}
+	return fmt.Sprintf(": it waits for finalizer %s, which its controller must remove", strings.Join(held.Finalizers, ", "))
 }
 
 // owner examines what the other members hold of a committed object.
@@ -177,11 +190,14 @@ func (e *examination) secondary(peer string, m met) {
 		return
 	}
 	primary, ok := e.late[e.key][of.Peer]
+	now := e.late[e.key][peer]
 	switch {
 	case ok && primary.bad != nil:
 	case (!ok || primary.view.UID != of.UID) && lostHome(m.view) && m.view.Held.Reason != "" && !m.view.Released:
 		e.report("held", peer, m, true, "its home in %s is gone, its removal is held (%s): %s: add the object anew, or release it",
 			of.Peer, m.view.Held.Reason, m.view.Held.Text).lost = true
+	case (!ok || primary.view.UID != of.UID) && now.view.UID == m.view.UID && e.waiting(now) != "":
+		e.report("removal", peer, now, true, "its primary in %s is gone, and it is being deleted%s", of.Peer, e.waiting(now))
 	case !ok || primary.view.UID != of.UID:
 		e.report("I6", peer, m, false, "a leftover of operation %s: its primary in %s is gone", m.view.Claim.Operation, of.Peer).lost = lostHome(m.view)
 	case mode == protocol.Once && (!primary.view.Claimed || primary.view.Committed()):
@@ -214,6 +230,14 @@ func (e *examination) overfull(peer string, m met) {
 // may differ.
 func (s survey) examineSets() []finding {
 	e := &examination{survey: s}
+	changes := s.changes()
+	for _, c := range changes {
+		e.report("membership", string(c.Peer), met{}, true, "%s of the peer is under way (change %s, coordinator %s): without a sign of life for one lease, any coordinator's Recover ends it (atollctl wal recover)",
+			c.Kind, c.ID, or(c.Coordinator, "unknown")).Kind = peerSetKind
+	}
+	if len(changes) > 0 {
+		return e.findings
+	}
 	for _, peer := range slices.Sorted(maps.Keys(s.sets)) {
 		set := s.sets[peer]
 		if set.Self.State != "Active" {

@@ -46,7 +46,8 @@ func (s *session) listObjects(kind fanout.Kind) *cobra.Command {
 		Use:   "list",
 		Short: fmt.Sprintf("List the %ss of all peers", kind.Kind),
 		Long: fmt.Sprintf(`List the %ss of all peers, one line for each name. With --all, list
-every object in every peer: reservations, guards and replicas too.
+every object in every peer: reservations, guards and replicas too. Without it a
+name that is only reserved is not listed: "operation list --peers" shows it.
 
 If a peer cannot be read, what the others hold is printed and the exit code is 4;
 STAGE is Unknown for an object that only that peer could tell about.`, kind.Kind),
@@ -64,7 +65,7 @@ STAGE is Unknown for an object that only that peer could tell about.`, kind.Kind
 				return err
 			}
 			if len(copies) > 0 || results.Err() == nil || s.output != formatTable {
-				if err := s.printObjects(kind, copies, all); err != nil {
+				if err := s.printObjects(kind, copies, all, unreadPeers(results)); err != nil {
 					return err
 				}
 			}
@@ -112,7 +113,19 @@ func sorted(results region.Results[[]unstructured.Unstructured]) ([]copied, erro
 	return copies, nil
 }
 
-func (s *session) printObjects(kind fanout.Kind, copies []copied, all bool) error {
+// unreadPeers are the peers that gave no list.
+func unreadPeers(results region.Results[[]unstructured.Unstructured]) []string {
+	var peers []string
+	for o := range results.All() {
+		if o.Err != nil {
+			peers = append(peers, string(o.Peer))
+		}
+	}
+	return peers
+}
+
+func (s *session) printObjects(kind fanout.Kind, copies []copied, all bool, unread []string) error {
+	reserved := 0
 	l := listing{columns: columns(kind, all)}
 	if all {
 		for _, c := range copies {
@@ -120,10 +133,17 @@ func (s *session) printObjects(kind fanout.Kind, copies []copied, all bool) erro
 		}
 	} else {
 		for group := range byName(copies) {
-			for _, c := range deciding(group) {
+			committed := deciding(group, unread)
+			if len(committed) == 0 {
+				reserved++
+			}
+			for _, c := range committed {
 				l.items = append(l.items, s.row(kind, c, group))
 			}
 		}
+	}
+	if reserved > 0 {
+		fmt.Fprintf(s.errOut, "%d reserved and not committed: see %q\n", reserved, s.program+" operation list --peers")
 	}
 	if len(l.items) == 0 && s.output == formatTable {
 		fmt.Fprintf(s.errOut, "no %ss\n", kind.Kind)
@@ -157,17 +177,22 @@ func byName(copies []copied) func(yield func([]copied) bool) {
 }
 
 // deciding returns those of one name's copies that say who has the name: the
-// primary and what carries no claim. Without a primary, a copy that is guarded
-// or replicated stands for it.
-func deciding(group []copied) []copied {
-	var found []copied
+// committed primary and objects without a claim. Where the primary's peer is
+// unread, or is on its way to another, a guard or replica stands for it. A name
+// that is only reserved has none.
+func deciding(group []copied, unread []string) []copied {
+	var found, standing []copied
 	for _, c := range group {
-		if c.fanout.Claim == nil || c.primary() {
+		reserved := c.fanout.Stage == fanoutv1alpha1.StageReserved
+		switch {
+		case c.fanout.Claim == nil, c.primary() && !reserved:
 			found = append(found, c)
+		case !c.primary() && (!reserved || slices.Contains(unread, c.holder())):
+			standing = append(standing, c)
 		}
 	}
-	if len(found) == 0 {
-		found = group[:1]
+	if len(found) == 0 && len(standing) > 0 {
+		found = standing[:1]
 	}
 	return found
 }

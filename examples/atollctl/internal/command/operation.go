@@ -4,6 +4,7 @@
 package command
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -50,13 +51,13 @@ type subject struct {
 }
 
 // printOperation prints how op ended, and warns of peers that have yet to
-// confirm.
+// confirm. A removal that waits for finalizers of others is not over.
 func (s *session) printOperation(about subject, op *fanout.Operation) error {
 	s.warnPending(op)
 	if s.output == formatName {
 		gk := about.kind.GroupKind()
 		_, err := fmt.Fprintf(s.out, "%s.%s/%s\n", strings.ToLower(gk.Kind), gk.Group, about.key.Name)
-		return err
+		return errors.Join(err, s.finalizers(op))
 	}
 	it := operationItem(op)
 	it.object.Object["object"] = map[string]any{
@@ -64,11 +65,30 @@ func (s *session) printOperation(about subject, op *fanout.Operation) error {
 		"namespace": about.key.Namespace, "name": about.key.Name,
 	}
 	it.cells = append([]any{about.kind.Kind, or(about.key.Namespace), about.key.Name}, it.cells...)
-	return s.print(listing{
+	err := s.print(listing{
 		columns: append([]string{"Kind", "Namespace", "Name"}, operationColumns...),
 		items:   []item{it},
 		single:  true,
 	})
+	return errors.Join(err, s.finalizers(op))
+}
+
+// finalizers says that op waits for finalizers of others, and in which peers.
+func (s *session) finalizers(op *fanout.Operation) error {
+	var peers []string
+	for o := range op.Peers.All() {
+		if held, ok := find[*fanout.FinalizerError](o.Err); ok {
+			peers = append(peers, fmt.Sprintf("%s in peer %s", strings.Join(held.Finalizers, ", "), o.Peer))
+		}
+	}
+	if len(peers) == 0 {
+		return nil
+	}
+	return &problem{
+		code:   exitDoubt,
+		remedy: fmt.Sprintf("have their controllers remove them, then run %q", s.program+" operation resume "+op.ID),
+		err:    fmt.Errorf("operation %s is committed and waits for finalizers: %s", op.ID, strings.Join(peers, "; ")),
+	}
 }
 
 var operationColumns = []string{"Operation", "State", "Primary", "Revision", "Peers"}

@@ -153,7 +153,7 @@ func (s *session) settled(op *fanout.Operation, err error) error {
 		err = nil
 	}
 	s.warnPending(op)
-	return errors.Join(s.print(listing{columns: operationColumns, items: []item{operationItem(op)}, single: true}), err)
+	return errors.Join(s.print(listing{columns: operationColumns, items: []item{operationItem(op)}, single: true}), err, s.finalizers(op))
 }
 
 // logged runs f with the log if there is one, and otherwise without: what the

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/atoll-dev/atoll/fanout"
+	"github.com/atoll-dev/atoll/region"
 )
 
 const (
@@ -94,15 +95,88 @@ func (d *display) text() []string {
 		line := fmt.Sprintf("%s %s: %s: %s", p.Kind.Kind, strings.TrimPrefix(p.Key.String(), "/"), p.Peer, p.State)
 		if silent := now.Sub(p.Unanswered); !p.Unanswered.IsZero() && silent >= silentAfter {
 			line += fmt.Sprintf(", no answer since %s (%s)", began(p.Unanswered), silent.Round(time.Second))
+			if cause := region.CauseOf(p.Err); cause != region.CauseUnknown {
+				line += ": " + string(cause)
+			}
+		}
+		if len(p.Finalizers) > 0 {
+			line += ", waits for finalizer " + strings.Join(p.Finalizers, ", ")
 		}
 		lines = append(lines, line)
 	}
 	return lines
 }
 
-// watched runs f with a Coordinator whose work is shown, if somebody looks.
+// notices writes a line for each peer that an operation has waited for, and why,
+// where no display shows it.
+type notices struct {
+	out      io.Writer
+	progress *fanout.Progress
+	now      func() time.Time
+
+	mu      sync.Mutex
+	noticed map[string]bool
+}
+
+// step is the hook of an Observer.
+func (n *notices) step(ctx context.Context, e fanout.StepEvent) {
+	n.progress.Step(ctx, e)
+	if !e.Done {
+		return
+	}
+	for _, p := range n.progress.Peers() {
+		if p.Operation != e.Operation || p.Peer != e.Peer {
+			continue
+		}
+		why, text := string(region.CauseOf(p.Err)), ""
+		switch {
+		case len(p.Finalizers) > 0:
+			why = strings.Join(p.Finalizers, ", ")
+			text = "finalizer " + why
+		case p.Err != nil && !p.Unanswered.IsZero() && n.now().Sub(p.Unanswered) >= silentAfter:
+			text = oneLine(p.Err)
+		default:
+			continue
+		}
+		n.notice(p, why, text)
+	}
+}
+
+// notice writes one line for each cause.
+func (n *notices) notice(p fanout.PeerProgress, why, text string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	key := p.Operation + " " + string(p.Peer) + " " + why
+	if !n.noticed[key] {
+		n.noticed[key] = true
+		fmt.Fprintf(n.out, "waiting: %s %s: %s\n", p.Kind.Kind, strings.TrimPrefix(p.Key.String(), "/"), waitText(p, text))
+	}
+}
+
+// waitText names the peer once.
+func waitText(p fanout.PeerProgress, text string) string {
+	peer := fmt.Sprintf("peer %s: ", p.Peer)
+	if strings.HasPrefix(text, peer) {
+		return text
+	}
+	return peer + text
+}
+
+// watched runs f with a Coordinator whose work is shown: on a terminal all of
+// it, elsewhere the peers that are waited for.
 func (s *session) watched(observer *fanout.Observer, f func() error) error {
 	if !s.terminal {
+		n := &notices{out: s.errOut, progress: fanout.NewProgress(nil), now: s.now, noticed: map[string]bool{}}
+		print := observer.Step
+		observer.Step = func(ctx context.Context, e fanout.StepEvent) {
+			s.steps.Lock()
+			n.step(ctx, e)
+			s.steps.Unlock()
+			if print != nil {
+				print(ctx, e)
+			}
+		}
+		observer.End = n.progress.End
 		return f()
 	}
 	d := &display{out: s.errOut, progress: fanout.NewProgress(nil), now: s.now}

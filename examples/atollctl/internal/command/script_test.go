@@ -54,6 +54,7 @@ var update = flag.Bool("update", false, "write the expected output of scripts an
 //	grant NAME VERB RESOURCE  gives another right
 //	get NAME PATH          prints the object at a path of a server's API
 //	create NAME PATH FILE  creates an object there, as a person may
+//	patch NAME PATH FILE   merges a file into it
 //	delete NAME PATH       deletes it
 //
 // atollctl is given --config peers.yaml and --wal operations.db, unless its
@@ -144,6 +145,12 @@ func TestScripts(t *testing.T) {
 				text, code := serverOf(ts, args[0]).send(http.MethodPost, args[1], ts.ReadFile(args[2]))
 				if code != http.StatusCreated {
 					ts.Fatalf("create %s in %s: %s", args[1], args[0], text)
+				}
+			},
+			"patch": func(ts *testscript.TestScript, _ bool, args []string) {
+				text, code := serverOf(ts, args[0]).send(http.MethodPatch, args[1], ts.ReadFile(args[2]))
+				if code != http.StatusOK {
+					ts.Fatalf("patch %s in %s: %s", args[1], args[0], text)
 				}
 			},
 			"delete": func(ts *testscript.TestScript, _ bool, args []string) {

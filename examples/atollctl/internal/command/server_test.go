@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"regexp"
@@ -151,6 +152,9 @@ func (s *server) send(method, path, body string) (text []byte, code int) {
 	w := httptest.NewRecorder()
 	r := httptest.NewRequestWithContext(context.Background(), method, "/"+path, strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/json")
+	if method == http.MethodPatch {
+		r.Header.Set("Content-Type", "application/merge-patch+json")
+	}
 	s.ServeHTTP(w, r)
 	return w.Body.Bytes(), w.Code
 }

@@ -102,9 +102,11 @@ there is nothing to do: a warning says so, for the case that another one was mea
 			err := s.coordinateWith(ctx, acceptLoss, wal.Options{AcceptLoss: acceptLoss}, func(c *fanout.Coordinator) error {
 				ops, err := c.Recover(ctx)
 				var doubtful []string
+				var waiting []error
 				for _, op := range ops {
 					l.items = append(l.items, operationItem(op))
 					s.warnPending(op)
+					waiting = append(waiting, s.finalizers(op))
 					if op.State == fanout.InDoubt {
 						doubtful = append(doubtful, op.ID)
 					}
@@ -117,6 +119,9 @@ there is nothing to do: a warning says so, for the case that another one was mea
 				if err == nil && len(doubtful) > 0 {
 					return &problem{code: exitDoubt, remedy: "run it again once all peers answer",
 						err: fmt.Errorf("in doubt: %s", strings.Join(doubtful, ", "))}
+				}
+				if err == nil {
+					err = errors.Join(waiting...)
 				}
 				return err
 			})
