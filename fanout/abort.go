@@ -116,7 +116,7 @@ func (c *Coordinator) Abort(ctx context.Context, operation string, opts AbortOpt
 func (e *Explanation) foreign(identity string, since time.Time) *ForeignError {
 	foreign := &ForeignError{Operation: e.Operation, Coordinator: identity, Kind: e.Kind, Key: e.Key, Since: since}
 	for _, p := range e.Peers {
-		if p.Role == "Primary" {
+		if p.Role == "Primary" && p.names {
 			foreign.Holder = p.Peer
 		}
 	}
@@ -211,7 +211,20 @@ func (c *Coordinator) sweepTrace(ctx context.Context, t trace, quiet int) (remov
 	return removed, errors.Join(errs...)
 }
 
-// stands is an explained operation as callers of the others get it.
+// another says that p tells of an object, and not of the operation's.
+func (e *Explanation) another(p PeerExplanation) bool {
+	switch p.Judgement {
+	case "absent", "undecidable", "damaged":
+		return false
+	case "missing": // beside a primary, whose operation it is about
+		return !slices.ContainsFunc(e.Peers, func(q PeerExplanation) bool { return q.names && q.Judgement == "primary" })
+	default:
+		return !p.names
+	}
+}
+
+// stands is an explained operation as callers of the others get it. What peers
+// hold of another operation is not shown.
 func (c *Coordinator) stands(e *Explanation) *Operation {
 	op := &Operation{ID: e.Operation, State: e.State}
 	if op.State == "" {
@@ -220,14 +233,18 @@ func (c *Coordinator) stands(e *Explanation) *Operation {
 	var outcomes []region.Outcome[PeerState]
 	for _, p := range e.Peers {
 		o := region.Outcome[PeerState]{Peer: p.Peer, Err: p.Err}
-		switch p.Judgement {
-		case "primary":
+		switch {
+		case e.another(p) && (op.State == Committed || op.State == Done):
+			o.Value = PeerGone // another has the name since
+		case e.another(p):
+			o.Value = PeerUnchanged
+		case p.Judgement == "primary":
 			o.Value, op.Primary = PeerPrimary, p.Peer
-		case "guard":
+		case p.Judgement == "guard":
 			o.Value = PeerGuard
-		case "replica":
+		case p.Judgement == "replica":
 			o.Value = PeerReplica
-		case "absent", "unclaimed":
+		case p.Judgement == "absent":
 			o.Value = PeerGone
 		default:
 			o.Value = PeerPending

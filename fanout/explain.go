@@ -86,6 +86,8 @@ type PeerExplanation struct {
 	Text, Next string
 	// Err is why the peer could not be read.
 	Err error
+
+	names bool // the object there is of the operation that was asked for
 }
 
 // Explain says how the operation of that ID stands: one of this Coordinator's
@@ -221,6 +223,11 @@ func (m met) names(operation string) bool {
 		slices.ContainsFunc(v.History, func(r protocol.Revision) bool { return r.Operation == operation })
 }
 
+// of is names of an object that may not be there.
+func (m met) of(operation string) bool {
+	return m.obj != nil && m.bad == nil && m.view.Claimed && m.names(operation)
+}
+
 // recorded adds what the log knows to what the peers show.
 func (e *Explanation) recorded(entry wal.Entry, j journal) {
 	if !entry.Ended.IsZero() {
@@ -230,7 +237,7 @@ func (e *Explanation) recorded(entry wal.Entry, j journal) {
 			return
 		}
 		e.Log = fmt.Sprintf("ended: %s", o.State)
-		if e.State == "" || e.State == Ended {
+		if e.State == "" || e.State == Ended || e.State == InDoubt && !o.committed() {
 			e.State = o.State
 		}
 		return

@@ -20,7 +20,9 @@ import (
 func (s survey) explain(key types.NamespacedName, peers []string, operation string) *Explanation {
 	e := &Explanation{Operation: operation, Kind: s.kind.GroupKind(), Key: key, Changes: s.changes()}
 	for _, peer := range peers {
-		e.Peers = append(e.Peers, s.explainPeer(key, peer))
+		p := s.explainPeer(key, peer)
+		p.names = operation != "" && (s.early[key][peer].of(operation) || s.late[key][peer].of(operation))
+		e.Peers = append(e.Peers, p)
 	}
 	for _, peer := range slices.Sorted(maps.Keys(s.late[key])) {
 		m := s.late[key][peer]

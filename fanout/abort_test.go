@@ -1,0 +1,64 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fanout_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/atoll-dev/atoll/fanout"
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/wal/waltest"
+)
+
+// What another operation has under the same name is not shown as the state of
+// one that came to nothing, or that was overtaken.
+func TestAbortShowsNoOtherOperation(t *testing.T) {
+	r := newRing(t)
+	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{Identity: "me/1"})
+	acme := addAccount(t, c)
+	unchanged := map[region.PeerName]fanout.PeerState{
+		"ap-south": fanout.PeerUnchanged, "eu-west": fanout.PeerUnchanged, "us-east": fanout.PeerUnchanged,
+	}
+	first, err := c.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east"})
+	require.NoError(t, err)
+	refused, err := c.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "eu-west"})
+	require.Error(t, err)
+	op, err := c.Abort(t.Context(), refused.ID, fanout.AbortOptions{})
+	require.NoError(t, err)
+	require.Equal(t, fanout.Aborted, op.State)
+	require.Empty(t, op.Primary)
+	require.Equal(t, unchanged, states(op.Peers))
+
+	// The same while the holder's peer does not answer: the log knows how it ended.
+	r.Partition("us-east", true)
+	op, err = c.Abort(t.Context(), refused.ID, fanout.AbortOptions{})
+	require.NoError(t, err)
+	require.Equal(t, fanout.Aborted, op.State)
+	require.Empty(t, op.Primary)
+	r.Partition("us-east", false)
+
+	// An object that was removed, and whose name another operation has by now.
+	_, err = c.Remove(t.Context(), serviceClusters, key(acme, "db"), fanout.RemoveOptions{})
+	require.NoError(t, err)
+	_, err = c.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "ap-south"})
+	require.NoError(t, err)
+	op, err = c.Abort(t.Context(), first.ID, fanout.AbortOptions{})
+	require.ErrorIs(t, err, fanout.ErrCommitted)
+	require.Empty(t, op.Primary)
+	require.Equal(t, map[region.PeerName]fanout.PeerState{
+		"ap-south": fanout.PeerGone, "eu-west": fanout.PeerGone, "us-east": fanout.PeerGone,
+	}, states(op.Peers))
+
+	// An object that a person applied is of no operation.
+	_, err = clusters(t, r, "us-east", acme).Create(t.Context(), newServiceCluster(acme, "applied"), metav1.CreateOptions{})
+	require.NoError(t, err)
+	refused, err = c.Add(t.Context(), newServiceCluster(acme, "applied"), fanout.AddOptions{Target: "eu-west"})
+	require.Error(t, err)
+	op, err = c.Abort(t.Context(), refused.ID, fanout.AbortOptions{})
+	require.NoError(t, err)
+	require.Equal(t, fanout.PeerUnchanged, states(op.Peers)["us-east"])
+}
