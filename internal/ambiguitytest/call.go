@@ -82,8 +82,11 @@ func withoutFinalizer(r boxtest.Request) bool {
 	return is(http.MethodPut, "Removing")(r) && !slices.Contains(bodyOf(r).Metadata.Finalizers, v1alpha1.PrimaryFinalizer)
 }
 
-// claimed says that a request is about an Account or a ServiceCluster itself.
+// claimed reports whether a request is about an Account or a ServiceCluster itself. A dry run is about its schema.
 func claimed(r boxtest.Request) bool {
+	if r.Query.Has("dryRun") {
+		return false
+	}
 	parts := strings.Split(strings.Trim(r.Path, "/"), "/")
 	at := slices.IndexFunc(parts, func(p string) bool { return p == "serviceclusters" || p == "accounts" })
 	return at >= 0 && len(parts)-at <= 2 // no subresource

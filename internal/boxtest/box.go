@@ -40,6 +40,7 @@ type Box struct {
 type Request struct {
 	Method string
 	Path   string
+	Query  url.Values
 	Body   []byte
 	Fault  string // what it met
 	Passed int    // how often it was passed on
@@ -151,7 +152,7 @@ func (b *Box) serve(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
-	x := &exchange{box: b, w: w, r: r, body: body, seen: &Request{Method: r.Method, Path: r.URL.Path, Body: body}}
+	x := &exchange{box: b, w: w, r: r, body: body, seen: &Request{Method: r.Method, Path: r.URL.Path, Query: r.URL.Query(), Body: body}}
 	x.conn, _ = r.Context().Value(connKey{}).(*conn)
 	fault := b.arrived(x.seen)
 	if x.conn != nil && !x.conn.enter(fault != nil && fault.alone) {
