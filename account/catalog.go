@@ -21,6 +21,7 @@ import (
 
 	"github.com/atoll-dev/atoll/account/v1alpha1"
 	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
+	"github.com/atoll-dev/atoll/internal/argument"
 	"github.com/atoll-dev/atoll/internal/logging"
 	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/region"
@@ -72,9 +73,9 @@ type Catalog struct {
 // NewCatalog checks its arguments and does no I/O; see Start.
 func NewCatalog(target region.API, d region.Directory, opts CatalogOptions) (*Catalog, error) {
 	switch {
-	case target == nil:
+	case argument.Missing(target):
 		return nil, errors.New("account: target is nil: pass region.APIFor(...) or a *region.Conn")
-	case d == nil:
+	case argument.Missing(d):
 		return nil, errors.New("account: directory is nil: pass a region.Ring or region.Fixed(...)")
 	}
 	if opts.Tenants == nil {

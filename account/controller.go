@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
+	"github.com/atoll-dev/atoll/internal/argument"
 	"github.com/atoll-dev/atoll/internal/logging"
 	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/region"
@@ -48,7 +49,7 @@ type ControllerOptions struct {
 
 // NewController checks its arguments and does no I/O; see Start.
 func NewController(d region.Directory, opts ControllerOptions) (*Controller, error) {
-	if d == nil {
+	if argument.Missing(d) {
 		return nil, errors.New("account: directory is nil: pass a region.Ring or region.Fixed(...)")
 	}
 	if opts.Rights == nil {

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/atoll-dev/atoll/fanout"
 	fanoutv1alpha1 "github.com/atoll-dev/atoll/fanout/v1alpha1"
+	"github.com/atoll-dev/atoll/internal/argument"
 	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/region"
 )
@@ -68,6 +70,14 @@ func (c *Comparison) Same() bool { return len(c.Differences) == 0 && c.Unread.Co
 // until every peer has answered or ctx has ended. A peer that does not answer makes
 // no error; without any peer the error wraps region.ErrNoPeers.
 func Compare(ctx context.Context, d region.Directory, kind fanout.Kind, key types.NamespacedName) (*Comparison, error) {
+	switch {
+	case argument.Missing(d):
+		return nil, errors.New("account: directory is nil: pass a region.Ring or region.Fixed(...)")
+	case kind.Resource.Resource == "" || kind.Resource.Version == "" || kind.Kind == "":
+		return nil, errors.New("account: kind is empty: pass what Kind or KindWith returns")
+	case key.Name == "":
+		return nil, errors.New("account: key has no name: name the object to compare")
+	}
 	results, err := region.Each(ctx, d, "read "+kind.Kind+" "+loop.KeyText(key), region.BestEffort(),
 		func(ctx context.Context, c *region.Conn) (*unstructured.Unstructured, error) {
 			obj, err := clientFor(c, kind, key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})

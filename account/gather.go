@@ -6,6 +6,8 @@ package account
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -14,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/atoll-dev/atoll/internal/argument"
 	"github.com/atoll-dev/atoll/region"
 )
 
@@ -60,6 +63,14 @@ type GatherOptions struct {
 // which names peers and is not for tenants. Gathered is valid in both cases. Gather
 // blocks until every peer has answered or ctx has ended, and writes nothing.
 func Gather(ctx context.Context, d region.Directory, resources []schema.GroupVersionResource, opts GatherOptions) (*Gathered, error) {
+	if argument.Missing(d) {
+		return nil, errors.New("account: directory is nil: pass a region.Ring or region.Fixed(...)")
+	}
+	for i, r := range resources {
+		if r.Version == "" || r.Resource == "" {
+			return nil, fmt.Errorf("account: resources[%d] is %q: Version and Resource are required", i, r)
+		}
+	}
 	if opts.ListOptions.Limit == 0 {
 		opts.ListOptions.Limit = 500
 	}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/atoll-dev/atoll/fanout"
+	"github.com/atoll-dev/atoll/internal/argument"
 	"github.com/atoll-dev/atoll/internal/logging"
 	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/region"
@@ -95,9 +96,9 @@ type Replicator struct {
 // brings along peers that were away. plane may itself be one of d's peers.
 func NewReplicator(plane region.API, d region.Directory, c *fanout.Coordinator, opts Options) (*Replicator, error) {
 	switch {
-	case plane == nil:
+	case argument.Missing(plane):
 		return nil, errors.New("account: plane is nil: pass region.APIFor(...) or a *region.Conn")
-	case d == nil:
+	case argument.Missing(d):
 		return nil, errors.New("account: directory is nil: pass a region.Ring or region.Fixed(...)")
 	case c == nil:
 		return nil, errors.New("account: coordinator is nil: pass what fanout.New returns")

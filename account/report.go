@@ -5,6 +5,7 @@ package account
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -134,6 +135,9 @@ func reported(conditionType string) bool {
 // status.observedGeneration: Ready, PresentInAllPeers and one PresentIn.PEER for
 // each peer that is an exception, 32 of them at most.
 func ReportConditions(obj *unstructured.Unstructured, p Presence) (map[string]any, error) {
+	if obj == nil {
+		return nil, errors.New("account: object is nil")
+	}
 	return map[string]any{"observedGeneration": obj.GetGeneration(), "conditions": timed(obj, p.conditions(obj.GetGeneration()))}, nil
 }
 

@@ -98,7 +98,7 @@ func (c *Coordinator) Leave(ctx context.Context, peer region.PeerName) (*Change,
 // sure that it is gone before. ForceRemove blocks and is idempotent like Join,
 // and has its errors.
 func (c *Coordinator) ForceRemove(ctx context.Context, peer region.PeerName, opts ForceRemoveOptions) (*Change, error) {
-	if opts.By == "" {
+	if peer != "" && opts.By == "" {
 		return nil, fmt.Errorf("force-remove %s: ForceRemoveOptions.By is empty: name who says that the peer never returns", peer)
 	}
 	return c.change(ctx, ForceRemove, peer, opts.By)
@@ -106,6 +106,9 @@ func (c *Coordinator) ForceRemove(ctx context.Context, peer region.PeerName, opt
 
 // change begins a change of the membership and carries it through.
 func (c *Coordinator) change(ctx context.Context, kind ChangeKind, peer region.PeerName, by string) (*Change, error) {
+	if peer == "" {
+		return nil, fmt.Errorf("%s: peer is empty: name the one whose membership changes", kind)
+	}
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("%s of %s: %w: %w", kind, peer, ErrAborted, err)
 	}

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/atoll-dev/atoll/fanout/internal/protocol"
+	"github.com/atoll-dev/atoll/internal/argument"
 	"github.com/atoll-dev/atoll/internal/logging"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/wal"
@@ -33,7 +34,8 @@ type Object interface {
 
 // Coordinator carries out operations on all peers and finishes what it or
 // another one left behind. Any number may work on the same peers, in any number
-// of processes, without knowing of one another. Safe for concurrent use.
+// of processes, without knowing of one another. Only New makes one: the zero
+// value does not work. Safe for concurrent use.
 type Coordinator struct {
 	directory region.Directory
 	log       wal.Log
@@ -61,9 +63,9 @@ type Coordinator struct {
 // opts and what would be right.
 func New(d region.Directory, log wal.Log, opts Options) (*Coordinator, error) {
 	switch {
-	case d == nil:
+	case argument.Missing(d):
 		return nil, errors.New("fanout: directory is nil: pass a region.Ring or region.Fixed(...)")
-	case log == nil:
+	case argument.Missing(log):
 		return nil, errors.New("fanout: log is nil: pass what wal.Open returns")
 	}
 	opts = opts.withDefaults()

@@ -129,6 +129,9 @@ type known struct {
 }
 
 func (c *Coordinator) explain(ctx context.Context, operation string) (*Explanation, known, error) {
+	if operation == "" {
+		return nil, known{}, errors.New("operation is empty: give the ID of one")
+	}
 	peers, err := c.peers(ctx)
 	if err != nil {
 		return nil, known{}, err

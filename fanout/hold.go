@@ -45,7 +45,7 @@ type Hold struct {
 // Hold returns how the removal of obj stands that a plain delete requests, or why a
 // replica without a primary is held; ok is false if obj is neither. It is pure.
 func (k Kind) Hold(obj *unstructured.Unstructured) (hold Hold, ok bool) {
-	if obj.GetDeletionTimestamp() == nil && heldIn(obj) == (protocol.Held{}) {
+	if obj == nil || obj.GetDeletionTimestamp() == nil && heldIn(obj) == (protocol.Held{}) {
 		return Hold{}, false
 	}
 	view, _, err := k.view(obj)
@@ -58,6 +58,9 @@ func (k Kind) Hold(obj *unstructured.Unstructured) (hold Hold, ok bool) {
 // RecordedHold returns what stands in obj about its held removal, whatever obj is; the
 // zero value if nothing does. It is pure.
 func RecordedHold(obj *unstructured.Unstructured) Hold {
+	if obj == nil {
+		return Hold{}
+	}
 	held := heldIn(obj)
 	hold := Hold{Reason: string(held.Reason), Message: held.Text, Released: released(obj)}
 	if at := obj.GetDeletionTimestamp(); at != nil {

@@ -16,6 +16,9 @@ import (
 // metadata other than labels and annotations. It is pure and does not modify obj;
 // the error is Payload's.
 func (k Kind) Content(obj *unstructured.Unstructured) (map[string]any, error) {
+	if obj == nil {
+		return nil, errObjectNil
+	}
 	if k.Payload == nil {
 		return k.content(obj), nil
 	}
@@ -39,6 +42,9 @@ func (k Kind) Digest(obj *unstructured.Unstructured) (string, error) {
 // State returns the protocol's part of obj, nil if it has none. The error says
 // that what stands in its place cannot be read, which is not the same as nothing.
 func (k Kind) State(obj *unstructured.Unstructured) (*v1alpha1.Fanout, error) {
+	if obj == nil {
+		return nil, errObjectNil
+	}
 	return k.Claim.read(obj)
 }
 

@@ -247,6 +247,9 @@ func (c *Coordinator) forget(id string) {
 // that of the operation itself, an *InDoubtError while it cannot be known, or
 // one that wraps wal.ErrNotFound if the log does not know it (any more).
 func (c *Coordinator) Outcome(ctx context.Context, id string) (*Operation, error) {
+	if id == "" {
+		return nil, errors.New("operation is empty: give its ID or its idempotency key")
+	}
 	for entry, err := range c.log.Open(ctx) {
 		if err != nil || entry.ID != id {
 			continue

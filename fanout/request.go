@@ -20,8 +20,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/atoll-dev/atoll/fanout/internal/protocol"
+	"github.com/atoll-dev/atoll/internal/argument"
 	"github.com/atoll-dev/atoll/region"
 )
+
+var errObjectNil = errors.New("object is nil")
 
 // request is one call of Add, Update, Agree, Remove or Adopt, checked.
 type request struct {
@@ -73,8 +76,8 @@ func (c *Coordinator) kindOf(resource schema.GroupVersionResource) Kind {
 
 // object checks a caller's object and turns it into its kind and content.
 func (c *Coordinator) object(obj Object) (Kind, *unstructured.Unstructured, error) {
-	if obj == nil {
-		return Kind{}, nil, errors.New("object is nil")
+	if argument.Missing(obj) {
+		return Kind{}, nil, errObjectNil
 	}
 	gvk := obj.GetObjectKind().GroupVersionKind()
 	if gvk.Kind == "" {

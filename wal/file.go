@@ -75,6 +75,10 @@ func (f *File) End(ctx context.Context, e Entry, outcome []byte) error {
 // Open implements [Log].
 func (f *File) Open(ctx context.Context) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
+		if !f.opened() {
+			yield(Entry{}, f.wrap("list", "", errNotOpened))
+			return
+		}
 		for _, c := range f.damage {
 			if c.ID == "" && c.Key == "" && !yield(Entry{}, c) {
 				return
@@ -106,6 +110,9 @@ func (f *File) Open(ctx context.Context) iter.Seq2[Entry, error] {
 
 // Find implements [Log].
 func (f *File) Find(ctx context.Context, key string) (Entry, error) {
+	if !f.opened() {
+		return Entry{}, f.wrap("find", "", errNotOpened)
+	}
 	var e Entry
 	err := f.read(ctx, func(s *state) (err error) {
 		if key == "" {
@@ -122,6 +129,9 @@ func (f *File) Find(ctx context.Context, key string) (Entry, error) {
 
 // Close waits for calls in progress, then releases the file. It is idempotent.
 func (f *File) Close() error {
+	if !f.opened() {
+		return fmt.Errorf("wal: close: %w", errNotOpened)
+	}
 	f.mu.Lock()
 	first := !f.closed
 	f.closed = true
@@ -145,8 +155,16 @@ func (f *File) Close() error {
 	return f.closeErr
 }
 
+var errNotOpened = errors.New("the File was not made by wal.Open")
+
+// opened is false for a nil and a zero File, whose channels would block for ever.
+func (f *File) opened() bool { return f != nil && f.requests != nil }
+
 // enter counts a call in, so that Close waits for it; leave counts it out.
 func (f *File) enter(ctx context.Context) error {
+	if !f.opened() {
+		return errNotOpened
+	}
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
 	}
@@ -247,6 +265,9 @@ func (f *File) settle(err error) {
 func (f *File) wrap(op, id string, err error) error {
 	if err == nil {
 		return nil
+	}
+	if !f.opened() {
+		return fmt.Errorf("wal: %s: %w", op, err)
 	}
 	if id == "" {
 		return fmt.Errorf("wal %s: %s: %w", f.path, op, err)

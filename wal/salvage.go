@@ -28,6 +28,12 @@ type Salvaged struct {
 // Errors: *LockedError if a process has from open, *SchemaError if it is not a log of this version, *CorruptError if
 // nothing of it can be read, fs.ErrExist if something is at to, or the file system's. It blocks for as long as storage needs.
 func Salvage(ctx context.Context, from, to string) (Salvaged, error) {
+	switch {
+	case from == "":
+		return Salvaged{}, &FieldError{Field: "from", Reason: "is empty, must name the damaged log"}
+	case to == "":
+		return Salvaged{}, &FieldError{Field: "to", Reason: "is empty, must name a new file"}
+	}
 	from, to = filepath.Clean(from), filepath.Clean(to)
 	if _, err := os.Stat(from + ".lock"); err == nil {
 		held, err := acquireLock(from, 2*time.Second)

@@ -47,6 +47,9 @@ func (f *File) Backup(ctx context.Context, path string) error {
 		return f.wrap("backup", "", err)
 	}
 	defer f.leave()
+	if path == "" {
+		return f.wrap("backup", "", &FieldError{Field: "path", Reason: "is empty, must name a new file"})
+	}
 	path = filepath.Clean(path)
 	if err := f.backup(ctx, path); err != nil {
 		return explain(f.path, "backup to "+path, err)

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/atoll-dev/atoll/fanout/v1alpha1"
+	"github.com/atoll-dev/atoll/internal/argument"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/wal"
 )
@@ -46,13 +47,16 @@ type Log struct {
 	pruned pruning
 }
 
+// errNotMade is the error of each call of a nil or zero Log.
+var errNotMade = errors.New("the Log was not made by kubelog.New")
+
 var _ wal.Decider = (*Log)(nil)
 
 // New returns a Log on the Operations that api serves; the type must be installed there (config.InstallCRDs). It does no
 // I/O. A Log need not be closed. api's clients are used with region.WithAttempt, which switches client-go's hidden
 // retries off where the transport is a region.Conn's.
 func New(api region.API, opts Options) (*Log, error) {
-	if api == nil {
+	if argument.Missing(api) {
 		return nil, errors.New("kubelog: api is nil: pass what region.APIFor returns for the central plane")
 	}
 	for _, d := range []struct {

@@ -79,6 +79,9 @@ func (l *Log) page(ctx context.Context, opts metav1.ListOptions) (*unstructured.
 
 // bounded is the context of a read, which ends with the caller's.
 func (l *Log) bounded(ctx context.Context) (context.Context, context.CancelFunc, error) {
+	if l == nil || l.client == nil {
+		return nil, nil, errNotMade
+	}
 	if ctx.Err() != nil {
 		return nil, nil, context.Cause(ctx)
 	}

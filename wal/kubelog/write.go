@@ -31,6 +31,9 @@ const pause = 50 * time.Millisecond
 // taken returns the context of a call that has been taken up: it goes on to its end, within Options.Timeout, whatever
 // becomes of the caller's, since half a change is worse than a late one.
 func (l *Log) taken(ctx context.Context) (context.Context, context.CancelFunc, error) {
+	if l == nil || l.client == nil {
+		return nil, nil, errNotMade
+	}
 	if ctx.Err() != nil {
 		return nil, nil, context.Cause(ctx)
 	}
