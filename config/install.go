@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/atoll-dev/atoll/internal/argument"
 	"github.com/atoll-dev/atoll/region"
 )
 
@@ -67,6 +68,9 @@ type Installed struct {
 // rights are named in an error for which apierrors.IsForbidden is true. After
 // an error during or after the writes call it again.
 func InstallCRDs(ctx context.Context, api region.API, opts InstallOptions) ([]Installed, error) {
+	if argument.Missing(api) {
+		return nil, errors.New("install CRDs: api is nil: pass what region.APIFor returns")
+	}
 	crds, err := chosen(opts.Groups)
 	if err != nil {
 		return nil, err

@@ -118,6 +118,9 @@ func (r *Recorder) Start(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
 	}
+	if r.queue == nil {
+		return errors.New("events: the Recorder was not made by New")
+	}
 	if r.running.Swap(true) {
 		return errors.New("events: Start was called twice")
 	}

@@ -51,6 +51,9 @@ const (
 // Resolver, and returns nil. A Router without a Cache and a Resolver need not be started. A write that fails is logged,
 // told to the Observer, and tried again. Call it once.
 func (r *Router) Start(ctx context.Context) error {
+	if r.directory == nil {
+		return errNotMade
+	}
 	ctx = logging.Into(ctx, r.opts.Logger, "router")
 	if r.started.Swap(true) {
 		return errors.New("router: Start was called twice")

@@ -52,6 +52,9 @@ type fileRoute struct {
 // which peer a region's requests go to, among those that the Directory knows: keep it where nobody else writes. Errors:
 // the file cannot be read, or is of a later version. Two processes may share a file; the last to write it wins.
 func OpenCache(path string) (*FileCache, error) {
+	if path == "" {
+		return nil, errors.New("cache: the path is empty; give that of a file in an existing directory")
+	}
 	c := &FileCache{path: path}
 	if info, err := os.Stat(filepath.Dir(path)); err != nil {
 		return nil, fmt.Errorf("cache %s: %w", path, err)
@@ -86,6 +89,9 @@ func (c *FileCache) Load() ([]CachedRoute, error) { return c.routes, nil }
 
 // Save replaces the file: written beside it, flushed, then renamed.
 func (c *FileCache) Save(routes []CachedRoute) error {
+	if c.path == "" {
+		return errors.New("cache: the FileCache was not made by OpenCache")
+	}
 	data, err := encodeRoutes(routes)
 	if err != nil {
 		return fmt.Errorf("cache %s: %w", c.path, err)

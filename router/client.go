@@ -60,6 +60,9 @@ func (c *Client) HTTPClient() *http.Client { return &http.Client{Transport: c.tr
 // watch from an older resourceVersion gets 410 Gone, so that informers start afresh instead of mixing two histories.
 // Errors: k is no region's name, or id is refused.
 func (r *Router) Client(k region.Key, id Identity) (*Client, error) {
+	if r.directory == nil {
+		return nil, errNotMade
+	}
 	if err := k.Validate(); err != nil {
 		return nil, fmt.Errorf("router: %w", err)
 	}

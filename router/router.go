@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/atoll-dev/atoll/internal/argument"
 	"github.com/atoll-dev/atoll/region"
 )
 
@@ -90,8 +91,14 @@ func (o *Options) complete() error {
 // New makes a Router of the peers in d. It reads Options.Cache; beside that it does no I/O and starts nothing. Errors: an
 // option that cannot be, or a Cache that cannot be read.
 func New(d region.Directory, opts Options) (*Router, error) {
-	if d == nil {
+	if argument.Missing(d) {
 		return nil, errors.New("router: the directory is nil; give a *region.Ring or region.Fixed")
+	}
+	switch {
+	case opts.Cache != nil && argument.Missing(opts.Cache):
+		return nil, fmt.Errorf("router: Options.Cache is a nil %T; give what OpenCache returns, or nil itself for none", opts.Cache)
+	case opts.Resolver != nil && argument.Missing(opts.Resolver):
+		return nil, fmt.Errorf("router: Options.Resolver is a nil %T; give nil itself for none", opts.Resolver)
 	}
 	if err := opts.complete(); err != nil {
 		return nil, err
@@ -129,6 +136,9 @@ func (r *Router) Lookup(ctx context.Context, k region.Key) (Route, error) {
 // Refresh asks the Resolver about k now, whatever was known, unless the Directory lists k. Its errors are Lookup's; if the
 // Resolver does not answer, what was known stays and Lookup still returns it.
 func (r *Router) Refresh(ctx context.Context, k region.Key) (Route, error) {
+	if r.directory == nil {
+		return Route{}, errNotMade
+	}
 	t := r.present()
 	if e, ok := t.routes[k]; ok && e.From != FromSource && r.opts.Resolver != nil {
 		if err := r.asker.ask(ctx, t.generation(), k); err != nil && !errors.Is(err, region.ErrUnknownRegion) {
@@ -139,6 +149,9 @@ func (r *Router) Refresh(ctx context.Context, k region.Key) (Route, error) {
 }
 
 func (r *Router) lookup(ctx context.Context, k region.Key) (*entry, error) {
+	if r.directory == nil {
+		return nil, errNotMade
+	}
 	t := r.present()
 	e, ok := t.routes[k]
 	if !ok {
@@ -215,6 +228,8 @@ func (r *Router) Health(k region.Key) region.Health {
 	}
 	return region.Health{}
 }
+
+var errNotMade = errors.New("router: the Router was not made by New")
 
 // shown is how many regions an error lists.
 const shown = 10

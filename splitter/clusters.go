@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/atoll-dev/atoll/internal/argument"
 	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/region"
 	syncerv1alpha1 "github.com/atoll-dev/atoll/syncer/v1alpha1"
@@ -77,7 +78,12 @@ func (s staticClusters) Watch(ctx context.Context) iter.Seq[[]Cluster] {
 
 // SyncTargets are the clusters that the SyncTargets of an API server stand for. One whose heartbeat has stood still for a
 // minute, by the clock of this process, is Unknown. Its Pods are spec.pods, or else those of status.capacity.
-func SyncTargets(up region.API) Clusters { return &syncTargets{up: up} }
+func SyncTargets(up region.API) Clusters {
+	if argument.Missing(up) {
+		return nil // refused by New
+	}
+	return &syncTargets{up: up}
+}
 
 type syncTargets struct {
 	up    region.API

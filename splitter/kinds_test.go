@@ -161,7 +161,7 @@ func TestPlan(t *testing.T) {
 
 func TestNewRefuses(t *testing.T) {
 	_, err := splitter.New(nil, splitter.StaticClusters(), splitter.Options{})
-	require.ErrorContains(t, err, "must not be nil")
+	require.ErrorContains(t, err, "is nil")
 	s := regiontest.NewServer(regiontest.Options{})
 	t.Cleanup(s.Close)
 	w := newAPI(t, s)

@@ -26,6 +26,9 @@ var ErrUndecided = errors.New("not placed yet")
 // be read counts as absent, and stops no other; see Observer.Cluster. At most a quarter of the replicas move at once, and no
 // cluster gets more replicas than it can hold pods; what it has stays when it can hold less.
 func Everywhere(parent *unstructured.Unstructured, clusters []Cluster) (Demand, []Share, error) {
+	if parent == nil {
+		return Demand{}, nil, errors.New("splitter: parent is nil")
+	}
 	d := Demand{Moves: Quarter(parent)}
 	shares := make([]Share, 0, len(clusters))
 	for _, c := range clusters {

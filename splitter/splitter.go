@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 
+	"github.com/atoll-dev/atoll/internal/argument"
 	"github.com/atoll-dev/atoll/internal/logging"
 	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/region"
@@ -110,8 +111,11 @@ func (o *Observer) cluster(ctx context.Context, e ClusterEvent) {
 // New makes a Splitter for the parents in one API server. It does no I/O; see Start. It fails if two kinds are of the same
 // resource.
 func New(up region.API, clusters Clusters, opts Options) (*Splitter, error) {
-	if up == nil || clusters == nil {
-		return nil, errors.New("splitter: up and clusters must not be nil: pass a region.Conn and SyncTargets or StaticClusters")
+	switch {
+	case argument.Missing(up):
+		return nil, errors.New("splitter: up is nil: pass what region.APIFor returns, or a region.Conn")
+	case argument.Missing(clusters):
+		return nil, errors.New("splitter: clusters is nil: pass SyncTargets of an API server, or StaticClusters")
 	}
 	if opts.Kinds == nil {
 		opts.Kinds = []Kind{Deployments()}
@@ -128,6 +132,9 @@ func New(up region.API, clusters Clusters, opts Options) (*Splitter, error) {
 		readiness: &readiness{grace: periods.Grace, rejoin: periods.Rejoin},
 	}
 	for i, k := range opts.Kinds {
+		if argument.Missing(k) {
+			return nil, fmt.Errorf("splitter: Options.Kinds[%d] is nil", i)
+		}
 		for _, other := range opts.Kinds[:i] {
 			if k.Resource() == other.Resource() {
 				return nil, fmt.Errorf("splitter: Options.Kinds has %s twice", k.Resource().GroupResource())
@@ -141,6 +148,9 @@ func New(up region.API, clusters Clusters, opts Options) (*Splitter, error) {
 // Start works until ctx ends, waits for all it started, then returns nil. Kinds that the API server does not have yet are
 // waited for. Where all is as it should be it writes nothing. Call it once.
 func (s *Splitter) Start(ctx context.Context) error {
+	if s.up == nil {
+		return errors.New("splitter: the Splitter was not made by New")
+	}
 	ctx = logging.Into(ctx, s.opts.Logger, "splitter")
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -182,6 +192,9 @@ func (s *Splitter) Again() {
 // Plan says what would be done for one parent, without doing it: the object need not be in the API server. Shards of the
 // parent are read from there. It fails if Start does not run, or has not read the clusters yet.
 func (s *Splitter) Plan(ctx context.Context, parent *unstructured.Unstructured) (Plan, error) {
+	if parent == nil {
+		return Plan{}, errors.New("splitter: parent is nil")
+	}
 	for _, k := range s.kinds {
 		if gvr, _ := meta.UnsafeGuessKindToResource(parent.GroupVersionKind()); gvr != k.kind.Resource() {
 			continue

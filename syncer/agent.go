@@ -69,6 +69,9 @@ func (a *Agent) Syncer() *Syncer {
 // SyncTarget: that is tried and looked at again. It fails if both APIs reach the same cluster. When it ends, everything
 // stays as it is. Call it once.
 func (a *Agent) Start(ctx context.Context) error {
+	if a.up == nil {
+		return errors.New("syncer: the Agent was not made by NewAgent")
+	}
 	ctx = logging.Into(ctx, a.opts.Logger, "agent")
 	if a.started.Swap(true) {
 		return errors.New("syncer: Start of an Agent was called twice")

@@ -24,6 +24,9 @@ import (
 // skipped and logged, since a syncer needs no rights on it. Copies stay downstream as they are. It blocks until it is done;
 // it can be repeated. Nothing must sync for this target meanwhile.
 func (s *Syncer) Detach(ctx context.Context) error {
+	if s.up == nil {
+		return errNotMade
+	}
 	up, err := served(s.up.Discovery())
 	if err != nil {
 		return wrap("detach", err)

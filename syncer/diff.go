@@ -44,6 +44,10 @@ type Change struct {
 // same time; it needs the same rights.
 func (s *Syncer) Diff(ctx context.Context) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
+		if s.up == nil {
+			yield(Change{}, errNotMade)
+			return
+		}
 		plan := &plan{}
 		shadow, err := newSyncer(s.up, s.down, s.given)
 		if err != nil {

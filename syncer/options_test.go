@@ -49,7 +49,7 @@ func TestOptionsAreChecked(t *testing.T) {
 		require.NoError(t, err, path)
 	}
 	_, err := syncer.New(nil, api, syncer.Options{Target: "a"})
-	require.ErrorContains(t, err, "needs an upstream and a downstream")
+	require.ErrorContains(t, err, "API is nil")
 }
 
 func TestOneClusterIsNotTwo(t *testing.T) {

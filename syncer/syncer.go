@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/atoll-dev/atoll/internal/argument"
 	"github.com/atoll-dev/atoll/internal/logging"
 	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/region"
@@ -55,8 +56,11 @@ type Syncer struct {
 
 // New checks opts. It does no I/O and starts nothing; see Start.
 func New(up, down region.API, opts Options) (*Syncer, error) {
-	if up == nil || down == nil {
-		return nil, errors.New("syncer: New needs an upstream and a downstream API")
+	switch {
+	case argument.Missing(up):
+		return nil, errors.New("syncer: the upstream API is nil: pass what region.APIFor returns")
+	case argument.Missing(down):
+		return nil, errors.New("syncer: the downstream API is nil: pass what region.APIFor returns")
 	}
 	if err := opts.checkPermit(); err != nil {
 		return nil, fmt.Errorf("syncer: %w", err)
@@ -64,11 +68,18 @@ func New(up, down region.API, opts Options) (*Syncer, error) {
 	return newSyncer(up, down, opts)
 }
 
+var errNotMade = errors.New("syncer: the Syncer was not made by New")
+
 // newSyncer is New for who does not mind that types are refused which Options.Types names.
 func newSyncer(up, down region.API, given Options) (*Syncer, error) {
 	opts, err := given.complete()
 	if err != nil {
 		return nil, fmt.Errorf("syncer: %w", err)
+	}
+	for i, t := range opts.Transform {
+		if t == nil {
+			return nil, fmt.Errorf("syncer: options: Transform[%d] is nil", i)
+		}
 	}
 	for i, r := range opts.Rules {
 		if err := r.check(); err != nil {
@@ -90,6 +101,9 @@ func newSyncer(up, down region.API, given Options) (*Syncer, error) {
 // refused: that is in Status, and tried again. It fails at once if both APIs reach the same cluster. When it ends,
 // everything stays as it is on both sides. Call it once.
 func (s *Syncer) Start(ctx context.Context) error {
+	if s.up == nil {
+		return errNotMade
+	}
 	ctx = logging.Into(ctx, s.opts.Logger, "syncer")
 	if s.started.Swap(true) {
 		return errors.New("syncer: Start was called twice")

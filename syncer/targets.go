@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/atoll-dev/atoll/internal/argument"
 	"github.com/atoll-dev/atoll/internal/logging"
 	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/region"
@@ -115,8 +116,8 @@ type engaged struct {
 
 // NewTargets checks opts. It does no I/O and starts nothing; see Start.
 func NewTargets(up region.API, opts TargetsOptions) (*Targets, error) {
-	if up == nil {
-		return nil, errors.New("syncer: NewTargets needs an upstream API")
+	if argument.Missing(up) {
+		return nil, errors.New("syncer: the upstream API is nil: pass what region.APIFor returns")
 	}
 	if opts.Mode != nil && opts.Install == nil {
 		opts.Install = func(context.Context, *v1alpha1.SyncTarget) (Install, error) {
@@ -152,6 +153,9 @@ func (t *Targets) all() {
 // Start runs until ctx ends, waits for all Syncers, then returns nil. When it ends, everything stays as it is. Call it
 // once.
 func (t *Targets) Start(ctx context.Context) error {
+	if t.up == nil {
+		return errors.New("syncer: the Targets were not made by NewTargets")
+	}
 	ctx = logging.Into(ctx, t.opts.Logger, "targets")
 	if t.started.Swap(true) {
 		return errors.New("syncer: Start of Targets was called twice")

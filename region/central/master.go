@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/atoll-dev/atoll/internal/argument"
 	"github.com/atoll-dev/atoll/internal/logging"
 	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/region"
@@ -59,7 +60,7 @@ type Master struct {
 // a back-off of 1 second, doubling up to 1 minute. NewMaster does no I/O and starts nothing; see Start.
 func NewMaster(plane region.API, run func(context.Context) error, opts MasterOptions) (*Master, error) {
 	switch {
-	case plane == nil:
+	case argument.Missing(plane):
 		return nil, errors.New("central: plane is nil; make one with region.APIFor")
 	case run == nil:
 		return nil, errors.New("central: run is nil; give the loops that a master runs")
@@ -84,6 +85,9 @@ const localKey = "/local"
 // Start blocks until ctx ends, waits for all it started, the loops among them, then returns nil. A plane that does not
 // answer changes nothing: the loops go on or stay away. Call it once.
 func (m *Master) Start(ctx context.Context) error {
+	if m.plane == nil {
+		return errors.New("central: the Master was not made by NewMaster")
+	}
 	ctx = logging.Into(ctx, m.opts.Logger, "master")
 	if m.started.Swap(true) {
 		return errors.New("central: Master.Start was called twice")

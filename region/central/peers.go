@@ -13,6 +13,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/atoll-dev/atoll/internal/argument"
 	"github.com/atoll-dev/atoll/internal/logging"
 	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/region"
@@ -69,7 +70,9 @@ func NewPeers(source *Source, ring region.Directory, opts PeersOptions) (*Peers,
 	switch {
 	case source == nil:
 		return nil, errors.New("central: source is nil; make it with New")
-	case ring == nil:
+	case source.plane == nil:
+		return nil, errors.New("central: source is not made by New")
+	case argument.Missing(ring):
 		return nil, errors.New("central: ring is nil; make it of the source with region.NewRing")
 	}
 	p := &Peers{
@@ -83,6 +86,9 @@ func NewPeers(source *Source, ring region.Directory, opts PeersOptions) (*Peers,
 // Start keeps the status of all Peers, or of those that are ours, until ctx ends, waits for all it started, then returns
 // nil. The ring has to run. Call it once.
 func (p *Peers) Start(ctx context.Context) error {
+	if p.source == nil {
+		return errors.New("central: the Peers were not made by NewPeers")
+	}
 	ctx = logging.Into(ctx, p.opts.Logger, "peers")
 	if p.started.Swap(true) {
 		return errors.New("central: Peers.Start was called twice")

@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/atoll-dev/atoll/internal/argument"
 	"github.com/atoll-dev/atoll/region"
 	masterv1alpha1 "github.com/atoll-dev/atoll/region/master/v1alpha1"
 )
@@ -20,7 +21,7 @@ type Resolver struct{ plane region.API }
 
 // NewResolver makes a Resolver of the Peers in plane. It does no I/O.
 func NewResolver(plane region.API) (*Resolver, error) {
-	if plane == nil {
+	if argument.Missing(plane) {
 		return nil, errors.New("central: plane is nil; make one with region.APIFor")
 	}
 	return &Resolver{plane: plane}, nil
@@ -31,6 +32,9 @@ const peersPerPage = 500
 // Resolve lists the Peers, which takes the right to list them and no other. Errors: region.ErrUnknownRegion if none of
 // them serves k, otherwise what the plane answered.
 func (r *Resolver) Resolve(ctx context.Context, k region.Key) (region.PeerName, error) {
+	if r.plane == nil {
+		return "", errors.New("central: the Resolver was not made by NewResolver")
+	}
 	var present []*masterv1alpha1.Peer
 	opts := metav1.ListOptions{Limit: peersPerPage}
 	for {

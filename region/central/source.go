@@ -14,6 +14,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/atoll-dev/atoll/internal/argument"
 	"github.com/atoll-dev/atoll/internal/logging"
 	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/region"
@@ -67,7 +68,7 @@ var _ region.Refresher = (*Source)(nil)
 // New makes a Source of the Peers in plane. It does no I/O and starts nothing: a region.Ring runs it. Limits on requests
 // per second that plane's clients have slow the first look down, which reads each Secret once.
 func New(plane region.API, opts Options) (*Source, error) {
-	if plane == nil {
+	if argument.Missing(plane) {
 		return nil, errors.New("central: plane is nil; make one with region.APIFor")
 	}
 	if opts.Namespace == "" {
@@ -96,6 +97,12 @@ const (
 // Run publishes a Snapshot as soon as all Peers are listed and their Secrets read, and after every change. While the
 // plane does not answer it publishes nothing. Its only error is that it was called twice.
 func (s *Source) Run(ctx context.Context, publish func(*region.Snapshot)) error {
+	switch {
+	case s.plane == nil:
+		return errors.New("central: the Source was not made by New")
+	case publish == nil:
+		return errors.New("central: publish is nil: give the func that takes each Snapshot, as a region.Ring does")
+	}
 	ctx = logging.Into(ctx, s.opts.Logger, "source")
 	if s.started.Swap(true) {
 		return errors.New("central: Run was called twice")

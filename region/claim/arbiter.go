@@ -6,12 +6,14 @@ package claim
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/atoll-dev/atoll/internal/argument"
 	"github.com/atoll-dev/atoll/internal/logging"
 	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/region"
@@ -44,8 +46,11 @@ type Arbiter struct {
 // protocol (see Kind), and the Arbiter reports what that decided. It does no I/O.
 // The error says which option is wrong.
 func New(plane region.API, d region.Directory, opts Options) (*Arbiter, error) {
-	if d == nil {
+	switch {
+	case argument.Missing(d):
 		return nil, errors.New("claim: Directory is nil: pass the region.Ring of the peers")
+	case plane != nil && argument.Missing(plane):
+		return nil, fmt.Errorf("claim: plane is a nil %T: pass what region.APIFor returns, or nil itself for none", plane)
 	}
 	opts, err := opts.withDefaults()
 	if err != nil {
@@ -73,6 +78,9 @@ func New(plane region.API, d region.Directory, opts Options) (*Arbiter, error) {
 // A peer or a plane that does not answer ends nothing: it is tried again, and the
 // other peers go on. Call it once.
 func (a *Arbiter) Start(ctx context.Context) error {
+	if a.directory == nil {
+		return errors.New("claim: the Arbiter was not made by New")
+	}
 	ctx = logging.Into(ctx, a.opts.Logger, "arbiter")
 	if a.started.Swap(true) {
 		return errors.New("claim: Start was called twice")

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/atoll-dev/atoll/internal/argument"
 	"github.com/atoll-dev/atoll/internal/logging"
 	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/region"
@@ -58,7 +59,7 @@ type view struct {
 // New makes Members of the replicas that have the same group, a DNS-1123 label, in the same namespace of plane. It does
 // no I/O and starts nothing; see Start. Errors name the argument or option that is wrong.
 func New(plane region.API, namespace, group string, opts Options) (*Members, error) {
-	if plane == nil {
+	if argument.Missing(plane) {
 		return nil, errors.New("shard: plane is nil; use region.APIFor, or a Conn of a Ring")
 	}
 	if err := opts.complete(namespace, group); err != nil {
@@ -123,6 +124,9 @@ func (m *Members) Watch(ctx context.Context) iter.Seq[uint64] {
 // Start keeps this replica a member until ctx ends, deletes its Lease, for which it takes up to a third of
 // Options.Lease, waits for what it started, then returns nil. It goes on through all errors of the plane. Call it once.
 func (m *Members) Start(ctx context.Context) error {
+	if m.client == nil {
+		return errors.New("shard: the Members were not made by New")
+	}
 	ctx = logging.Into(ctx, m.opts.Logger, "members")
 	if m.started.Swap(true) {
 		return errors.New("shard: Start was called twice")

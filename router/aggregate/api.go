@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
+	"github.com/atoll-dev/atoll/internal/argument"
 	"github.com/atoll-dev/atoll/region"
 )
 
@@ -125,7 +126,7 @@ type API struct {
 
 // New makes an API of the regions in set. It does no I/O.
 func New(set Set, opts Options) (*API, error) {
-	if set == nil {
+	if argument.Missing(set) {
 		return nil, errors.New("aggregate: the set is nil; use Regions or Fixed")
 	}
 	if opts.Map == nil {

@@ -6,6 +6,7 @@ package aggregate
 import (
 	"context"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -78,6 +79,9 @@ func (r *Reader) ListAll(ctx context.Context, opts metav1.ListOptions) (*unstruc
 // is returned has everything but the objects. An error of fn ends the list and is returned; an error of a region may come
 // after fn was called.
 func (r *Reader) Pages(ctx context.Context, opts metav1.ListOptions, fn func(*unstructured.UnstructuredList) error) (*unstructured.UnstructuredList, error) {
+	if fn == nil {
+		return nil, apierrors.NewBadRequest("the func is nil; give one that takes the objects")
+	}
 	if len(r.types) == 0 {
 		return nil, errNoType
 	}

@@ -14,6 +14,7 @@ import (
 
 	"k8s.io/client-go/dynamic"
 
+	"github.com/atoll-dev/atoll/internal/argument"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/router"
 )
@@ -72,7 +73,7 @@ func (m *Members) Put(members ...Member) error {
 		if err := member.Region.Validate(); err != nil {
 			return fmt.Errorf("aggregate: %w", err)
 		}
-		if member.Client == nil {
+		if argument.Missing(member.Client) {
 			return fmt.Errorf("aggregate: region %s has no client", member.Region)
 		}
 		if i > 0 && sorted[i-1].Region == member.Region {
@@ -123,6 +124,9 @@ func (m *Members) Watch(ctx context.Context) iter.Seq[[]Member] {
 // Regions makes a Set of the regions that r knows and keep wants, each reached as id. A nil keep wants all. The error is
 // that of Router.Client: id is refused.
 func Regions(r *router.Router, id router.Identity, keep func(region.Key) bool) (Set, error) {
+	if r == nil {
+		return nil, errors.New("aggregate: the router is nil; make one with router.New")
+	}
 	if _, err := r.Client(region.Key{Provider: "any", Name: "any"}, id); err != nil {
 		return nil, fmt.Errorf("aggregate: %w", err)
 	}

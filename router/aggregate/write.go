@@ -259,6 +259,9 @@ func (r *resource) Get(ctx context.Context, name string, opts metav1.GetOptions,
 
 // Create writes to the region that the object names, which it need not if there is only one.
 func (r *resource) Create(ctx context.Context, o *unstructured.Unstructured, opts metav1.CreateOptions, sub ...string) (*unstructured.Unstructured, error) {
+	if o == nil {
+		return nil, errObjectNil
+	}
 	if o.GetResourceVersion() != "" {
 		return nil, apierrors.NewBadRequest("resourceVersion should not be set on objects to be created")
 	}
@@ -277,6 +280,8 @@ func (r *resource) Create(ctx context.Context, o *unstructured.Unstructured, opt
 	return r.answer(s, o, err)
 }
 
+var errObjectNil = apierrors.NewBadRequest("the object is nil")
+
 // homeless says that a new object names no region.
 func (r *resource) homeless(name string, sources []source) error {
 	if len(sources) == 0 {
@@ -291,6 +296,9 @@ func (r *resource) homeless(name string, sources []source) error {
 
 // Update writes to the object's own region.
 func (r *resource) Update(ctx context.Context, o *unstructured.Unstructured, opts metav1.UpdateOptions, sub ...string) (*unstructured.Unstructured, error) {
+	if o == nil {
+		return nil, errObjectNil
+	}
 	s, own, err := r.existing(ctx, "update", o.GetName(), o)
 	if err != nil {
 		return nil, err
@@ -412,6 +420,9 @@ func (r *resource) Patch(ctx context.Context, name string, kind types.PatchType,
 
 // Apply applies to the object's own region. A new object must name one.
 func (r *resource) Apply(ctx context.Context, name string, o *unstructured.Unstructured, opts metav1.ApplyOptions, sub ...string) (*unstructured.Unstructured, error) {
+	if o == nil {
+		return nil, errObjectNil
+	}
 	s, own, err := r.existing(ctx, "apply", name, o)
 	if apierrors.IsNotFound(err) && o.GetAnnotations()[RegionAnnotation] == "" && !strings.Contains(name, nameSeparator) {
 		err = r.homeless(name, r.sources(address{}))

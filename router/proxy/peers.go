@@ -8,6 +8,7 @@ import (
 	"iter"
 	"sync"
 
+	"github.com/atoll-dev/atoll/internal/argument"
 	"github.com/atoll-dev/atoll/region"
 )
 
@@ -16,7 +17,12 @@ const peerProvider = "peer"
 
 // Peers is d in which each peer serves one region, of its own name and the provider "peer", and no other: what a router
 // needs for [Options].Peers.
-func Peers(d region.Directory) region.Directory { return &peersDirectory{Directory: d} }
+func Peers(d region.Directory) region.Directory {
+	if argument.Missing(d) {
+		return nil // refused by router.New
+	}
+	return &peersDirectory{Directory: d}
+}
 
 type peersDirectory struct {
 	region.Directory

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/atoll-dev/atoll/internal/argument"
 	"github.com/atoll-dev/atoll/internal/logging"
 	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/region"
@@ -97,8 +98,11 @@ var gvrOfPolicies = v1alpha1.GroupVersion.WithResource("placementpolicies")
 // New makes a Controller for one API server. clusters is watched once, so it must not be the Splitter's. It does no I/O; see
 // Start. It fails if a resource is listed twice or the default policy's selectors cannot be read.
 func New(up region.API, clusters splitter.Clusters, opts Options) (*Controller, error) {
-	if up == nil || clusters == nil {
-		return nil, errors.New("placement: up and clusters must not be nil: pass a region.Conn and splitter.SyncTargets or StaticClusters")
+	switch {
+	case argument.Missing(up):
+		return nil, errors.New("placement: up is nil: pass what region.APIFor returns, or a region.Conn")
+	case argument.Missing(clusters):
+		return nil, errors.New("placement: clusters is nil: pass splitter.SyncTargets of an API server, or StaticClusters")
 	}
 	if opts.Workloads == nil {
 		opts.Workloads = []schema.GroupVersionResource{{Group: "apps", Version: "v1", Resource: "deployments"}}
@@ -148,6 +152,9 @@ func New(up region.API, clusters splitter.Clusters, opts Options) (*Controller, 
 // waited for; without that of PlacementPolicies nothing is placed. Where all is as it should be it writes nothing. Call it
 // once.
 func (c *Controller) Start(ctx context.Context) error {
+	if c.up == nil {
+		return errors.New("placement: the Controller was not made by New")
+	}
 	ctx = logging.Into(ctx, c.opts.Logger, "placement")
 	var wg sync.WaitGroup
 	defer wg.Wait()

@@ -5,6 +5,7 @@ package placement
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -20,6 +21,9 @@ import (
 // one. A parent without the annotations is splitter.ErrUndecided. At most a quarter of the replicas move at once, and no
 // cluster gets more replicas than it can hold pods; what it has stays when it can hold less.
 func Place(parent *unstructured.Unstructured, clusters []splitter.Cluster) (splitter.Demand, []splitter.Share, error) {
+	if parent == nil {
+		return splitter.Demand{}, nil, errors.New("placement: parent is nil")
+	}
 	s, placed, err := read(parent)
 	if err != nil {
 		return splitter.Demand{}, nil, err

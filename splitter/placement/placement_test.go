@@ -525,7 +525,7 @@ func TestOptions(t *testing.T) {
 func TestNewRefuses(t *testing.T) {
 	w := newWorld(t)
 	_, err := placement.New(nil, nil, placement.Options{})
-	require.ErrorContains(t, err, "must not be nil")
+	require.ErrorContains(t, err, "is nil")
 	_, err = placement.New(w.api, w.script(), placement.Options{Others: []schema.GroupVersionResource{deployments}})
 	require.ErrorContains(t, err, "deployments.apps twice")
 	_, err = placement.New(w.api, w.script(), placement.Options{Default: &v1alpha1.PlacementPolicySpec{Selector: &metav1.LabelSelector{

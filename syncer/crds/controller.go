@@ -14,6 +14,7 @@ import (
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/atoll-dev/atoll/internal/argument"
 	"github.com/atoll-dev/atoll/internal/logging"
 	"github.com/atoll-dev/atoll/region"
 )
@@ -59,7 +60,7 @@ type Controller struct {
 // New returns a Controller. It does no I/O.
 func New(opts Options) (*Controller, error) {
 	switch {
-	case opts.Upstream == nil:
+	case argument.Missing(opts.Upstream):
 		return nil, errors.New("options: Upstream is nil: give the API server whose types the targets share")
 	case opts.Targets == nil:
 		return nil, errors.New("options: Targets is nil: give a func that returns the targets")
@@ -83,6 +84,9 @@ func New(opts Options) (*Controller, error) {
 
 // Start makes one pass after the other until ctx ends, and returns nil then. It blocks.
 func (c *Controller) Start(ctx context.Context) error {
+	if c.opts.Upstream == nil {
+		return errNotMade
+	}
 	ctx = logging.Into(ctx, c.opts.Logger, "crds")
 	log := logging.From(ctx)
 	for ctx.Err() == nil {
@@ -97,6 +101,8 @@ func (c *Controller) Start(ctx context.Context) error {
 	return nil
 }
 
+var errNotMade = errors.New("the Controller was not made by New")
+
 // States returns how each type stood in the last pass, sorted by type and side.
 func (c *Controller) States() []State {
 	c.mu.Lock()
@@ -107,6 +113,9 @@ func (c *Controller) States() []State {
 // Sync makes one pass and returns how each type stands. It blocks until every side has answered or its time is up. The
 // error tells that the targets are not configured rightly, or that ctx has ended; all else is in the states.
 func (c *Controller) Sync(ctx context.Context) ([]State, error) {
+	if c.opts.Upstream == nil {
+		return nil, errNotMade
+	}
 	c.pass.Lock()
 	defer c.pass.Unlock()
 	up, targets, err := c.configure()
@@ -152,7 +161,7 @@ func (c *Controller) configure() (*side, []*side, error) {
 		if t.Name == "" || present[t.Name] != nil {
 			return nil, nil, fmt.Errorf("targets[%d].Name is %q: want a name that no other side has", i, t.Name)
 		}
-		if t.API == nil {
+		if argument.Missing(t.API) {
 			return nil, nil, fmt.Errorf("targets[%d].API of %s is nil", i, t.Name)
 		}
 		targets = append(targets, keep(t.Name, t.API))

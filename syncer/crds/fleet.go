@@ -12,6 +12,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/atoll-dev/atoll/internal/argument"
 	"github.com/atoll-dev/atoll/internal/logging"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/syncer"
@@ -28,6 +29,9 @@ type Fleet struct {
 // NewFleet returns a Fleet. Upstream and Targets of opts are set by it: clusters come and go with their SyncTargets. It does
 // no I/O.
 func NewFleet(up region.API, targets *syncer.Targets, opts Options) (*Fleet, error) {
+	if argument.Missing(up) {
+		return nil, errors.New("up is nil: give the API server whose types the targets share")
+	}
 	if targets == nil {
 		return nil, errors.New("targets is nil: give the syncer.Targets whose clusters are meant")
 	}
@@ -54,6 +58,9 @@ func (f *Fleet) list() []Target {
 
 // Start makes one pass after the other until ctx ends, and returns nil then. It blocks.
 func (f *Fleet) Start(ctx context.Context) error {
+	if f.Controller == nil {
+		return errors.New("the Fleet was not made by NewFleet")
+	}
 	ctx = logging.Into(ctx, f.opts.Logger, "crds")
 	for ctx.Err() == nil {
 		asked := f.targets.Connected()
