@@ -38,9 +38,8 @@ func main() {
 		log.Fatal("usage: thirdparty PEERS-FILE STATE-DIRECTORY NAME.PROVIDER")
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	err := run(ctx, os.Args[1], os.Args[2], os.Args[3])
-	stop()
-	if err != nil {
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	if err := run(ctx, os.Args[1], os.Args[2], os.Args[3]); err != nil {
 		log.Fatal(err)
 	}
 }
