@@ -321,7 +321,7 @@ func TestAdoptCrashes(t *testing.T) {
 				}
 				for _, after := range []bool{false, true} {
 					at := 0
-					for ; crashOnce(t, r, acme, tc, at, after); at++ {
+					for ; crashOnce(t, r, acme, tc, at, after); at += stride() {
 					}
 					require.Greater(t, at, 8, "an operation has more commands than that")
 				}

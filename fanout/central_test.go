@@ -147,7 +147,7 @@ func TestCentralCrashAtEveryCommand(t *testing.T) {
 				acme := addAccount(t, coordinator(t, r, sharedLog(t, s, &line{}), fanout.Options{}))
 				for _, after := range []bool{false, true} {
 					at := 0
-					for ; centralCrashOnce(t, r, s, acme, tc, at, after); at++ {
+					for ; centralCrashOnce(t, r, s, acme, tc, at, after); at += stride() {
 					}
 					require.Greater(t, at, 8, "an operation has more commands than that")
 				}

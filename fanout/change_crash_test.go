@@ -62,7 +62,7 @@ func TestCrashAtEveryCommandOfAChange(t *testing.T) {
 				require.NoError(t, err)
 				for _, after := range []bool{false, true} {
 					at := 0
-					for ; crashChange(t, r, tc.members, tc.after, tc.run, at, after, at%2 == 0); at++ {
+					for ; crashChange(t, r, tc.members, tc.after, tc.run, at, after, at%2 == 0); at += stride() {
 					}
 					require.Greater(t, at, 12, "a change has more commands than that")
 				}

@@ -49,7 +49,7 @@ func TestEveryFaultAtEveryCall(t *testing.T) {
 					// One peer that may be the primary's, one that never is.
 					for _, peer := range []region.PeerName{"ap-south", "us-east"} {
 						calls := 0
-						for ; faultOnce(t, r, acme, tc, peer, calls, fault.do); calls++ {
+						for ; faultOnce(t, r, acme, tc, peer, calls, fault.do); calls += stride() {
 						}
 						require.Positive(t, calls, "no call met %s", fault.name)
 					}
