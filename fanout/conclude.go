@@ -87,7 +87,7 @@ func (r *runner) unconfirmed(peer region.PeerName) error {
 	if err := r.failure(peer); err != nil {
 		return err
 	}
-	var why error = errors.New("has not confirmed yet")
+	why := errors.New("has not confirmed yet")
 	if held := r.finalizersAt(peer); held != nil {
 		why = held
 	}

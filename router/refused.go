@@ -75,7 +75,7 @@ func accepted(id Identity, resp *http.Response) error {
 // refusedUs is err, or ErrCredentials if err is what the peer answered to the router before the request was sent.
 func refusedUs(err error) error {
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
-		return fmt.Errorf("%w: %s", ErrCredentials, err)
+		return fmt.Errorf("%w: %s", ErrCredentials, err.Error())
 	}
 	return err
 }

@@ -108,7 +108,7 @@ func TestWhoIsRefused(t *testing.T) {
 				resp := func() *http.Response {
 					return &http.Response{
 						StatusCode: int(tt.status.Code), Header: http.Header{"Content-Type": {mediaType}},
-						Body: io.NopCloser(bytes.NewReader(body)), Request: httptest.NewRequest(http.MethodGet, tt.path, http.NoBody),
+						Body: io.NopCloser(bytes.NewReader(body)), Request: httptest.NewRequestWithContext(t.Context(), http.MethodGet, tt.path, http.NoBody),
 					}
 				}
 				for id, ours := range map[string]bool{
@@ -144,7 +144,7 @@ func TestAServicesOwnRefusal(t *testing.T) {
 		"/api/v1/namespaces/proxy-team/pods/proxying": true,
 	} {
 		body := "log in first"
-		resp := &http.Response{StatusCode: http.StatusUnauthorized, Body: io.NopCloser(bytes.NewBufferString(body)), Request: httptest.NewRequest(http.MethodGet, path, http.NoBody)}
+		resp := &http.Response{StatusCode: http.StatusUnauthorized, Body: io.NopCloser(bytes.NewBufferString(body)), Request: httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody)}
 		err := accepted(alice, resp)
 		require.Equal(t, ours, errors.Is(err, ErrCredentials), "%s: %v", path, err)
 		if !ours {
@@ -170,11 +170,11 @@ func (b *cutShort) Close() error { return nil }
 
 // An answer that was looked at ends for the caller as it ended here, and one beyond the bound goes on.
 func TestAnAnswerThatWasLookedAt(t *testing.T) {
-	resp := &http.Response{StatusCode: http.StatusForbidden, Body: &cutShort{}, Request: httptest.NewRequest(http.MethodGet, "/x", http.NoBody)}
+	resp := &http.Response{StatusCode: http.StatusForbidden, Body: &cutShort{}, Request: httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/x", http.NoBody)}
 	require.NoError(t, accepted(alice, resp))
 	got, err := io.ReadAll(resp.Body)
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
-	require.Equal(t, `{"kind":"Sta`, string(got))
+	require.Equal(t, `{"kind":"Sta`, string(got)) //nolint:testifylint // it is cut, and no JSON
 
 	long := bytes.Repeat([]byte("x"), 3*maxStatus)
 	resp.Body = io.NopCloser(bytes.NewReader(long))
@@ -230,7 +230,7 @@ func TestRefusedCredentialsOfAClient(t *testing.T) {
 	c, err := routes.Client(eu, alice)
 	require.NoError(t, err)
 	refusal := func() *http.Response {
-		return &http.Response{StatusCode: http.StatusUnauthorized, Body: http.NoBody, Request: httptest.NewRequest(http.MethodGet, "/exec", http.NoBody)}
+		return &http.Response{StatusCode: http.StatusUnauthorized, Body: http.NoBody, Request: httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/exec", http.NoBody)}
 	}
 	err = c.Accepted(refusal()) //nolint:bodyclose // it is no connection's
 	require.ErrorIs(t, err, ErrCredentials)

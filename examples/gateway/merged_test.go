@@ -188,7 +188,7 @@ func TestAllRegionsAreBounded(t *testing.T) {
 		require.NoError(t, err)
 		return resp
 	}
-	first, second, other := watch("alice"), watch("alice"), watch("bob")
+	first, second, other := watch("alice"), watch("alice"), watch("bob") //nolint:bodyclose // all are closed below
 	require.Equal(t, http.StatusOK, first.StatusCode)
 	require.Equal(t, http.StatusTooManyRequests, second.StatusCode, "half of two: reads of all regions have half of a region's")
 	require.Equal(t, "1", second.Header.Get("Retry-After"))

@@ -22,24 +22,26 @@ func TestPrecedence(t *testing.T) {
 	slog.SetDefault(slog.New(to(&fallback)))
 	defer slog.SetDefault(before)
 
-	plain := context.Background()
-	withLogger := logr.NewContext(plain, logr.FromSlogHandler(to(&given)))
 	for _, test := range []struct {
 		name   string
-		ctx    context.Context
+		given  bool // by the context
 		chosen logr.Logger
 		want   *bytes.Buffer
 	}{
-		{"slog.Default", plain, logr.Logger{}, &fallback},
-		{"the context's", withLogger, logr.Logger{}, &given},
-		{"the one of Options", withLogger, logr.FromSlogHandler(to(&chosen)), &chosen},
-		{"the one of Options without a context's", plain, logr.FromSlogHandler(to(&chosen)), &chosen},
+		{"slog.Default", false, logr.Logger{}, &fallback},
+		{"the context's", true, logr.Logger{}, &given},
+		{"the one of Options", true, logr.FromSlogHandler(to(&chosen)), &chosen},
+		{"the one of Options without a context's", false, logr.FromSlogHandler(to(&chosen)), &chosen},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			for _, b := range []*bytes.Buffer{&fallback, &given, &chosen} {
 				b.Reset()
 			}
-			logging.From(logging.Into(test.ctx, test.chosen, "syncer")).Info("hello")
+			ctx := context.Background()
+			if test.given {
+				ctx = logr.NewContext(ctx, logr.FromSlogHandler(to(&given)))
+			}
+			logging.From(logging.Into(ctx, test.chosen, "syncer")).Info("hello")
 			require.Contains(t, test.want.String(), "msg=hello logger=syncer")
 			require.Equal(t, test.want.Len(), fallback.Len()+given.Len()+chosen.Len(), "one logger has the line")
 		})

@@ -20,18 +20,18 @@ var (
 // attempt is one request to a region. Its context ends with a cause if the region does not begin to answer in time, or if
 // it recovers before: what was sent to a region that was away may never be answered.
 type attempt struct {
-	ctx    context.Context
 	cancel context.CancelCauseFunc
+	cause  func() error // why the context ended; nil while it goes on
 	begun  chan struct{}
 	once   sync.Once
 	done   chan struct{}
 }
 
-// newAttempt begins one. A nil recovered is never closed.
-func newAttempt(ctx context.Context, patience time.Duration, recovered <-chan struct{}) *attempt {
+// newAttempt begins one, and returns its context. A nil recovered is never closed.
+func newAttempt(ctx context.Context, patience time.Duration, recovered <-chan struct{}) (context.Context, *attempt) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	a := &attempt{cancel: cancel, begun: make(chan struct{}), done: make(chan struct{})}
-	a.ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotFirstResponseByte: a.answered})
+	a.cause = func() error { return context.Cause(ctx) }
 	go func() {
 		defer close(a.done)
 		timer := time.NewTimer(patience)
@@ -44,7 +44,7 @@ func newAttempt(ctx context.Context, patience time.Duration, recovered <-chan st
 		case <-a.begun:
 		}
 	}()
-	return a
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotFirstResponseByte: a.answered}), a
 }
 
 // answered notes that the region has begun to answer.
@@ -54,7 +54,7 @@ func (a *attempt) answered() { a.once.Do(func() { close(a.begun) }) }
 func (a *attempt) accepted(err error) error {
 	a.answered()
 	<-a.done
-	switch cause := context.Cause(a.ctx); {
+	switch cause := a.cause(); {
 	case cause == nil || errors.Is(err, cause):
 		return err
 	case err == nil:

@@ -264,9 +264,9 @@ func (f *feed) pages(ctx context.Context, at string, fn func(*unstructured.Unstr
 
 // watch begins a watch at that version.
 func (f *feed) watch(ctx context.Context, at string) (watch.Interface, error) {
-	attempt := newAttempt(region.WithMeter(ctx, f.api.eventMeter), f.api.opts.Timeout, f.source.recovered())
+	tried, attempt := newAttempt(region.WithMeter(ctx, f.api.eventMeter), f.api.opts.Timeout, f.source.recovered())
 	lasts := watchTime/2 + rand.N(watchTime)
-	w, err := f.source.client.Watch(attempt.ctx, metav1.ListOptions{
+	w, err := f.source.client.Watch(tried, metav1.ListOptions{
 		LabelSelector: f.q.labels, FieldSelector: f.q.fields, ResourceVersion: at, AllowWatchBookmarks: true,
 		TimeoutSeconds: new(int64(lasts / time.Second)),
 	})

@@ -257,8 +257,8 @@ func (a *API) listPage(ctx context.Context, s *source, opts metav1.ListOptions, 
 	}
 	ctx, cancel := context.WithTimeout(ctx, a.opts.Timeout)
 	defer cancel()
-	attempt := newAttempt(held.metered(ctx), patience, recovered)
-	list, err := s.client.List(attempt.ctx, opts)
+	tried, attempt := newAttempt(held.metered(ctx), patience, recovered)
+	list, err := s.client.List(tried, opts)
 	if err = held.failed(attempt.end(err)); err != nil {
 		held.release()
 		return nil, err
@@ -276,8 +276,8 @@ func (a *API) getOnce(ctx context.Context, s *source, name string, opts metav1.G
 	defer held.release()
 	ctx, cancel := context.WithTimeout(ctx, a.opts.Timeout)
 	defer cancel()
-	attempt := newAttempt(held.metered(ctx), a.opts.Answer, nil)
-	o, err := s.client.Get(attempt.ctx, name, opts, sub...)
+	tried, attempt := newAttempt(held.metered(ctx), a.opts.Answer, nil)
+	o, err := s.client.Get(tried, name, opts, sub...)
 	return o, held.failed(attempt.end(err))
 }
 

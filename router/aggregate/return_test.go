@@ -229,12 +229,12 @@ func (s slow) RoundTrip(r *http.Request) (*http.Response, error) {
 		trace.GotFirstResponseByte()
 	}
 	data, err := io.ReadAll(resp.Body)
-	resp.Body = io.NopCloser(&slowly{ctx: r.Context(), rest: bytes.NewReader(data)})
+	resp.Body = io.NopCloser(&slowly{done: r.Context().Done(), rest: bytes.NewReader(data)})
 	return resp, err
 }
 
 type slowly struct {
-	ctx  context.Context
+	done <-chan struct{}
 	rest io.Reader
 }
 
@@ -242,8 +242,8 @@ func (s *slowly) Read(p []byte) (int, error) {
 	select {
 	case <-time.After(20 * time.Second):
 		return s.rest.Read(p)
-	case <-s.ctx.Done():
-		return 0, s.ctx.Err()
+	case <-s.done:
+		return 0, context.Canceled
 	}
 }
 

@@ -16,7 +16,7 @@ func TestLogger(t *testing.T) {
 	var lines []string
 	logger := funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{Verbosity: 1})
 	s := newScene(t, Options{Logger: logger})
-	r := httptest.NewRequest("GET", "/regions/unknown.loodse/api", nil)
+	r := httptest.NewRequestWithContext(t.Context(), "GET", "/regions/unknown.loodse/api", nil)
 	s.proxy.ServeHTTP(httptest.NewRecorder(), r)
 	require.Len(t, lines, 1)
 	require.Contains(t, lines[0], "/regions/unknown.loodse/api")

@@ -199,7 +199,7 @@ func TestClientsThatDoNotRead(t *testing.T) {
 	inBubble(t, func(t *testing.T, i *island) {
 		conn, in := i.talk(t, "GET", "/api/v1/huge")
 		defer func() { _ = conn.Close() }()
-		resp, err := http.ReadResponse(in, nil)
+		resp, err := http.ReadResponse(in, nil) //nolint:bodyclose // its connection is closed
 		require.NoError(t, err)
 		for range 100 {
 			_, err = io.ReadFull(resp.Body, make([]byte, 100<<10))

@@ -57,7 +57,7 @@ func TestWhoIsRefused(t *testing.T) {
 
 			got := send("/forbidden", "alice")
 			require.Equal(t, http.StatusForbidden, got.code)
-			require.Equal(t, forbiddenToAlice, got.body)
+			require.JSONEq(t, forbiddenToAlice, got.body)
 			for path, code := range map[string]int{"/unauthorized": http.StatusUnauthorized, "/forbidden": http.StatusForbidden, "/unimpersonated": http.StatusForbidden} {
 				require.Equal(t, code, send(path, "passed-on").code, path)
 			}

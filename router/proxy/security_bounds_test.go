@@ -160,7 +160,7 @@ var boundChecks = []check{
 		name: "an answer that is not read", known: "slow read: a client with a window of nothing holds what answers it",
 		guard: "a client must take its answer", opts: Options{Limits: Limits{Read: 50 * time.Millisecond}}, without: patient,
 		try: func(s *scene) error {
-			return s.ends(func(ctx context.Context) error {
+			return s.ends(func(context.Context) error {
 				req, err := http.NewRequestWithContext(s.ctx, http.MethodGet, s.front.URL+euPath+"/huge", http.NoBody)
 				if err != nil {
 					return err
