@@ -4,6 +4,7 @@
 package fanout
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -131,14 +132,18 @@ func (c *Coordinator) change(ctx context.Context, kind ChangeKind, peer region.P
 	} else if op.UID, err = c.cluster(ctx, kind, peer, configured); err != nil {
 		return nil, err
 	}
+	var silent error
 	if kind != ForceRemove {
-		if _, err := c.distinct(ctx); err != nil {
+		if silent, err = c.distinct(ctx); err != nil {
 			return nil, err
 		}
 	}
-	open := c.recoverFirst(ctx)
+	waited := silent
+	if ctx.Err() == nil { // else what is asked now fails as well, and is not the cause
+		waited = cmp.Or(c.recoverFirst(ctx), silent)
+	}
 	if err := ctx.Err(); err != nil {
-		return nil, notBegun(fmt.Sprintf("%s of %s", kind, peer), context.Cause(ctx), open)
+		return nil, notBegun(fmt.Sprintf("%s of %s", kind, peer), context.Cause(ctx), waited)
 	}
 	if !c.begin(op.ID) {
 		return nil, fmt.Errorf("operation ID %s is in use", op.ID)

@@ -260,11 +260,7 @@ func (r *runner) cause(ctx context.Context, result protocol.Result) error {
 // late is why an operation came to nothing whose time was over; awaited, unless
 // nil, is what it waited for then.
 func late(ctx context.Context, awaited error) error {
-	err := fmt.Errorf("it was not committed in time: %w", context.Cause(ctx))
-	if awaited != nil {
-		err = fmt.Errorf("%w: it waited for %w", err, awaited)
-	}
-	return err
+	return waitedFor(fmt.Errorf("it was not committed in time: %w", context.Cause(ctx)), awaited)
 }
 
 // membershipError says what to do about what differs.

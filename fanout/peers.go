@@ -4,6 +4,7 @@
 package fanout
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -28,8 +29,12 @@ func (c *Coordinator) InitPeers(ctx context.Context) error {
 	if _, err := c.peers(ctx); err != nil {
 		return err
 	}
-	if _, err := c.distinct(ctx); err != nil {
+	silent, err := c.distinct(ctx)
+	if err != nil {
 		return err
+	}
+	if ctx.Err() != nil {
+		return cmp.Or(silent, context.Cause(ctx))
 	}
 	uids, err := region.Each(ctx, c.directory, "read identity", region.All(), func(ctx context.Context, conn *region.Conn) (types.UID, error) {
 		return within(ctx, c.opts.CallTimeout, conn.UID)

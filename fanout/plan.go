@@ -4,6 +4,7 @@
 package fanout
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -62,8 +63,12 @@ func (c *Coordinator) Plan(ctx context.Context, obj Object, opts AddOptions) (*P
 	if err != nil {
 		return nil, err
 	}
-	if _, err := c.distinct(ctx); err != nil {
+	silent, err := c.distinct(ctx)
+	if err != nil {
 		return nil, err
+	}
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("plan %s: %w", operationName(protocol.Add, kind, objectKey(u)), cmp.Or(silent, context.Cause(ctx)))
 	}
 	req := request{
 		action:         protocol.Add,

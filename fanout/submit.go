@@ -45,8 +45,14 @@ func (c *Coordinator) submit(ctx context.Context, req request) (*Operation, *run
 	if err != nil {
 		return nil, nil, err
 	}
-	open := c.recoverFirst(ctx)
+	waited := silent
+	if ctx.Err() == nil { // else what is asked now fails as well, and is not the cause
+		waited = cmp.Or(c.recoverFirst(ctx), silent)
+	}
 	logKey, first, err := c.earlier(ctx, req, op, id)
+	if err != nil && ctx.Err() != nil {
+		err = waitedFor(err, waited)
+	}
 	if err != nil || first != nil {
 		return first, c.runner(req.kind, req.key, protocol.New(op), journal{Operation: op}), err
 	}
@@ -55,7 +61,7 @@ func (c *Coordinator) submit(ctx context.Context, req request) (*Operation, *run
 		return nil, nil, err
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, nil, notBegun(operationName(req.action, req.kind, req.key), context.Cause(ctx), cmp.Or(open, silent, unasked))
+		return nil, nil, notBegun(operationName(req.action, req.kind, req.key), context.Cause(ctx), cmp.Or(waited, unasked))
 	}
 	if !c.begin(id) {
 		return nil, nil, fmt.Errorf("operation ID %s is in use", id)
@@ -126,11 +132,15 @@ func (c *Coordinator) outlast(ctx context.Context, kind Kind, key types.Namespac
 // notBegun is the error of an operation whose time was over before anything was
 // sent for it; waited is what took the time, nil if nothing did.
 func notBegun(name string, cause, waited error) error {
-	err := fmt.Errorf("%s: %w: it was not begun in time: %w", name, ErrAborted, cause)
-	if waited != nil {
-		err = fmt.Errorf("%w: it waited for %w", err, waited)
+	return waitedFor(fmt.Errorf("%s: %w: it was not begun in time: %w", name, ErrAborted, cause), waited)
+}
+
+// waitedFor adds to an error that the time was over what took the time, unless it is nil.
+func waitedFor(err, waited error) error {
+	if waited == nil {
+		return err
 	}
-	return err
+	return fmt.Errorf("%w: it waited for %w", err, waited)
 }
 
 // distinct refuses peers that are one cluster under two names. A peer that does

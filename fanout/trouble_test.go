@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -151,4 +152,62 @@ func TestALateOperationNamesWhomItWaitedFor(t *testing.T) {
 		require.NotContains(t, err.Error(), "peer us-east")
 		require.NotContains(t, err.Error(), "\n")
 	})
+}
+
+// A program that begins, and whose time is shorter than that of a call, says whom it waited for, though it began nothing.
+func TestATimeShorterThanACallNamesThePeer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRing(t)
+		c := coordinator(t, r, waltest.NewMemory(), fanout.Options{LeaseTimeout: 15 * time.Second})
+		acme := addAccount(t, c)
+		r.Server("ap-south").Inject(regiontest.Fault{Times: -1, Do: regiontest.Hang()})
+		for what, tell := range map[string]func(context.Context, *fanout.Coordinator) string{
+			"add": func(ctx context.Context, c *fanout.Coordinator) string {
+				return told(c.Add(ctx, newServiceCluster(acme, "one"), fanout.AddOptions{Target: "us-east"}))
+			},
+			"patient add": func(ctx context.Context, c *fanout.Coordinator) string {
+				return told(c.Add(ctx, newServiceCluster(acme, "two"), fanout.AddOptions{Target: "us-east", Unreachable: fanout.Wait}))
+			},
+			"add under a key": func(ctx context.Context, c *fanout.Coordinator) string {
+				return told(c.Add(ctx, newServiceCluster(acme, "three"), fanout.AddOptions{Target: "us-east", IdempotencyKey: "k"}))
+			},
+			"update": func(ctx context.Context, c *fanout.Coordinator) string {
+				return told(c.Update(ctx, newAccount(acme, "Provider"), fanout.AddOptions{}))
+			},
+			"move": func(ctx context.Context, c *fanout.Coordinator) string {
+				return told(c.Move(ctx, accounts, key("", acme), "eu-west", fanout.MoveOptions{}))
+			},
+			"remove": func(ctx context.Context, c *fanout.Coordinator) string {
+				return told(c.Remove(ctx, accounts, key("", acme), fanout.RemoveOptions{}))
+			},
+			"leave": func(ctx context.Context, c *fanout.Coordinator) string {
+				_, err := c.Leave(ctx, "us-east")
+				return told(nil, err)
+			},
+			"init": func(ctx context.Context, c *fanout.Coordinator) string { return told(nil, c.InitPeers(ctx)) },
+			"plan": func(ctx context.Context, c *fanout.Coordinator) string {
+				_, err := c.Plan(ctx, newServiceCluster(acme, "four"), fanout.AddOptions{Target: "us-east"})
+				return told(nil, err)
+			},
+		} {
+			text := tell(within(t, 4*time.Second), coordinator(t, unacquainted(t, r), waltest.NewMemory(), fanout.Options{LeaseTimeout: 15 * time.Second}))
+			assert.Regexp(t, `peer ap-south: .*`+string(region.CauseTimeout), text, what)
+			assert.NotContains(t, text, "peer us-east", what)
+		}
+	})
+}
+
+// unacquainted are connections that have not asked any peer yet which cluster it is.
+func unacquainted(t *testing.T, r *regiontest.Ring) region.Directory {
+	t.Helper()
+	var conns []*region.Conn
+	for _, peer := range peers {
+		creds, err := region.FromConfig(r.Server(peer).Config())
+		require.NoError(t, err)
+		conn, err := region.NewConn(region.Peer{Name: peer, Credentials: creds}, region.ConnOptions{})
+		require.NoError(t, err)
+		t.Cleanup(conn.Close)
+		conns = append(conns, conn)
+	}
+	return region.Fixed(conns...)
 }

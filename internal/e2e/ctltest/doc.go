@@ -6,7 +6,8 @@
 //
 //   - [New] makes planes a ring and builds the program.
 //   - [Ring.Shell] runs it with a log of its own; [Shell.Run] may be told to kill
-//     it after some time, and [Shell.RunUntil] at what it prints.
+//     it after some time, and [Shell.RunUntil] at what it prints. With
+//     [Ring.ShellAs] one of its kubeconfigs is wrong.
 //   - [Ring.Objects] reads what the planes hold, as their administrators and
 //     without any code of the library; [Ring.Witness] does so all the time and
 //     notes whether a name ever had two owners.

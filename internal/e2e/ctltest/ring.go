@@ -4,6 +4,7 @@
 package ctltest
 
 import (
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/yaml"
 
 	"github.com/atoll-dev/atoll/internal/e2e/plane"
@@ -69,6 +72,20 @@ func (r *Ring) Shell(log string, planes ...*plane.Plane) *Shell {
 		planes = r.Planes
 	}
 	return r.shell(log, planes, r.least)
+}
+
+// ShellAs is Shell with another kubeconfig for one of the planes: change makes it from the usual one.
+func (r *Ring) ShellAs(t *testing.T, log, plane string, change func(*api.Cluster, *api.AuthInfo)) *Shell {
+	t.Helper()
+	config, err := clientcmd.LoadFromFile(r.least[plane])
+	require.NoError(t, err)
+	present := config.Contexts[config.CurrentContext]
+	change(config.Clusters[present.Cluster], config.AuthInfos[present.AuthInfo])
+	data, err := clientcmd.Write(*config)
+	require.NoError(t, err)
+	kubeconfigs := maps.Clone(r.least)
+	kubeconfigs[plane] = planetest.WriteKubeconfig(t, plane, data)
+	return r.shell(log, r.Planes, kubeconfigs)
 }
 
 func (r *Ring) shell(log string, planes []*plane.Plane, kubeconfigs map[string]string) *Shell {

@@ -121,7 +121,7 @@ type notices struct {
 // step is the hook of an Observer.
 func (n *notices) step(ctx context.Context, e fanout.StepEvent) {
 	n.progress.Step(ctx, e)
-	if !e.Done {
+	if !e.Done || ctx.Err() != nil { // what its own end cut off is no cause; the error names that
 		return
 	}
 	for _, p := range n.progress.Peers() {
