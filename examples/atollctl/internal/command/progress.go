@@ -128,13 +128,13 @@ func (n *notices) step(ctx context.Context, e fanout.StepEvent) {
 		if p.Operation != e.Operation || p.Peer != e.Peer {
 			continue
 		}
-		why, text := string(region.CauseOf(p.Err)), ""
+		var why, text string
 		switch {
 		case len(p.Finalizers) > 0:
 			why = strings.Join(p.Finalizers, ", ")
 			text = "finalizer " + why
 		case p.Err != nil && !p.Unanswered.IsZero() && n.now().Sub(p.Unanswered) >= silentAfter:
-			text = oneLine(p.Err)
+			why, text = string(region.CauseOf(p.Err)), oneLine(p.Err)
 		default:
 			continue
 		}
