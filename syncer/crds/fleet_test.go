@@ -132,7 +132,7 @@ func TestNewFleet(t *testing.T) {
 	targets, err := syncer.NewTargets(w.apis[crds.Upstream], syncer.TargetsOptions{})
 	require.NoError(t, err)
 	_, err = crds.NewFleet(nil, targets, crds.Options{})
-	require.ErrorContains(t, err, "Upstream")
+	require.ErrorContains(t, err, "up is nil")
 }
 
 // A cluster that is reached while others are asked has not been asked itself.
