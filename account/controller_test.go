@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -46,155 +47,167 @@ func deleteIn(t testing.TB, c *region.Conn, gvr schema.GroupVersionResource, nam
 
 func TestControllerRepairsDrift(t *testing.T) {
 	t.Parallel()
-	ring, c := newRing(t)
-	_, err := c.Add(t.Context(), newAccount("acme", []any{"Tenant"}, alice), fanout.AddOptions{})
-	require.NoError(t, err)
-	eu := connTo(t, ring, "eu-west")
-	require.True(t, granted(t, eu, "acme"))
-	var repairs atomic.Int64
-	control(t, ring, ControllerOptions{Observer: &Observer{Repaired: func(_ context.Context, e RepairEvent) {
-		if e.Err == nil && e.Drifted && e.UID == accountIn(t, eu, "acme").UID {
-			repairs.Add(1)
-		}
-	}}})
+	synctest.Test(t, func(t *testing.T) {
+		ring, c := newRing(t)
+		_, err := c.Add(t.Context(), newAccount("acme", []any{"Tenant"}, alice), fanout.AddOptions{})
+		require.NoError(t, err)
+		eu := connTo(t, ring, "eu-west")
+		require.True(t, granted(t, eu, "acme"))
+		var repairs atomic.Int64
+		control(t, ring, ControllerOptions{Observer: &Observer{Repaired: func(_ context.Context, e RepairEvent) {
+			if e.Err == nil && e.Drifted && e.UID == accountIn(t, eu, "acme").UID {
+				repairs.Add(1)
+			}
+		}}})
 
-	deleteIn(t, eu, rolesResource, "acme", "kubecarrier-tenant")
-	eventually(t, func() bool { return granted(t, eu, "acme") }, "a deleted Role comes back")
+		deleteIn(t, eu, rolesResource, "acme", "kubecarrier-tenant")
+		eventually(t, func() bool { return granted(t, eu, "acme") }, "a deleted Role comes back")
 
-	obj := get(t, eu, bindingsResource, "acme", "kubecarrier-tenant")
-	obj.Object["subjects"] = []any{map[string]any{"kind": "User", "apiGroup": rbacv1.GroupName, "name": "mallory"}}
-	_, err = eu.Dynamic().Resource(bindingsResource).Namespace("acme").Update(t.Context(), obj, metav1.UpdateOptions{FieldManager: "kubectl"})
-	require.NoError(t, err)
-	eventually(t, func() bool {
-		subjects, _, _ := unstructured.NestedSlice(get(t, eu, bindingsResource, "acme", "kubecarrier-tenant").Object, "subjects")
-		return len(subjects) == 1 && subjects[0].(map[string]any)["name"] == "alice"
-	}, "an edited RoleBinding is put right")
+		obj := get(t, eu, bindingsResource, "acme", "kubecarrier-tenant")
+		obj.Object["subjects"] = []any{map[string]any{"kind": "User", "apiGroup": rbacv1.GroupName, "name": "mallory"}}
+		_, err = eu.Dynamic().Resource(bindingsResource).Namespace("acme").Update(t.Context(), obj, metav1.UpdateOptions{FieldManager: "kubectl"})
+		require.NoError(t, err)
+		eventually(t, func() bool {
+			subjects, _, _ := unstructured.NestedSlice(get(t, eu, bindingsResource, "acme", "kubecarrier-tenant").Object, "subjects")
+			return len(subjects) == 1 && subjects[0].(map[string]any)["name"] == "alice"
+		}, "an edited RoleBinding is put right")
 
-	// With its namespace everything in it goes, while the status says Ready.
-	was := get(t, eu, namespacesResource, "", "acme").GetUID()
-	deleteIn(t, eu, namespacesResource, "", "acme")
-	eventually(t, func() bool {
-		ns := get(t, eu, namespacesResource, "", "acme")
-		return ns != nil && ns.GetUID() != was && granted(t, eu, "acme") && accountIn(t, eu, "acme").Status.Phase == v1alpha1.AccountReady
-	}, "a deleted namespace is made anew")
-	require.Positive(t, repairs.Load())
+		// With its namespace everything in it goes, while the status says Ready.
+		was := get(t, eu, namespacesResource, "", "acme").GetUID()
+		deleteIn(t, eu, namespacesResource, "", "acme")
+		eventually(t, func() bool {
+			ns := get(t, eu, namespacesResource, "", "acme")
+			return ns != nil && ns.GetUID() != was && granted(t, eu, "acme") && accountIn(t, eu, "acme").Status.Phase == v1alpha1.AccountReady
+		}, "a deleted namespace is made anew")
+		require.Positive(t, repairs.Load())
 
-	quiet(t, ring.Server("ap-south"), ring.Server("eu-west"), ring.Server("us-east"))
+		quiet(t, ring.Server("ap-south"), ring.Server("eu-west"), ring.Server("us-east"))
+	})
 }
 
 // A Role of somebody else is named, left alone, and made ours once it is gone.
 func TestControllerGoesOnAfterAConflict(t *testing.T) {
 	t.Parallel()
-	ring, c := newRing(t)
-	eu := connTo(t, ring, "eu-west")
-	_, err := namespaces(eu).Create(t.Context(), manifest("acme"), metav1.CreateOptions{})
-	require.NoError(t, err)
-	foreign := owned("acme", v1alpha1.AccountTenant, "Role", map[string]any{"rules": []any{}})
-	foreign.SetLabels(nil)
-	_, err = eu.Dynamic().Resource(rolesResource).Namespace("acme").Create(t.Context(), foreign, metav1.CreateOptions{})
-	require.NoError(t, err)
-	op, err := c.Add(t.Context(), newAccount("acme", []any{"Tenant"}, alice), fanout.AddOptions{})
-	require.NoError(t, err)
-	require.Equal(t, fanout.Committed, op.State, "it is in force, and not ready in one peer")
-	require.Equal(t, v1alpha1.AccountUnready, accountIn(t, eu, "acme").Status.Phase)
+	synctest.Test(t, func(t *testing.T) {
+		ring, c := newRing(t)
+		eu := connTo(t, ring, "eu-west")
+		_, err := namespaces(eu).Create(t.Context(), manifest("acme"), metav1.CreateOptions{})
+		require.NoError(t, err)
+		foreign := owned("acme", v1alpha1.AccountTenant, "Role", map[string]any{"rules": []any{}})
+		foreign.SetLabels(nil)
+		_, err = eu.Dynamic().Resource(rolesResource).Namespace("acme").Create(t.Context(), foreign, metav1.CreateOptions{})
+		require.NoError(t, err)
+		op, err := c.Add(t.Context(), newAccount("acme", []any{"Tenant"}, alice), fanout.AddOptions{})
+		require.NoError(t, err)
+		require.Equal(t, fanout.Committed, op.State, "it is in force, and not ready in one peer")
+		require.Equal(t, v1alpha1.AccountUnready, accountIn(t, eu, "acme").Status.Phase)
 
-	control(t, ring, ControllerOptions{})
-	deleteIn(t, eu, rolesResource, "acme", "kubecarrier-tenant")
-	eventually(t, func() bool {
-		return accountIn(t, eu, "acme").Status.Phase == v1alpha1.AccountReady && granted(t, eu, "acme")
+		control(t, ring, ControllerOptions{})
+		deleteIn(t, eu, rolesResource, "acme", "kubecarrier-tenant")
+		eventually(t, func() bool {
+			return accountIn(t, eu, "acme").Status.Phase == v1alpha1.AccountReady && granted(t, eu, "acme")
+		})
 	})
 }
 
 // One peer that does not answer keeps nobody waiting, and loses nothing.
 func TestControllerWithASilentPeer(t *testing.T) {
 	t.Parallel()
-	ring, c := newRing(t)
-	_, err := c.Add(t.Context(), newAccount("acme", []any{"Tenant"}, alice), fanout.AddOptions{})
-	require.NoError(t, err)
-	control(t, ring, ControllerOptions{})
-	ring.Partition("ap-south", true)
-	eu, ap := connTo(t, ring, "eu-west"), connTo(t, ring, "ap-south")
-	deleteIn(t, eu, rolesResource, "acme", "kubecarrier-tenant")
-	eventually(t, func() bool { return granted(t, eu, "acme") })
+	synctest.Test(t, func(t *testing.T) {
+		ring, c := newRing(t)
+		_, err := c.Add(t.Context(), newAccount("acme", []any{"Tenant"}, alice), fanout.AddOptions{})
+		require.NoError(t, err)
+		control(t, ring, ControllerOptions{})
+		ring.Partition("ap-south", true)
+		eu, ap := connTo(t, ring, "eu-west"), connTo(t, ring, "ap-south")
+		deleteIn(t, eu, rolesResource, "acme", "kubecarrier-tenant")
+		eventually(t, func() bool { return granted(t, eu, "acme") })
 
-	ring.Partition("ap-south", false)
-	deleteIn(t, ap, rolesResource, "acme", "kubecarrier-tenant")
-	eventually(t, func() bool { return granted(t, ap, "acme") })
+		ring.Partition("ap-south", false)
+		deleteIn(t, ap, rolesResource, "acme", "kubecarrier-tenant")
+		eventually(t, func() bool { return granted(t, ap, "acme") })
+	})
 }
 
 // A peer that came back and is being audited grants nothing.
 func TestControllerWithdrawsInQuarantine(t *testing.T) {
 	t.Parallel()
-	ring, c := newRing(t)
-	_, err := c.Add(t.Context(), newAccount("acme", []any{"Tenant"}, alice), fanout.AddOptions{})
-	require.NoError(t, err)
-	control(t, ring, ControllerOptions{})
-	eu := connTo(t, ring, "eu-west")
-	become := func(state fanoutv1alpha1.PeerState) {
-		set := peerSetOf(t, eu)
-		require.NoError(t, unstructured.SetNestedField(set.Object, string(state), "spec", "self", "state"))
-		epoch, _, _ := unstructured.NestedInt64(set.Object, "spec", "epoch")
-		require.NoError(t, unstructured.SetNestedField(set.Object, epoch+1, "spec", "epoch"))
-		_, err := eu.Dynamic().Resource(peerSetsResource).Update(t.Context(), set, metav1.UpdateOptions{})
+	synctest.Test(t, func(t *testing.T) {
+		ring, c := newRing(t)
+		_, err := c.Add(t.Context(), newAccount("acme", []any{"Tenant"}, alice), fanout.AddOptions{})
 		require.NoError(t, err)
-	}
-	become(fanoutv1alpha1.PeerQuarantined)
-	eventually(t, func() bool {
-		return get(t, eu, rolesResource, "acme", "kubecarrier-tenant") == nil && get(t, eu, bindingsResource, "acme", "kubecarrier-tenant") == nil
+		control(t, ring, ControllerOptions{})
+		eu := connTo(t, ring, "eu-west")
+		become := func(state fanoutv1alpha1.PeerState) {
+			set := peerSetOf(t, eu)
+			require.NoError(t, unstructured.SetNestedField(set.Object, string(state), "spec", "self", "state"))
+			epoch, _, _ := unstructured.NestedInt64(set.Object, "spec", "epoch")
+			require.NoError(t, unstructured.SetNestedField(set.Object, epoch+1, "spec", "epoch"))
+			_, err := eu.Dynamic().Resource(peerSetsResource).Update(t.Context(), set, metav1.UpdateOptions{})
+			require.NoError(t, err)
+		}
+		become(fanoutv1alpha1.PeerQuarantined)
+		eventually(t, func() bool {
+			return get(t, eu, rolesResource, "acme", "kubecarrier-tenant") == nil && get(t, eu, bindingsResource, "acme", "kubecarrier-tenant") == nil
+		})
+		require.True(t, granted(t, connTo(t, ring, "us-east"), "acme"))
+		become(fanoutv1alpha1.PeerActive)
+		eventually(t, func() bool { return granted(t, eu, "acme") })
 	})
-	require.True(t, granted(t, connTo(t, ring, "us-east"), "acme"))
-	become(fanoutv1alpha1.PeerActive)
-	eventually(t, func() bool { return granted(t, eu, "acme") })
 }
 
 // A peer is restored from before the Account, whose copy is still of after it: no
 // namespace is made, which would have to go again, and might be another's by then.
 func TestControllerMakesNothingForAnAccountThatIsGone(t *testing.T) {
 	t.Parallel()
-	ring, c := newRing(t)
-	server := ring.Server("eu-west")
-	saved := server.Save()
-	_, err := c.Add(t.Context(), newAccount("acme", []any{"Tenant"}, alice), fanout.AddOptions{})
-	require.NoError(t, err)
-	k, err := NewController(ring, ControllerOptions{})
-	require.NoError(t, err)
-	p := k.newKeeper(connTo(t, ring, "eu-west"))
-	for _, o := range p.copies() {
-		run(t, o.Start)
-	}
-	acme := types.NamespacedName{Name: "acme"}
-	eventually(t, func() bool {
-		account, there := p.accounts.Get(acme)
-		return there && stageOf(account) == fanoutv1alpha1.StageActive &&
-			!slices.ContainsFunc(p.copies(), func(o *loop.Objects) bool { return o.Err() != nil })
-	})
+	synctest.Test(t, func(t *testing.T) {
+		ring, c := newRing(t)
+		server := ring.Server("eu-west")
+		saved := server.Save()
+		_, err := c.Add(t.Context(), newAccount("acme", []any{"Tenant"}, alice), fanout.AddOptions{})
+		require.NoError(t, err)
+		k, err := NewController(ring, ControllerOptions{})
+		require.NoError(t, err)
+		p := k.newKeeper(connTo(t, ring, "eu-west"))
+		for _, o := range p.copies() {
+			run(t, o.Start)
+		}
+		acme := types.NamespacedName{Name: "acme"}
+		eventually(t, func() bool {
+			account, there := p.accounts.Get(acme)
+			return there && stageOf(account) == fanoutv1alpha1.StageActive &&
+				!slices.ContainsFunc(p.copies(), func(o *loop.Objects) bool { return o.Err() != nil })
+		})
 
-	server.Reset()
-	server.Inject(regiontest.Fault{Verb: "list", Resource: resource.GroupResource(), Times: -1, Do: regiontest.Hang()})
-	require.NoError(t, server.Load(saved))
-	eventually(t, func() bool { _, there := p.namespaces.Get(acme); return !there })
-	_, err = p.work(t.Context(), "acme")
-	require.NoError(t, err)
-	require.Zero(t, writesTo(server))
+		server.Reset()
+		server.Inject(regiontest.Fault{Verb: "list", Resource: resource.GroupResource(), Times: -1, Do: regiontest.Hang()})
+		require.NoError(t, server.Load(saved))
+		eventually(t, func() bool { _, there := p.namespaces.Get(acme); return !there })
+		_, err = p.work(t.Context(), "acme")
+		require.NoError(t, err)
+		require.Zero(t, writesTo(server))
+	})
 }
 
 // The namespace that was made for an Account which is gone is the next one's.
 func TestUndoLeavesTheNextAccountItsNamespace(t *testing.T) {
 	t.Parallel()
-	ring, c := newRing(t)
-	_, err := c.Add(t.Context(), newAccount("acme", []any{"Tenant"}, alice), fanout.AddOptions{})
-	require.NoError(t, err)
-	eu := connTo(t, ring, "eu-west")
-	made := namespace{name: "acme", uid: get(t, eu, namespacesResource, "", "acme").GetUID(), made: true}
-	require.NoError(t, made.undo(t.Context(), eu))
-	require.NotNil(t, get(t, eu, namespacesResource, "", "acme"))
+	synctest.Test(t, func(t *testing.T) {
+		ring, c := newRing(t)
+		_, err := c.Add(t.Context(), newAccount("acme", []any{"Tenant"}, alice), fanout.AddOptions{})
+		require.NoError(t, err)
+		eu := connTo(t, ring, "eu-west")
+		made := namespace{name: "acme", uid: get(t, eu, namespacesResource, "", "acme").GetUID(), made: true}
+		require.NoError(t, made.undo(t.Context(), eu))
+		require.NotNil(t, get(t, eu, namespacesResource, "", "acme"))
 
-	_, err = c.Remove(t.Context(), Kind().GroupKind(), types.NamespacedName{Name: "acme"}, fanout.RemoveOptions{})
-	require.NoError(t, err)
-	orphan, err := ensureNamespace(t.Context(), eu, "acme")
-	require.NoError(t, err)
-	require.NoError(t, orphan.undo(t.Context(), eu))
-	eventually(t, func() bool { return get(t, eu, namespacesResource, "", "acme") == nil })
+		_, err = c.Remove(t.Context(), Kind().GroupKind(), types.NamespacedName{Name: "acme"}, fanout.RemoveOptions{})
+		require.NoError(t, err)
+		orphan, err := ensureNamespace(t.Context(), eu, "acme")
+		require.NoError(t, err)
+		require.NoError(t, orphan.undo(t.Context(), eu))
+		eventually(t, func() bool { return get(t, eu, namespacesResource, "", "acme") == nil })
+	})
 }
 
 // some owns the keys with a prefix.
@@ -222,15 +235,17 @@ func (s some) Watch(ctx context.Context) iter.Seq[uint64] {
 
 func TestControllerOfAShard(t *testing.T) {
 	t.Parallel()
-	ring, c := newRing(t)
-	_, err := c.Add(t.Context(), newAccount("acme", []any{"Tenant"}, alice), fanout.AddOptions{})
-	require.NoError(t, err)
-	control(t, ring, ControllerOptions{Shard: some{prefix: "eu-west/"}})
-	eu, us := connTo(t, ring, "eu-west"), connTo(t, ring, "us-east")
-	deleteIn(t, us, rolesResource, "acme", "kubecarrier-tenant")
-	deleteIn(t, eu, rolesResource, "acme", "kubecarrier-tenant")
-	eventually(t, func() bool { return granted(t, eu, "acme") })
-	require.False(t, granted(t, us, "acme"), "it is another replica's")
+	synctest.Test(t, func(t *testing.T) {
+		ring, c := newRing(t)
+		_, err := c.Add(t.Context(), newAccount("acme", []any{"Tenant"}, alice), fanout.AddOptions{})
+		require.NoError(t, err)
+		control(t, ring, ControllerOptions{Shard: some{prefix: "eu-west/"}})
+		eu, us := connTo(t, ring, "eu-west"), connTo(t, ring, "us-east")
+		deleteIn(t, us, rolesResource, "acme", "kubecarrier-tenant")
+		deleteIn(t, eu, rolesResource, "acme", "kubecarrier-tenant")
+		eventually(t, func() bool { return granted(t, eu, "acme") })
+		require.False(t, granted(t, us, "acme"), "it is another replica's")
+	})
 }
 
 func TestNewControllerChecks(t *testing.T) {

@@ -5,6 +5,7 @@ package account
 
 import (
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -83,27 +84,29 @@ func TestDifferencesOfSecretsAreNotShown(t *testing.T) {
 
 func TestCompare(t *testing.T) {
 	t.Parallel()
-	ring, c := newRing(t)
-	_, err := c.Add(t.Context(), newAccount("acme", []any{"Tenant"}), fanout.AddOptions{Target: "us-east"})
-	require.NoError(t, err)
-	same, err := Compare(t.Context(), ring, Kind(), loop.ParseKey("acme"))
-	require.NoError(t, err)
-	require.True(t, same.Same())
-	require.Equal(t, region.PeerName("us-east"), same.Reference)
+	synctest.Test(t, func(t *testing.T) {
+		ring, c := newRing(t)
+		_, err := c.Add(t.Context(), newAccount("acme", []any{"Tenant"}), fanout.AddOptions{Target: "us-east"})
+		require.NoError(t, err)
+		same, err := Compare(t.Context(), ring, Kind(), loop.ParseKey("acme"))
+		require.NoError(t, err)
+		require.True(t, same.Same())
+		require.Equal(t, region.PeerName("us-east"), same.Reference)
 
-	ring.Partition("eu-west", true)
-	deleteIn(t, connTo(t, ring, "ap-south"), resource, "", "acme")
-	differ, err := Compare(t.Context(), ring, Kind(), loop.ParseKey("acme"))
-	require.NoError(t, err)
-	require.False(t, differ.Same())
-	require.Equal(t, []Difference{{Peer: "ap-south"}}, differ.Differences)
-	require.ErrorContains(t, differ.Unread.Err(), "eu-west")
+		ring.Partition("eu-west", true)
+		deleteIn(t, connTo(t, ring, "ap-south"), resource, "", "acme")
+		differ, err := Compare(t.Context(), ring, Kind(), loop.ParseKey("acme"))
+		require.NoError(t, err)
+		require.False(t, differ.Same())
+		require.Equal(t, []Difference{{Peer: "ap-south"}}, differ.Differences)
+		require.ErrorContains(t, differ.Unread.Err(), "eu-west")
 
-	nobody, err := Compare(t.Context(), ring, Kind(), loop.ParseKey("nobody"))
-	require.NoError(t, err)
-	require.Empty(t, nobody.Reference)
-	_, err = Compare(t.Context(), regiontest.NewRing(), Kind(), loop.ParseKey("acme"))
-	require.ErrorIs(t, err, region.ErrNoPeers)
+		nobody, err := Compare(t.Context(), ring, Kind(), loop.ParseKey("nobody"))
+		require.NoError(t, err)
+		require.Empty(t, nobody.Reference)
+		_, err = Compare(t.Context(), regiontest.NewRing(), Kind(), loop.ParseKey("acme"))
+		require.ErrorIs(t, err, region.ErrNoPeers)
+	})
 }
 
 // secrets are a kind whose schema is not ours.

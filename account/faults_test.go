@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,286 +38,306 @@ func (w *world) away(name string) region.PeerName {
 // bring the Account back to life.
 func TestRestoredPeerResurrectsNothing(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, Options{})
-	w.create(newAccount("acme", []any{"Tenant"}, alice))
-	w.create(newAccount("other", []any{"Tenant"}))
-	w.awaitReady("acme")
-	w.awaitReady("other")
-	peer := w.away("acme")
-	saved := w.ring.Server(peer).Save()
-	w.delete("acme")
-	w.awaitGone("acme")
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, Options{})
+		w.create(newAccount("acme", []any{"Tenant"}, alice))
+		w.create(newAccount("other", []any{"Tenant"}))
+		w.awaitReady("acme")
+		w.awaitReady("other")
+		peer := w.away("acme")
+		saved := w.ring.Server(peer).Save()
+		w.delete("acme")
+		w.awaitGone("acme")
 
-	w.ring.Server(peer).Reset()
-	require.NoError(t, w.ring.Server(peer).Load(saved))
-	eventually(t, func() bool {
-		return slices.ContainsFunc(w.ring.Server(peer).Requests(), func(r regiontest.Request) bool {
-			return r.Verb == "delete" && r.Resource == "accounts" && r.Name == "acme" && r.Code == 200
-		})
-	}, "it is swept")
-	eventually(t, func() bool { return accountIn(t, w.conn(peer), "acme") == nil })
-	w.awaitReady("other")
-	for _, p := range peerNames {
-		require.Nil(t, accountIn(t, w.conn(p), "acme"))
-		require.Equal(t, tenant, w.held(p, "other"), "nothing else goes")
-	}
+		w.ring.Server(peer).Reset()
+		require.NoError(t, w.ring.Server(peer).Load(saved))
+		eventually(t, func() bool {
+			return slices.ContainsFunc(w.ring.Server(peer).Requests(), func(r regiontest.Request) bool {
+				return r.Verb == "delete" && r.Resource == "accounts" && r.Name == "acme" && r.Code == 200
+			})
+		}, "it is swept")
+		eventually(t, func() bool { return accountIn(t, w.conn(peer), "acme") == nil })
+		w.awaitReady("other")
+		for _, p := range peerNames {
+			require.Nil(t, accountIn(t, w.conn(p), "acme"))
+			require.Equal(t, tenant, w.held(p, "other"), "nothing else goes")
+		}
+	})
 }
 
 // A peer that is restored from before a change is brought up again.
 func TestRestoredPeerIsBroughtUp(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, Options{})
-	w.create(newAccount("acme", []any{"Tenant"}))
-	w.awaitReady("acme")
-	peer := w.away("acme")
-	saved := w.ring.Server(peer).Save()
-	w.edit(w.api, "acme", setRoles("Provider"))
-	w.await("acme", func(s v1alpha1.AccountStatus) bool {
-		return s.ObservedGeneration == 2 && s.Phase == v1alpha1.AccountReady
-	}, "changed")
-	w.create(newAccount("late", []any{"Tenant"}))
-	w.awaitReady("late")
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, Options{})
+		w.create(newAccount("acme", []any{"Tenant"}))
+		w.awaitReady("acme")
+		peer := w.away("acme")
+		saved := w.ring.Server(peer).Save()
+		w.edit(w.api, "acme", setRoles("Provider"))
+		w.await("acme", func(s v1alpha1.AccountStatus) bool {
+			return s.ObservedGeneration == 2 && s.Phase == v1alpha1.AccountReady
+		}, "changed")
+		w.create(newAccount("late", []any{"Tenant"}))
+		w.awaitReady("late")
 
-	require.NoError(t, w.ring.Server(peer).Load(saved))
-	eventually(t, func() bool {
-		roles := w.held(peer, "acme")
-		return len(roles) == 1 && roles[0] == v1alpha1.AccountProvider && len(w.held(peer, "late")) == 1
-	}, "what it lost comes back")
-	w.awaitReady("acme")
-	w.awaitReady("late")
+		require.NoError(t, w.ring.Server(peer).Load(saved))
+		eventually(t, func() bool {
+			roles := w.held(peer, "acme")
+			return len(roles) == 1 && roles[0] == v1alpha1.AccountProvider && len(w.held(peer, "late")) == 1
+		}, "what it lost comes back")
+		w.awaitReady("acme")
+		w.awaitReady("late")
+	})
 }
 
 // A central plane that is away for a while removes nothing and misses nothing.
 func TestCentralPlaneAway(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, Options{})
-	w.create(newAccount("acme", []any{"Tenant"}))
-	w.awaitReady("acme")
-	w.plane.Partition(true)
-	deleteIn(t, w.conn(w.away("acme")), resource, "", "acme")
-	eventually(t, func() bool {
-		for _, peer := range peerNames {
-			if len(w.held(peer, "acme")) == 0 {
-				return false
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, Options{})
+		w.create(newAccount("acme", []any{"Tenant"}))
+		w.awaitReady("acme")
+		w.plane.Partition(true)
+		deleteIn(t, w.conn(w.away("acme")), resource, "", "acme")
+		eventually(t, func() bool {
+			for _, peer := range peerNames {
+				if len(w.held(peer, "acme")) == 0 {
+					return false
+				}
 			}
-		}
-		return true
-	}, "the coordinators' sweeps need no central plane")
-	w.plane.Partition(false)
-	w.edit(w.api, "acme", setRoles("Provider"))
-	w.await("acme", func(s v1alpha1.AccountStatus) bool {
-		return s.ObservedGeneration == 2 && s.Phase == v1alpha1.AccountReady
-	}, "it goes on")
+			return true
+		}, "the coordinators' sweeps need no central plane")
+		w.plane.Partition(false)
+		w.edit(w.api, "acme", setRoles("Provider"))
+		w.await("acme", func(s v1alpha1.AccountStatus) bool {
+			return s.ObservedGeneration == 2 && s.Phase == v1alpha1.AccountReady
+		}, "it goes on")
+	})
 }
 
 // A central plane that is restored from before an Account was made leaves the
 // Account alone, and says so.
 func TestCentralPlaneRestored(t *testing.T) {
 	t.Parallel()
-	var mu sync.Mutex
-	orphans := map[types.NamespacedName]region.PeerName{}
-	w := newWorld(t, Options{Observer: &Observer{Orphaned: func(_ context.Context, e OrphanEvent) {
-		mu.Lock()
-		defer mu.Unlock()
-		orphans[e.Key] = e.Peer
-	}}})
-	saved := w.plane.Save()
-	uid := w.create(newAccount("acme", []any{"Tenant"})).GetUID()
-	w.awaitReady("acme")
-	home := w.home("acme")
-	require.NoError(t, w.plane.Load(saved))
-	eventually(t, func() bool {
-		mu.Lock()
-		defer mu.Unlock()
-		return orphans[loop.ParseKey("acme")] == home
-	})
-	for _, peer := range peerNames {
-		require.Equal(t, tenant, w.held(peer, "acme"), "no Account is lost")
-	}
-	orphaned := func() bool {
-		return condition(accountIn(t, w.conn(home), "acme").Status, "Orphaned").Status == metav1.ConditionTrue
-	}
-	eventually(t, orphaned, "its status says so where it is at home")
-	require.Equal(t, v1alpha1.AccountReady, accountIn(t, w.conn(home), "acme").Status.Phase, "and it can be used as before")
-	quiet(t, w.servers()...)
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		orphans := map[types.NamespacedName]region.PeerName{}
+		w := newWorld(t, Options{Observer: &Observer{Orphaned: func(_ context.Context, e OrphanEvent) {
+			mu.Lock()
+			defer mu.Unlock()
+			orphans[e.Key] = e.Peer
+		}}})
+		saved := w.plane.Save()
+		uid := w.create(newAccount("acme", []any{"Tenant"})).GetUID()
+		w.awaitReady("acme")
+		home := w.home("acme")
+		require.NoError(t, w.plane.Load(saved))
+		eventually(t, func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return orphans[loop.ParseKey("acme")] == home
+		})
+		for _, peer := range peerNames {
+			require.Equal(t, tenant, w.held(peer, "acme"), "no Account is lost")
+		}
+		orphaned := func() bool {
+			return condition(accountIn(t, w.conn(home), "acme").Status, "Orphaned").Status == metav1.ConditionTrue
+		}
+		eventually(t, orphaned, "its status says so where it is at home")
+		require.Equal(t, v1alpha1.AccountReady, accountIn(t, w.conn(home), "acme").Status.Phase, "and it can be used as before")
+		quiet(t, w.servers()...)
 
-	// Applied again with the same content, it is taken over.
-	again := w.create(newAccount("acme", []any{"Tenant"}))
-	require.NotEqual(t, uid, again.GetUID())
-	w.awaitReady("acme")
-	require.Equal(t, string(again.GetUID()), get(t, w.conn("us-east"), resource, "", "acme").GetAnnotations()[OriginAnnotation])
-	eventually(t, func() bool { return !orphaned() }, "it is nobody's orphan any more")
+		// Applied again with the same content, it is taken over.
+		again := w.create(newAccount("acme", []any{"Tenant"}))
+		require.NotEqual(t, uid, again.GetUID())
+		w.awaitReady("acme")
+		require.Equal(t, string(again.GetUID()), get(t, w.conn("us-east"), resource, "", "acme").GetAnnotations()[OriginAnnotation])
+		eventually(t, func() bool { return !orphaned() }, "it is nobody's orphan any more")
+	})
 }
 
 // A newcomer counts only once it has everything.
 func TestJoiningPeerIsBackfilled(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, Options{})
-	w.create(newAccount("acme", []any{"Tenant"}, alice))
-	w.awaitReady("acme")
-	server := regiontest.NewServer(regiontest.Options{Name: "newcomer", CRDs: crds(t)})
-	t.Cleanup(server.Close)
-	require.NoError(t, w.ring.Join("newcomer", server))
-	status := w.await("acme", func(s v1alpha1.AccountStatus) bool { return condition(s, "PresentIn.newcomer").Reason == "NoMember" }, "it is seen")
-	require.Equal(t, v1alpha1.AccountReady, status.Phase, "it does not count yet")
-	require.Equal(t, int32(3), status.Peers.Total)
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, Options{})
+		w.create(newAccount("acme", []any{"Tenant"}, alice))
+		w.awaitReady("acme")
+		server := regiontest.NewServer(regiontest.Options{Name: "newcomer", CRDs: crds(t)})
+		t.Cleanup(server.Close)
+		require.NoError(t, w.ring.Join("newcomer", server))
+		status := w.await("acme", func(s v1alpha1.AccountStatus) bool { return condition(s, "PresentIn.newcomer").Reason == "NoMember" }, "it is seen")
+		require.Equal(t, v1alpha1.AccountReady, status.Phase, "it does not count yet")
+		require.Equal(t, int32(3), status.Peers.Total)
 
-	_, err := w.c.Join(t.Context(), "newcomer")
-	require.NoError(t, err)
-	require.Equal(t, tenant, w.held("newcomer", "acme"))
-	status = w.await("acme", func(s v1alpha1.AccountStatus) bool { return s.Peers.Total == 4 && s.Phase == v1alpha1.AccountReady }, "it counts")
-	require.Equal(t, int32(4), status.Peers.Present)
-	require.Len(t, status.Conditions, 2)
-	eventually(t, func() bool { return granted(t, w.conn("newcomer"), "acme") })
+		_, err := w.c.Join(t.Context(), "newcomer")
+		require.NoError(t, err)
+		require.Equal(t, tenant, w.held("newcomer", "acme"))
+		status = w.await("acme", func(s v1alpha1.AccountStatus) bool { return s.Peers.Total == 4 && s.Phase == v1alpha1.AccountReady }, "it counts")
+		require.Equal(t, int32(4), status.Peers.Present)
+		require.Len(t, status.Conditions, 2)
+		eventually(t, func() bool { return granted(t, w.conn("newcomer"), "acme") })
+	})
 }
 
 // A peer that is given up releases what waits for it, and brings nothing back when
 // it returns.
 func TestRemovedPeerIsReleased(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, Options{})
-	w.create(newAccount("acme", []any{"Tenant"}, alice))
-	w.create(newAccount("other", []any{"Tenant"}))
-	w.awaitReady("acme")
-	w.awaitReady("other")
-	lost := w.away("acme")
-	server := w.ring.Server(lost)
-	w.ring.Partition(lost, true)
-	w.await("acme", func(s v1alpha1.AccountStatus) bool { return len(s.Peers.Unknown) == 1 }, "the silence is noticed")
-	w.delete("acme")
-	w.await("acme", func(s v1alpha1.AccountStatus) bool { return s.Phase == v1alpha1.AccountTerminating }, "it waits")
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, Options{})
+		w.create(newAccount("acme", []any{"Tenant"}, alice))
+		w.create(newAccount("other", []any{"Tenant"}))
+		w.awaitReady("acme")
+		w.awaitReady("other")
+		lost := w.away("acme")
+		server := w.ring.Server(lost)
+		w.ring.Partition(lost, true)
+		w.await("acme", func(s v1alpha1.AccountStatus) bool { return len(s.Peers.Unknown) == 1 }, "the silence is noticed")
+		w.delete("acme")
+		w.await("acme", func(s v1alpha1.AccountStatus) bool { return s.Phase == v1alpha1.AccountTerminating }, "it waits")
 
-	require.NoError(t, w.ring.Leave(lost))
-	_, err := w.c.ForceRemove(t.Context(), lost, fanout.ForceRemoveOptions{By: "operator"})
-	require.NoError(t, err)
-	w.awaitGone("acme")
-	w.await("other", func(s v1alpha1.AccountStatus) bool { return s.Peers.Total == 2 && s.Phase == v1alpha1.AccountReady }, "it counts no more")
+		require.NoError(t, w.ring.Leave(lost))
+		_, err := w.c.ForceRemove(t.Context(), lost, fanout.ForceRemoveOptions{By: "operator"})
+		require.NoError(t, err)
+		w.awaitGone("acme")
+		w.await("other", func(s v1alpha1.AccountStatus) bool { return s.Peers.Total == 2 && s.Phase == v1alpha1.AccountReady }, "it counts no more")
 
-	server.Partition(false)
-	back, err := region.APIFor(server.Config())
-	require.NoError(t, err)
-	require.NotNil(t, accountIn(t, back, "acme"), "it still has its copy")
-	require.NoError(t, w.ring.Join(lost, server))
-	_, err = w.c.Comeback(t.Context(), lost)
-	require.NoError(t, err)
-	w.await("other", func(s v1alpha1.AccountStatus) bool { return s.Peers.Total == 3 && s.Phase == v1alpha1.AccountReady }, "it counts again")
-	for _, peer := range peerNames {
-		require.Nil(t, accountIn(t, w.conn(peer), "acme"), "nothing comes back to life in %s", peer)
-		require.Nil(t, accountIn(t, w.api, "acme"))
-	}
+		server.Partition(false)
+		back, err := region.APIFor(server.Config())
+		require.NoError(t, err)
+		require.NotNil(t, accountIn(t, back, "acme"), "it still has its copy")
+		require.NoError(t, w.ring.Join(lost, server))
+		_, err = w.c.Comeback(t.Context(), lost)
+		require.NoError(t, err)
+		w.await("other", func(s v1alpha1.AccountStatus) bool { return s.Peers.Total == 3 && s.Phase == v1alpha1.AccountReady }, "it counts again")
+		for _, peer := range peerNames {
+			require.Nil(t, accountIn(t, w.conn(peer), "acme"), "nothing comes back to life in %s", peer)
+			require.Nil(t, accountIn(t, w.api, "acme"))
+		}
+	})
 }
 
 // Replicas of the program that come and go, two at work at once, do no harm.
 func TestReplicatorsComeAndGo(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, Options{})
-	other, err := NewReplicator(w.api, w.ring, coordinate(t, w.ring), Options{RemovalCap: fanout.RemovalCap{Within: -1}})
-	require.NoError(t, err)
-	run(t, other.Start)
-	for i := range 6 {
-		w.create(newAccount(fmt.Sprintf("acme-%d", i), []any{"Tenant"}))
-	}
-	w.stop() // in the midst of it
-	for i := range 6 {
-		w.awaitReady(fmt.Sprintf("acme-%d", i))
-	}
-	for i := range 6 {
-		w.delete(fmt.Sprintf("acme-%d", i))
-	}
-	for i := range 6 {
-		w.awaitGone(fmt.Sprintf("acme-%d", i))
-	}
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, Options{})
+		other, err := NewReplicator(w.api, w.ring, coordinate(t, w.ring), Options{RemovalCap: noCap})
+		require.NoError(t, err)
+		run(t, other.Start)
+		for i := range 6 {
+			w.create(newAccount(fmt.Sprintf("acme-%d", i), []any{"Tenant"}))
+		}
+		w.stop() // in the midst of it
+		for i := range 6 {
+			w.awaitReady(fmt.Sprintf("acme-%d", i))
+		}
+		for i := range 6 {
+			w.delete(fmt.Sprintf("acme-%d", i))
+		}
+		for i := range 6 {
+			w.awaitGone(fmt.Sprintf("acme-%d", i))
+		}
+	})
 }
 
 // An Account that is gone from the central plane while it is being added is taken
 // back.
 func TestAddIsTakenBack(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, Options{})
-	w.stop()
-	wish := w.create(newAccount("acme", []any{"Tenant"}))
-	stale, err := NewReplicator(w.api, w.ring, w.c, Options{RemovalCap: fanout.RemovalCap{Within: -1}})
-	require.NoError(t, err)
-	w.delete("acme")
-	task := &task{Replicator: stale, key: loop.ParseKey("acme"), wish: wish, acted: true}
-	_, err = w.c.Add(t.Context(), desired(Kind(), wish), fanout.AddOptions{})
-	require.NoError(t, err)
-	require.NoError(t, task.takeBack(t.Context()))
-	for _, peer := range peerNames {
-		require.Nil(t, accountIn(t, w.conn(peer), "acme"))
-	}
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, Options{})
+		w.stop()
+		wish := w.create(newAccount("acme", []any{"Tenant"}))
+		stale, err := NewReplicator(w.api, w.ring, w.c, Options{RemovalCap: noCap})
+		require.NoError(t, err)
+		w.delete("acme")
+		task := &task{Replicator: stale, key: loop.ParseKey("acme"), wish: wish, acted: true}
+		_, err = w.c.Add(t.Context(), desired(Kind(), wish), fanout.AddOptions{})
+		require.NoError(t, err)
+		require.NoError(t, task.takeBack(t.Context()))
+		for _, peer := range peerNames {
+			require.Nil(t, accountIn(t, w.conn(peer), "acme"))
+		}
+	})
 }
 
 // What happens to an Account is told once: it converges, has an exception, and goes.
 func TestObserverOfReady(t *testing.T) {
 	t.Parallel()
-	var mu sync.Mutex
-	var told []string
-	var uid types.UID
-	w := newWorld(t, Options{Observer: &Observer{
-		Ready: func(_ context.Context, e ReadyEvent) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var told []string
+		var uid types.UID
+		w := newWorld(t, Options{Observer: &Observer{
+			Ready: func(_ context.Context, e ReadyEvent) {
+				mu.Lock()
+				defer mu.Unlock()
+				uid = e.Object.UID
+				if e.Status == metav1.ConditionTrue || e.Before == metav1.ConditionTrue && e.Reason != "Removing" {
+					told = append(told, fmt.Sprintf("%s: %s %s", loop.KeyText(e.Object.NamespacedName), e.Status, e.Reason))
+				}
+			},
+			Removed: func(_ context.Context, e RemoveEvent) {
+				mu.Lock()
+				defer mu.Unlock()
+				told = append(told, fmt.Sprintf("%s: removed %v", loop.KeyText(e.Object.NamespacedName), e.Object.UID == uid))
+			},
+		}})
+		require.Equal(t, w.create(newAccount("acme", []any{"Tenant"})).GetUID(), func() types.UID {
+			w.awaitReady("acme")
+			quiet(t, w.servers()...)
 			mu.Lock()
 			defer mu.Unlock()
-			uid = e.Object.UID
-			if e.Status == metav1.ConditionTrue || e.Before == metav1.ConditionTrue && e.Reason != "Removing" {
-				told = append(told, fmt.Sprintf("%s: %s %s", loop.KeyText(e.Object.NamespacedName), e.Status, e.Reason))
-			}
-		},
-		Removed: func(_ context.Context, e RemoveEvent) {
-			mu.Lock()
-			defer mu.Unlock()
-			told = append(told, fmt.Sprintf("%s: removed %v", loop.KeyText(e.Object.NamespacedName), e.Object.UID == uid))
-		},
-	}})
-	require.Equal(t, w.create(newAccount("acme", []any{"Tenant"})).GetUID(), func() types.UID {
+			return uid
+		}())
+		lost := w.away("acme")
+		w.ring.Partition(lost, true)
+		w.await("acme", func(s v1alpha1.AccountStatus) bool { return s.Phase == v1alpha1.AccountUnready }, "the silence is noticed")
+		w.ring.Partition(lost, false)
 		w.awaitReady("acme")
-		quiet(t, w.servers()...)
-		mu.Lock()
-		defer mu.Unlock()
-		return uid
-	}())
-	lost := w.away("acme")
-	w.ring.Partition(lost, true)
-	w.await("acme", func(s v1alpha1.AccountStatus) bool { return s.Phase == v1alpha1.AccountUnready }, "the silence is noticed")
-	w.ring.Partition(lost, false)
-	w.awaitReady("acme")
-	w.delete("acme")
-	w.awaitGone("acme")
-	eventually(t, func() bool {
-		mu.Lock()
-		defer mu.Unlock()
-		return len(told) == 4
+		w.delete("acme")
+		w.awaitGone("acme")
+		eventually(t, func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return len(told) == 4
+		})
+		require.Equal(t, []string{
+			"acme: True Complete", "acme: Unknown PeersUnknown", "acme: True Complete", "acme: removed true",
+		}, told)
 	})
-	require.Equal(t, []string{
-		"acme: True Complete", "acme: Unknown PeersUnknown", "acme: True Complete", "acme: removed true",
-	}, told)
 }
 
 // A central plane that becomes a peer later loses nothing and conflicts with nobody:
 // what it had brought to the peers before goes on as it was.
 func TestCentralPlaneBecomesAPeer(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, Options{})
-	w.create(newAccount("acme", []any{"Tenant"}))
-	w.awaitReady("acme")
-	home := w.home("acme")
-	require.NoError(t, w.ring.Join("plane", w.plane))
-	eventually(t, func() bool {
-		peer, known := w.r.itself()
-		return known && peer == "plane"
-	})
-	w.edit(w.api, "acme", setRoles("Provider"))
-	status := w.await("acme", func(s v1alpha1.AccountStatus) bool {
-		return s.ObservedGeneration == 2 && s.Phase == v1alpha1.AccountReady
-	}, "edits go on")
-	require.EqualValues(t, 3, status.Peers.Total, "its own peer does not count for it")
-	require.Empty(t, status.Peers.Missing)
-	for _, peer := range peerNames {
-		require.Equal(t, []v1alpha1.AccountRole{v1alpha1.AccountProvider}, w.held(peer, "acme"))
-	}
-	require.Equal(t, home, w.home("acme"))
-	quiet(t, w.servers()...)
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, Options{})
+		w.create(newAccount("acme", []any{"Tenant"}))
+		w.awaitReady("acme")
+		home := w.home("acme")
+		require.NoError(t, w.ring.Join("plane", w.plane))
+		eventually(t, func() bool {
+			peer, known := w.r.itself()
+			return known && peer == "plane"
+		})
+		w.edit(w.api, "acme", setRoles("Provider"))
+		status := w.await("acme", func(s v1alpha1.AccountStatus) bool {
+			return s.ObservedGeneration == 2 && s.Phase == v1alpha1.AccountReady
+		}, "edits go on")
+		require.EqualValues(t, 3, status.Peers.Total, "its own peer does not count for it")
+		require.Empty(t, status.Peers.Missing)
+		for _, peer := range peerNames {
+			require.Equal(t, []v1alpha1.AccountRole{v1alpha1.AccountProvider}, w.held(peer, "acme"))
+		}
+		require.Equal(t, home, w.home("acme"))
+		quiet(t, w.servers()...)
 
-	w.delete("acme")
-	w.awaitGone("acme")
+		w.delete("acme")
+		w.awaitGone("acme")
+	})
 }

@@ -6,6 +6,7 @@ package account
 import (
 	"slices"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,127 +42,137 @@ func password(t testing.TB, api region.API, name string) string {
 // Any kind that exists everywhere is replicated as Accounts are.
 func TestReplicatorOfSecrets(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, Options{Kind: secrets()}, secrets())
-	client := w.api.Dynamic().Resource(secrets().Resource).Namespace("default")
-	_, err := client.Create(t.Context(), newSecret("db", "b25l"), metav1.CreateOptions{})
-	require.NoError(t, err)
-	everywhere := func(want string) func() bool {
-		return func() bool {
-			p, ok := w.r.Presence(loop.ParseKey("default/db"))
-			for _, peer := range peerNames {
-				if password(t, w.conn(peer), "db") != want {
-					return false
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, Options{Kind: secrets()}, secrets())
+		client := w.api.Dynamic().Resource(secrets().Resource).Namespace("default")
+		_, err := client.Create(t.Context(), newSecret("db", "b25l"), metav1.CreateOptions{})
+		require.NoError(t, err)
+		everywhere := func(want string) func() bool {
+			return func() bool {
+				p, ok := w.r.Presence(loop.ParseKey("default/db"))
+				for _, peer := range peerNames {
+					if password(t, w.conn(peer), "db") != want {
+						return false
+					}
 				}
+				return ok && p.Complete() && p.Present == 3
 			}
-			return ok && p.Complete() && p.Present == 3
 		}
-	}
-	eventually(t, everywhere("b25l"))
-	quiet(t, w.servers()...)
+		eventually(t, everywhere("b25l"))
+		quiet(t, w.servers()...)
 
-	eventually(t, func() bool {
-		obj := get(t, w.api, secrets().Resource, "default", "db")
-		obj.Object["data"] = map[string]any{"password": "dHdv"}
-		_, err := client.Update(t.Context(), obj, metav1.UpdateOptions{})
-		return err == nil
+		eventually(t, func() bool {
+			obj := get(t, w.api, secrets().Resource, "default", "db")
+			obj.Object["data"] = map[string]any{"password": "dHdv"}
+			_, err := client.Update(t.Context(), obj, metav1.UpdateOptions{})
+			return err == nil
+		})
+		eventually(t, everywhere("dHdv"))
+
+		require.NoError(t, client.Delete(t.Context(), "db", metav1.DeleteOptions{}))
+		eventually(t, func() bool { return password(t, w.api, "db") == "" })
+		for _, peer := range peerNames {
+			require.Nil(t, get(t, w.conn(peer), secrets().Resource, "default", "db"))
+		}
 	})
-	eventually(t, everywhere("dHdv"))
-
-	require.NoError(t, client.Delete(t.Context(), "db", metav1.DeleteOptions{}))
-	eventually(t, func() bool { return password(t, w.api, "db") == "" })
-	for _, peer := range peerNames {
-		require.Nil(t, get(t, w.conn(peer), secrets().Resource, "default", "db"))
-	}
 }
 
 // Content that is decided once: who comes second is told in which field he differs,
 // and changes nothing.
 func TestReplicatorOfAgreedContent(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, Options{Kind: secrets(), Agreed: true}, secrets())
-	_, err := w.c.Agree(t.Context(), newSecret("first", "b25l"), fanout.AddOptions{})
-	require.NoError(t, err)
-	client := w.api.Dynamic().Resource(secrets().Resource).Namespace("default")
-	for _, name := range []string{"first", "new"} {
-		_, err = client.Create(t.Context(), newSecret(name, "dHdv"), metav1.CreateOptions{})
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, Options{Kind: secrets(), Agreed: true}, secrets())
+		_, err := w.c.Agree(t.Context(), newSecret("first", "b25l"), fanout.AddOptions{})
 		require.NoError(t, err)
-	}
-	eventually(t, func() bool {
-		p, ok := w.r.Presence(loop.ParseKey("default/new"))
-		return ok && p.Complete()
-	}, "what nobody has is agreed on")
-	require.Equal(t, "dHdv", password(t, w.conn("eu-west"), "new"))
-	var p Presence
-	eventually(t, func() bool {
-		var ok bool
-		p, ok = w.r.Presence(loop.ParseKey("default/first"))
-		return ok && p.Reason == "Conflict"
-	}, "what they agreed on before stays")
-	require.Contains(t, p.Message, "differs in data.password")
-	require.NotContains(t, p.Message, "dHdv", "no Secret is shown")
-	for _, peer := range peerNames {
-		require.Equal(t, "b25l", password(t, w.conn(peer), "first"))
-	}
+		client := w.api.Dynamic().Resource(secrets().Resource).Namespace("default")
+		for _, name := range []string{"first", "new"} {
+			_, err = client.Create(t.Context(), newSecret(name, "dHdv"), metav1.CreateOptions{})
+			require.NoError(t, err)
+		}
+		eventually(t, func() bool {
+			p, ok := w.r.Presence(loop.ParseKey("default/new"))
+			return ok && p.Complete()
+		}, "what nobody has is agreed on")
+		require.Equal(t, "dHdv", password(t, w.conn("eu-west"), "new"))
+		var p Presence
+		eventually(t, func() bool {
+			var ok bool
+			p, ok = w.r.Presence(loop.ParseKey("default/first"))
+			return ok && p.Reason == "Conflict"
+		}, "what they agreed on before stays")
+		require.Contains(t, p.Message, "differs in data.password")
+		require.NotContains(t, p.Message, "dHdv", "no Secret is shown")
+		for _, peer := range peerNames {
+			require.Equal(t, "b25l", password(t, w.conn(peer), "first"))
+		}
 
-	// Nor is it changed later.
-	eventually(t, func() bool {
-		obj := get(t, w.api, secrets().Resource, "default", "new")
-		obj.Object["data"] = map[string]any{"password": "dGhyZWU="}
-		_, err := client.Update(t.Context(), obj, metav1.UpdateOptions{})
-		return err == nil
+		// Nor is it changed later.
+		eventually(t, func() bool {
+			obj := get(t, w.api, secrets().Resource, "default", "new")
+			obj.Object["data"] = map[string]any{"password": "dGhyZWU="}
+			_, err := client.Update(t.Context(), obj, metav1.UpdateOptions{})
+			return err == nil
+		})
+		eventually(t, func() bool {
+			p, _ := w.r.Presence(loop.ParseKey("default/new"))
+			return p.Reason == "Conflict"
+		})
+		require.Equal(t, "dHdv", password(t, w.conn("eu-west"), "new"))
 	})
-	eventually(t, func() bool {
-		p, _ := w.r.Presence(loop.ParseKey("default/new"))
-		return p.Reason == "Conflict"
-	})
-	require.Equal(t, "dHdv", password(t, w.conn("eu-west"), "new"))
 }
 
 func TestReplicatorOfAShard(t *testing.T) {
 	t.Parallel()
-	mine := some{prefix: "Account/mine", changes: make(chan uint64)}
-	w := newWorld(t, Options{Shard: mine})
-	w.create(newAccount("other", []any{"Tenant"}))
-	w.create(newAccount("mine", []any{"Tenant"}))
-	w.awaitReady("mine")
-	require.Nil(t, accountIn(t, w.conn("eu-west"), "other"), "it is another replica's")
-	_, ok := w.r.Presence(loop.ParseKey("other"))
-	require.False(t, ok)
-	mine.changes <- 1 // looks at all again, and finds nothing to do
-	quiet(t, w.servers()...)
+	synctest.Test(t, func(t *testing.T) {
+		mine := some{prefix: "Account/mine", changes: make(chan uint64)}
+		w := newWorld(t, Options{Shard: mine})
+		w.create(newAccount("other", []any{"Tenant"}))
+		w.create(newAccount("mine", []any{"Tenant"}))
+		w.awaitReady("mine")
+		require.Nil(t, accountIn(t, w.conn("eu-west"), "other"), "it is another replica's")
+		_, ok := w.r.Presence(loop.ParseKey("other"))
+		require.False(t, ok)
+		mine.changes <- 1 // looks at all again, and finds nothing to do
+		quiet(t, w.servers()...)
+	})
 }
 
 // Every option does what it says.
 func TestReplicatorOptions(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, Options{Report: ReportConditions, FieldManager: "platform-team", Workers: 1})
-	w.create(newAccount("acme", []any{"Tenant"}))
-	status := w.await("acme", func(s v1alpha1.AccountStatus) bool { return condition(s, "Ready").Status == metav1.ConditionTrue }, "Ready")
-	require.Empty(t, status.Phase, "conditions alone")
-	require.Zero(t, status.Peers)
-	owners := map[string]bool{}
-	for _, fields := range get(t, w.conn(w.home("acme")), resource, "", "acme").GetManagedFields() {
-		owners[fields.Manager] = true
-	}
-	require.True(t, owners["platform-team"], "%v", owners)
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, Options{Report: ReportConditions, FieldManager: "platform-team", Workers: 1})
+		w.create(newAccount("acme", []any{"Tenant"}))
+		status := w.await("acme", func(s v1alpha1.AccountStatus) bool { return condition(s, "Ready").Status == metav1.ConditionTrue }, "Ready")
+		require.Empty(t, status.Phase, "conditions alone")
+		require.Zero(t, status.Peers)
+		owners := map[string]bool{}
+		for _, fields := range get(t, w.conn(w.home("acme")), resource, "", "acme").GetManagedFields() {
+			owners[fields.Manager] = true
+		}
+		require.True(t, owners["platform-team"], "%v", owners)
+	})
 }
 
 // A peer that cannot even be connected to keeps the others' Accounts from nothing
 // but being new.
 func TestReplicatorWithAPeerWithoutConnection(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, Options{})
-	w.create(newAccount("acme", []any{"Tenant"}))
-	w.awaitReady("acme")
-	w.stop()
-	lost := w.away("acme")
-	r, err := NewReplicator(w.api, without{w.ring, lost}, w.c, Options{RemovalCap: fanout.RemovalCap{Within: -1}})
-	require.NoError(t, err)
-	run(t, r.Start)
-	status := w.await("acme", func(s v1alpha1.AccountStatus) bool { return len(s.Peers.Unknown) == 1 }, "it is Unknown")
-	require.Equal(t, v1alpha1.PeerSummary{Total: 3, Present: 2, Unknown: []string{string(lost)}}, status.Peers)
-	w.edit(w.api, "acme", setRoles("Provider"))
-	eventually(t, func() bool { return slices.Equal(provider, w.held(w.home("acme"), "acme")) }, "the others go on")
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, Options{})
+		w.create(newAccount("acme", []any{"Tenant"}))
+		w.awaitReady("acme")
+		w.stop()
+		lost := w.away("acme")
+		r, err := NewReplicator(w.api, without{w.ring, lost}, w.c, Options{RemovalCap: noCap})
+		require.NoError(t, err)
+		run(t, r.Start)
+		status := w.await("acme", func(s v1alpha1.AccountStatus) bool { return len(s.Peers.Unknown) == 1 }, "it is Unknown")
+		require.Equal(t, v1alpha1.PeerSummary{Total: 3, Present: 2, Unknown: []string{string(lost)}}, status.Peers)
+		w.edit(w.api, "acme", setRoles("Provider"))
+		eventually(t, func() bool { return slices.Equal(provider, w.held(w.home("acme"), "acme")) }, "the others go on")
+	})
 }
 
 // without is a directory whose credentials for one peer are of no use.

@@ -71,8 +71,8 @@ func (w *world) start(plane *regiontest.Server, opts Options) {
 	w.api, err = region.APIFor(plane.Config())
 	require.NoError(w.t, err)
 	run(w.t, w.c.Start)
-	if opts.RemovalCap.Within == 0 {
-		opts.RemovalCap.Within = -1 // deletions are judged at once
+	if opts.RemovalCap == (fanout.RemovalCap{}) {
+		opts.RemovalCap = noCap
 	}
 	w.r, err = NewReplicator(w.api, w.ring, w.c, opts)
 	require.NoError(w.t, err)

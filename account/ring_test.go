@@ -57,6 +57,9 @@ func newRing(t testing.TB, kinds ...fanout.Kind) (*regiontest.Ring, *fanout.Coor
 	return ring, c
 }
 
+// noCap lets any number of deletions go at once, without a wait.
+var noCap = fanout.RemovalCap{Objects: -1, Within: -1}
+
 // coordinate makes a coordinator in short leases.
 func coordinate(t testing.TB, d region.Directory, kinds ...fanout.Kind) *fanout.Coordinator {
 	t.Helper()
@@ -65,7 +68,7 @@ func coordinate(t testing.TB, d region.Directory, kinds ...fanout.Kind) *fanout.
 	}
 	c, err := fanout.New(d, waltest.NewMemory(), fanout.Options{
 		Kinds: kinds, LeaseTimeout: 100 * time.Millisecond, CallTimeout: time.Minute, Cleanup: time.Second, SweepEvery: 200 * time.Millisecond,
-		RemovalCap: fanout.RemovalCap{Within: -1},
+		RemovalCap: noCap,
 	})
 	require.NoError(t, err)
 	return c

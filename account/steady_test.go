@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/atoll-dev/atoll/account/v1alpha1"
-	"github.com/atoll-dev/atoll/fanout"
 	"github.com/atoll-dev/atoll/region"
 )
 
@@ -22,7 +21,7 @@ func TestSteadyStateMakesNoWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newSlowWorld(t, Options{})
 		serve(t, w.ring)
-		second, err := NewReplicator(w.api, w.ring, slow(t, w.ring), Options{RemovalCap: fanout.RemovalCap{Within: -1}})
+		second, err := NewReplicator(w.api, w.ring, slow(t, w.ring), Options{RemovalCap: noCap})
 		require.NoError(t, err)
 		run(t, second.Start)
 		control(t, w.ring, ControllerOptions{})

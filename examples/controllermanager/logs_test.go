@@ -10,9 +10,11 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/atoll-dev/atoll/internal/logtest"
 )
@@ -21,6 +23,7 @@ import (
 func TestLogs(t *testing.T) {
 	defer klog.SetLogger(logr.Discard())
 	defer log.SetLogger(logr.Discard())
+	defer unregister(t)
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	require.NoError(t, os.WriteFile(path, logtest.Kubeconfig(), 0o600))
 	lines := logtest.New()
@@ -29,4 +32,14 @@ func TestLogs(t *testing.T) {
 	})
 	lines.Await(t, `"logger":"members"`, "connection refused")
 	lines.Await(t, `"logger":"master"`, "connection refused")
+}
+
+// unregister takes the program's metrics out of what the whole process serves, for the tests after it.
+func unregister(t *testing.T) {
+	t.Helper()
+	n, err := newNumbers(prometheus.NewRegistry())
+	require.NoError(t, err)
+	for _, c := range n.collectors() {
+		require.True(t, metrics.Registry.Unregister(c))
+	}
 }

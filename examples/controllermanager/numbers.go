@@ -44,10 +44,14 @@ func newNumbers(registry prometheus.Registerer) (*numbers, error) {
 			Name: "atoll_account_writes_total", Help: "What was done for Accounts, by action and outcome."}, []string{"action", "outcome"}),
 	}
 	var errs []error
-	for _, c := range []prometheus.Collector{n.replicas, n.running, n.healthy, n.requests, n.decided, n.accounts} {
+	for _, c := range n.collectors() {
 		errs = append(errs, registry.Register(c))
 	}
 	return n, errors.Join(errs...)
+}
+
+func (n *numbers) collectors() []prometheus.Collector {
+	return []prometheus.Collector{n.replicas, n.running, n.healthy, n.requests, n.decided, n.accounts}
 }
 
 func (n *numbers) ofShard() *shard.Observer {
