@@ -87,12 +87,12 @@ func newFleet(b *testing.B, peers, accounts int) *fleet {
 		require.NoError(b, err)
 		f.clients = append(f.clients, client)
 	}
-	require.NoError(b, f.ring.AddCRDs(crds(b)...))
+	require.NoError(b, f.ring.AddDefinitions(definitions(b)))
 	var err error
 	f.c, err = fanout.New(f.ring, waltest.NewMemory(), fanout.Options{Kinds: Kinds(), CallTimeout: time.Hour, LeaseTimeout: 10 * time.Minute})
 	require.NoError(b, err)
 	require.NoError(b, f.c.InitPeers(b.Context()))
-	f.plane = regiontest.NewServer(regiontest.Options{Name: "plane", CRDs: crds(b)})
+	f.plane = regiontest.NewServer(regiontest.Options{Name: "plane", Definitions: definitions(b)})
 	f.api, err = region.APIFor(f.plane.Config())
 	require.NoError(b, err)
 	for i := range accounts {

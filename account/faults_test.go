@@ -164,7 +164,7 @@ func TestJoiningPeerIsBackfilled(t *testing.T) {
 		w := newWorld(t, Options{})
 		w.create(newAccount("acme", []any{"Tenant"}, alice))
 		w.awaitReady("acme")
-		server := regiontest.NewServer(regiontest.Options{Name: "newcomer", CRDs: crds(t)})
+		server := regiontest.NewServer(regiontest.Options{Name: "newcomer", Definitions: definitions(t)})
 		t.Cleanup(server.Close)
 		require.NoError(t, w.ring.Join("newcomer", server))
 		status := w.await("acme", func(s v1alpha1.AccountStatus) bool { return condition(s, "PresentIn.newcomer").Reason == "NoMember" }, "it is seen")

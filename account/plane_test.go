@@ -59,7 +59,7 @@ func slow(t testing.TB, d region.Directory) *fanout.Coordinator {
 // from makes the central plane and starts what works.
 func (w *world) from(opts Options) {
 	w.t.Helper()
-	w.plane = regiontest.NewServer(regiontest.Options{Name: "plane", CRDs: crds(w.t)})
+	w.plane = regiontest.NewServer(regiontest.Options{Name: "plane", Definitions: definitions(w.t)})
 	w.t.Cleanup(w.plane.Close)
 	w.start(w.plane, opts)
 }

@@ -126,7 +126,7 @@ func thousand() []sight {
 // says, and comes out the same each time.
 func TestStatusIsBounded(t *testing.T) {
 	t.Parallel()
-	server := regiontest.NewServer(regiontest.Options{CRDs: crds(t)})
+	server := regiontest.NewServer(regiontest.Options{Definitions: definitions(t)})
 	t.Cleanup(server.Close)
 	api, err := region.APIFor(server.Config())
 	require.NoError(t, err)

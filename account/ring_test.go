@@ -31,19 +31,27 @@ func TestMain(m *testing.M) { maintest.Main(m) }
 
 var peerNames = []region.PeerName{"ap-south", "eu-west", "us-east"}
 
-// crds are the types that an API server of these tests serves.
-func crds(t testing.TB) []*apiextensionsv1.CustomResourceDefinition {
-	t.Helper()
+// compiled are the types that an API server of these tests serves.
+var compiled = sync.OnceValues(func() (*regiontest.Definitions, error) {
 	all := make([]*apiextensionsv1.CustomResourceDefinition, 0, 5)
 	for _, name := range []string{
 		"serviceclusters.kubecarrier.io", "regionclaims.kubecarrier.io", "accounts.catalog.kubecarrier.io", "regions.catalog.kubecarrier.io",
 		"peersets.fanout.atoll.dev",
 	} {
 		crd, err := config.CRD(name)
-		require.NoError(t, err)
+		if err != nil {
+			return nil, err
+		}
 		all = append(all, crd)
 	}
-	return all
+	return regiontest.Compile(all...)
+})
+
+func definitions(t testing.TB) *regiontest.Definitions {
+	t.Helper()
+	d, err := compiled()
+	require.NoError(t, err)
+	return d
 }
 
 // newRing makes peers in memory that know one another.
@@ -51,7 +59,7 @@ func newRing(t testing.TB, kinds ...fanout.Kind) (*regiontest.Ring, *fanout.Coor
 	t.Helper()
 	ring := regiontest.NewRing(peerNames...)
 	t.Cleanup(ring.Close)
-	require.NoError(t, ring.AddCRDs(crds(t)...))
+	require.NoError(t, ring.AddDefinitions(definitions(t)))
 	c := coordinate(t, ring, kinds...)
 	require.NoError(t, c.InitPeers(t.Context()))
 	return ring, c

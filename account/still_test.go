@@ -218,7 +218,7 @@ func TestAPeerThatHangsDelaysNobody(t *testing.T) {
 		run(t, probed.Start)
 		<-probed.Synced()
 		w.c = slow(t, probed)
-		w.plane = regiontest.NewServer(regiontest.Options{Name: "plane", CRDs: crds(t)})
+		w.plane = regiontest.NewServer(regiontest.Options{Name: "plane", Definitions: definitions(t)})
 		t.Cleanup(w.plane.Close)
 		w.api, err = region.APIFor(w.plane.Config())
 		require.NoError(t, err)

@@ -7,6 +7,7 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
+	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -38,17 +39,25 @@ func CRDs() ([]*unstructured.Unstructured, error) {
 	}
 	crds := make([]*unstructured.Unstructured, 0, len(paths))
 	for _, path := range paths {
-		data, err := files.ReadFile(path)
+		crd, err := read(path)
 		if err != nil {
-			return nil, fmt.Errorf("read embedded CRD: %w", err)
-		}
-		crd := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal(data, &crd.Object); err != nil {
-			return nil, fmt.Errorf("embedded CRD %s: %w", path, err)
+			return nil, err
 		}
 		crds = append(crds, crd)
 	}
 	return crds, nil
+}
+
+func read(path string) (*unstructured.Unstructured, error) {
+	data, err := files.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read embedded CRD: %w", err)
+	}
+	crd := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal(data, &crd.Object); err != nil {
+		return nil, fmt.Errorf("embedded CRD %s: %w", path, err)
+	}
+	return crd, nil
 }
 
 // TypedCRDs returns what CRDs returns, as Go values: for servers in memory and
@@ -61,11 +70,19 @@ func TypedCRDs() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	}
 	typed := make([]*apiextensionsv1.CustomResourceDefinition, 0, len(crds))
 	for _, crd := range crds {
-		t := &apiextensionsv1.CustomResourceDefinition{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(crd.Object, t, true); err != nil {
-			return nil, fmt.Errorf("embedded CRD %s: %w", crd.GetName(), err)
+		t, err := typedCRD(crd)
+		if err != nil {
+			return nil, err
 		}
 		typed = append(typed, t)
+	}
+	return typed, nil
+}
+
+func typedCRD(crd *unstructured.Unstructured) (*apiextensionsv1.CustomResourceDefinition, error) {
+	typed := &apiextensionsv1.CustomResourceDefinition{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(crd.Object, typed, true); err != nil {
+		return nil, fmt.Errorf("embedded CRD %s: %w", crd.GetName(), err)
 	}
 	return typed, nil
 }
@@ -73,14 +90,10 @@ func TypedCRDs() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 // CRD returns the one of TypedCRDs of that name, such as
 // accounts.catalog.kubecarrier.io. The error says that there is none.
 func CRD(name string) (*apiextensionsv1.CustomResourceDefinition, error) {
-	crds, err := TypedCRDs()
+	plural, group, _ := strings.Cut(name, ".")
+	crd, err := read("crd/" + group + "_" + plural + ".yaml")
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("no CRD %q in this release", name)
 	}
-	for _, crd := range crds {
-		if crd.Name == name {
-			return crd, nil
-		}
-	}
-	return nil, fmt.Errorf("no CRD %q in this release", name)
+	return typedCRD(crd)
 }

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/atoll-dev/atoll/config"
 	"github.com/atoll-dev/atoll/fanout"
@@ -26,12 +25,20 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
+var operations = sync.OnceValues(func() (*regiontest.Definitions, error) {
+	crd, err := config.CRD("operations.fanout.atoll.dev")
+	if err != nil {
+		return nil, err
+	}
+	return regiontest.Compile(crd)
+})
+
 // newCentral makes a central plane for logs.
 func newCentral(t testing.TB) *regiontest.Server {
 	t.Helper()
-	crd, err := config.CRD("operations.fanout.atoll.dev")
+	types, err := operations()
 	require.NoError(t, err)
-	s := regiontest.NewServer(regiontest.Options{Name: "central", CRDs: []*apiextensionsv1.CustomResourceDefinition{crd}})
+	s := regiontest.NewServer(regiontest.Options{Name: "central", Definitions: types})
 	t.Cleanup(s.Close)
 	return s
 }

@@ -12,9 +12,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
-	"github.com/atoll-dev/atoll/config"
 	"github.com/atoll-dev/atoll/fanout"
 	"github.com/atoll-dev/atoll/fanout/v1alpha1"
 	"github.com/atoll-dev/atoll/region"
@@ -29,13 +27,7 @@ func servers(t testing.TB, members ...region.PeerName) *regiontest.Ring {
 	t.Helper()
 	r := regiontest.NewRing(four...)
 	t.Cleanup(r.Close)
-	var crds []*apiextensionsv1.CustomResourceDefinition
-	for _, name := range []string{"serviceclusters.kubecarrier.io", "regionclaims.kubecarrier.io", "accounts.catalog.kubecarrier.io", "peersets.fanout.atoll.dev"} {
-		crd, err := config.CRD(name)
-		require.NoError(t, err)
-		crds = append(crds, crd)
-	}
-	require.NoError(t, r.AddCRDs(crds...))
+	require.NoError(t, r.AddDefinitions(definitions(t)))
 	require.NoError(t, of(t, r, members...).InitPeers(t.Context()))
 	return r
 }

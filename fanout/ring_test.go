@@ -6,6 +6,7 @@ package fanout_test
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -34,18 +35,32 @@ var (
 	peers           = []region.PeerName{"ap-south", "eu-west", "us-east"}
 )
 
+// compiled are the types of all rings of these tests.
+var compiled = sync.OnceValues(func() (*regiontest.Definitions, error) {
+	var crds []*apiextensionsv1.CustomResourceDefinition
+	for _, name := range []string{"serviceclusters.kubecarrier.io", "regionclaims.kubecarrier.io", "accounts.catalog.kubecarrier.io", "peersets.fanout.atoll.dev"} {
+		crd, err := config.CRD(name)
+		if err != nil {
+			return nil, err
+		}
+		crds = append(crds, crd)
+	}
+	return regiontest.Compile(crds...)
+})
+
+func definitions(t testing.TB) *regiontest.Definitions {
+	t.Helper()
+	d, err := compiled()
+	require.NoError(t, err)
+	return d
+}
+
 // newRing makes three peers in memory that know one another.
 func newRing(t testing.TB) *regiontest.Ring {
 	t.Helper()
 	r := regiontest.NewRing(peers...)
 	t.Cleanup(r.Close)
-	var crds []*apiextensionsv1.CustomResourceDefinition
-	for _, name := range []string{"serviceclusters.kubecarrier.io", "regionclaims.kubecarrier.io", "accounts.catalog.kubecarrier.io", "peersets.fanout.atoll.dev"} {
-		crd, err := config.CRD(name)
-		require.NoError(t, err)
-		crds = append(crds, crd)
-	}
-	require.NoError(t, r.AddCRDs(crds...))
+	require.NoError(t, r.AddDefinitions(definitions(t)))
 	require.NoError(t, coordinator(t, r, waltest.NewMemory(), fanout.Options{}).InitPeers(t.Context()))
 	return r
 }

@@ -97,10 +97,12 @@ func newPlants(t *testing.T) *plants {
 	t.Helper()
 	crds, err := config.TypedCRDs()
 	require.NoError(t, err)
+	types, err := regiontest.Compile(crds...)
+	require.NoError(t, err)
 	p := &plants{t: t, servers: map[string]*regiontest.Server{}, refused: map[string]bool{}}
 	for name, places := range map[string][]rights.Place{"plane": {inPeer, inPlane}, "eu": {inPeer}, "us": {inPeer}} {
 		p.servers[name] = regiontest.NewServer(regiontest.Options{
-			Name: name, CRDs: crds, Tokens: map[string]regiontest.User{"manager": {Name: "manager"}}, Authorize: p.authorizer(name, places...),
+			Name: name, Definitions: types, Tokens: map[string]regiontest.User{"manager": {Name: "manager"}}, Authorize: p.authorizer(name, places...),
 		})
 		t.Cleanup(p.servers[name].Close)
 	}

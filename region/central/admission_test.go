@@ -148,7 +148,7 @@ func TestTypesAndRightsMissing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.add("eu", regiontest.Options{Name: "eu"})
-		us := w.add("us", regiontest.Options{Name: "us", CRDs: crds(t, carrierCRD, claimCRD)})
+		us := w.add("us", regiontest.Options{Name: "us", Definitions: definitions(t, carrierCRD, claimCRD)})
 		claims := claimResource.GroupResource()
 		us.Inject(regiontest.Fault{Resource: claims, Times: -1, Do: regiontest.Refuse(http.StatusForbidden)})
 		w.register("eu", "us")

@@ -95,7 +95,7 @@ func TestCredentialsRejected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.add("eu", regiontest.Options{
-			Name: "eu", CRDs: crds(t, carrierCRD, claimCRD), Tokens: map[string]regiontest.User{"good": {Name: "atoll"}, "better": {Name: "atoll"}},
+			Name: "eu", Definitions: definitions(t, carrierCRD, claimCRD), Tokens: map[string]regiontest.User{"good": {Name: "atoll"}, "better": {Name: "atoll"}},
 		})
 		w.secret("eu-kubeconfig", "eu bad")
 		w.peer("eu", "eu-kubeconfig")

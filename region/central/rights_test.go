@@ -29,11 +29,11 @@ func TestRightsSufficeAndAreUsed(t *testing.T) {
 		w := newWorld(t)
 		w.token = rightstest.Admin
 		w.plane = regiontest.NewServer(regiontest.Options{
-			Name: "plane", CRDs: crds(t, peerCRD, carrierCRD, claimCRD), Tokens: rightstest.Tokens(), Authorize: inPlane.Authorize,
+			Name: "plane", Definitions: definitions(t, peerCRD, carrierCRD, claimCRD), Tokens: rightstest.Tokens(), Authorize: inPlane.Authorize,
 		})
 		t.Cleanup(w.plane.Close)
 		w.create(w.plane, namespaceResource, "", map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": Namespace}})
-		eu := w.add("eu", regiontest.Options{Name: "eu", CRDs: crds(t, carrierCRD, claimCRD), Tokens: rightstest.Tokens(), Authorize: inPeer.Authorize})
+		eu := w.add("eu", regiontest.Options{Name: "eu", Definitions: definitions(t, carrierCRD, claimCRD), Tokens: rightstest.Tokens(), Authorize: inPeer.Authorize})
 		w.carrier(w.plane, "kubecarrier", true, nil)
 		w.secret("eu-kubeconfig", "eu "+rightstest.Program)
 		w.peer("eu", "eu-kubeconfig")

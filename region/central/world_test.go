@@ -58,14 +58,29 @@ const (
 	claimCRD   = "regionclaims.kubecarrier.io"
 )
 
+// compiled holds, by names, the types that were compiled already.
+var compiled sync.Map
+
+func definitions(t testing.TB, names ...string) *regiontest.Definitions {
+	t.Helper()
+	key := strings.Join(names, ",")
+	if d, ok := compiled.Load(key); ok {
+		return d.(*regiontest.Definitions)
+	}
+	made, err := regiontest.Compile(crds(t, names...)...)
+	require.NoError(t, err)
+	d, _ := compiled.LoadOrStore(key, made)
+	return d.(*regiontest.Definitions)
+}
+
 func newWorld(t testing.TB, names ...string) *world {
 	t.Helper()
 	w := &world{t: t, servers: map[string]*regiontest.Server{}}
-	w.plane = regiontest.NewServer(regiontest.Options{Name: "plane", CRDs: crds(t, peerCRD, carrierCRD, claimCRD)})
+	w.plane = regiontest.NewServer(regiontest.Options{Name: "plane", Definitions: definitions(t, peerCRD, carrierCRD, claimCRD)})
 	t.Cleanup(w.plane.Close)
 	w.create(w.plane, namespaceResource, "", map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": Namespace}})
 	for _, name := range names {
-		w.add(name, regiontest.Options{Name: name, CRDs: crds(t, carrierCRD, claimCRD)})
+		w.add(name, regiontest.Options{Name: name, Definitions: definitions(t, carrierCRD, claimCRD)})
 	}
 	return w
 }

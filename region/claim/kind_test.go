@@ -20,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/atoll-dev/atoll/account"
-	"github.com/atoll-dev/atoll/config"
 	"github.com/atoll-dev/atoll/fanout"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/region/v1alpha1"
@@ -30,11 +29,9 @@ import (
 // coordinator makes the world's peers a ring in which the provider has an Account.
 func (w *world) coordinator() *fanout.Coordinator {
 	w.t.Helper()
-	for _, name := range []string{"accounts.catalog.kubecarrier.io", "peersets.fanout.atoll.dev"} {
-		crd, err := config.CRD(name)
-		require.NoError(w.t, err)
-		require.NoError(w.t, w.ring.AddCRDs(crd))
-	}
+	types, err := fannedOut()
+	require.NoError(w.t, err)
+	require.NoError(w.t, w.ring.AddDefinitions(types))
 	log, err := wal.Open(filepath.Join(w.t.TempDir(), "log"), wal.Options{})
 	require.NoError(w.t, err)
 	w.t.Cleanup(func() { require.NoError(w.t, log.Close()) })

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,16 +38,35 @@ type world struct {
 	api   region.API
 }
 
+var (
+	claimed = sync.OnceValues(func() (*regiontest.Definitions, error) {
+		return compile("regionclaims.kubecarrier.io", "serviceclusters.kubecarrier.io")
+	})
+	fannedOut = sync.OnceValues(func() (*regiontest.Definitions, error) {
+		return compile("accounts.catalog.kubecarrier.io", "peersets.fanout.atoll.dev")
+	})
+)
+
+func compile(names ...string) (*regiontest.Definitions, error) {
+	var crds []*apiextensionsv1.CustomResourceDefinition
+	for _, name := range names {
+		crd, err := config.CRD(name)
+		if err != nil {
+			return nil, err
+		}
+		crds = append(crds, crd)
+	}
+	return regiontest.Compile(crds...)
+}
+
 func newWorld(t *testing.T, peers ...region.PeerName) *world {
 	t.Helper()
 	w := &world{t: t, ring: regiontest.NewRing(peers...), plane: regiontest.NewServer(regiontest.Options{Name: "plane"})}
 	t.Cleanup(w.ring.Close)
 	t.Cleanup(w.plane.Close)
-	for _, crd := range []string{"regionclaims.kubecarrier.io", "serviceclusters.kubecarrier.io"} {
-		c, err := config.CRD(crd)
-		require.NoError(t, err)
-		require.NoError(t, w.ring.AddCRDs(c))
-	}
+	types, err := claimed()
+	require.NoError(t, err)
+	require.NoError(t, w.ring.AddDefinitions(types))
 	api, err := region.APIFor(w.plane.Config())
 	require.NoError(t, err)
 	w.api = api

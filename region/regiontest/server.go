@@ -23,6 +23,9 @@ type Options struct {
 	// CRDs are served from the beginning. NewServer panics on one that the server would refuse.
 	CRDs []*apiextensionsv1.CustomResourceDefinition
 
+	// Definitions are further CRDs, compiled beforehand. NewServer panics on one that the server would refuse.
+	Definitions *Definitions
+
 	// Tokens says whom a bearer token stands for. If it is not nil, a token that is not in it is answered with 401. If it
 	// is nil, any token and none is the user "system:admin" of the group "system:masters".
 	Tokens map[string]User
@@ -85,6 +88,11 @@ func NewServer(opts Options) *Server {
 	for _, crd := range opts.CRDs {
 		if err := s.AddCRD(crd); err != nil {
 			panic(fmt.Sprintf("regiontest: NewServer: CRD %s: %v", crd.Name, err))
+		}
+	}
+	if opts.Definitions != nil {
+		if err := s.AddDefinitions(opts.Definitions); err != nil {
+			panic(err.Error())
 		}
 	}
 	s.door = &door{server: s}

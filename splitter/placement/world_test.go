@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -84,11 +83,19 @@ func bubble(t *testing.T, test func(t *testing.T)) {
 	synctest.Test(t, test)
 }
 
+var compiled = sync.OnceValues(func() (*regiontest.Definitions, error) {
+	crd, err := config.CRD("placementpolicies.splitter.atoll.dev")
+	if err != nil {
+		return nil, err
+	}
+	return regiontest.Compile(crd)
+})
+
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	crd, err := config.CRD("placementpolicies.splitter.atoll.dev")
+	types, err := compiled()
 	require.NoError(t, err)
-	s := regiontest.NewServer(regiontest.Options{History: 100000, CRDs: []*apiextensionsv1.CustomResourceDefinition{crd}})
+	s := regiontest.NewServer(regiontest.Options{History: 100000, Definitions: types})
 	t.Cleanup(s.Close)
 	api, err := atollregion.APIFor(s.Config())
 	require.NoError(t, err)

@@ -7,12 +7,12 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -25,12 +25,20 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
+var compiled = sync.OnceValues(func() (*regiontest.Definitions, error) {
+	crd, err := config.CRD("operations.fanout.atoll.dev")
+	if err != nil {
+		return nil, err
+	}
+	return regiontest.Compile(crd)
+})
+
 // newServer makes a central plane in memory.
 func newServer(t testing.TB) *regiontest.Server {
 	t.Helper()
-	crd, err := config.CRD("operations.fanout.atoll.dev")
+	types, err := compiled()
 	require.NoError(t, err)
-	s := regiontest.NewServer(regiontest.Options{Name: "central", CRDs: []*apiextensionsv1.CustomResourceDefinition{crd}})
+	s := regiontest.NewServer(regiontest.Options{Name: "central", Definitions: types})
 	t.Cleanup(s.Close)
 	return s
 }

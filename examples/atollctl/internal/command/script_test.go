@@ -74,7 +74,9 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"ring": func(ts *testscript.TestScript, _ bool, args []string) { start(ts, args, true) },
 			"central": func(ts *testscript.TestScript, _ bool, args []string) {
-				s := serve(ts.Defer, ts.Check, args[0], []string{"operations.fanout.atoll.dev"}, rights.CoordinateCentral())
+				types, err := central()
+				ts.Check(err)
+				s := serve(ts.Defer, ts.Check, args[0], types, rights.CoordinateCentral())
 				ringOf(ts).servers[args[0]] = s
 				ts.Check(writeFile(ts.MkAbs(args[0]+".kubeconfig"), s.kubeconfig))
 			},

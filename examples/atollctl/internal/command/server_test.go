@@ -16,6 +16,7 @@ import (
 	"sync"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/atoll-dev/atoll/config"
@@ -24,8 +25,22 @@ import (
 )
 
 // needed are the CRDs that the commands use.
-var needed = []string{
-	"accounts.catalog.kubecarrier.io", "serviceclusters.kubecarrier.io", "regionclaims.kubecarrier.io", "peersets.fanout.atoll.dev",
+var needed = sync.OnceValues(func() (*regiontest.Definitions, error) {
+	return compile("accounts.catalog.kubecarrier.io", "serviceclusters.kubecarrier.io", "regionclaims.kubecarrier.io", "peersets.fanout.atoll.dev")
+})
+
+// central are those of the central plane.
+var central = sync.OnceValues(func() (*regiontest.Definitions, error) { return compile("operations.fanout.atoll.dev") })
+
+func compile(names ...string) (*regiontest.Definitions, error) {
+	crds := make([]*apiextensionsv1.CustomResourceDefinition, len(names))
+	for i, name := range names {
+		var err error
+		if crds[i], err = config.CRD(name); err != nil {
+			return nil, err
+		}
+	}
+	return regiontest.Compile(crds...)
 }
 
 // server is one peer: an API server in memory that grants what "atollctl rbac"
@@ -49,23 +64,19 @@ type right struct {
 }
 
 func newServer(deferred func(func()), check func(error), name string, crds bool) *server {
-	types := needed
-	if !crds {
-		types = nil
+	var types *regiontest.Definitions
+	if crds {
+		var err error
+		types, err = needed()
+		check(err)
 	}
 	return serve(deferred, check, name, types, rights.Coordinate(), rights.Install())
 }
 
 // serve makes a server with the types, which grants the roles.
-func serve(deferred func(func()), check func(error), name string, types []string, roles ...*rbacv1.ClusterRole) *server {
+func serve(deferred func(func()), check func(error), name string, types *regiontest.Definitions, roles ...*rbacv1.ClusterRole) *server {
 	s := &server{used: map[right]bool{}, allowed: granted(roles...)}
-	opts := regiontest.Options{Name: name, Authorize: s.authorize}
-	for _, name := range types {
-		crd, err := config.CRD(name)
-		check(err)
-		opts.CRDs = append(opts.CRDs, crd)
-	}
-	s.Server = regiontest.NewServer(opts)
+	s.Server = regiontest.NewServer(regiontest.Options{Name: name, Authorize: s.authorize, Definitions: types})
 	ctx, cancel := context.WithCancel(context.Background())
 	deferred(func() {
 		cancel()
