@@ -110,7 +110,7 @@ func (r *changeRunner) execute(ctx context.Context, command protocol.Command, wr
 	if event.Peer != "" { // else it is the log
 		err = explain(event.Peer, about, err)
 	}
-	r.troubles.end(call, err, reply.Code == protocol.Unavailable || reply.Code == protocol.NoSuchPeer, false)
+	r.troubles.end(ctx, call, err, reply.Code == protocol.Unavailable || reply.Code == protocol.NoSuchPeer, false)
 	event.Done, event.Code, event.Err = true, string(reply.Code), err
 	observer.step(ctx, event)
 	return reply

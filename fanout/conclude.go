@@ -233,6 +233,9 @@ func (r *runner) cause(ctx context.Context, result protocol.Result) error {
 	case protocol.Fenced:
 		return &region.Error{Peer: peer, Op: "commit", Err: errors.New("the reservation was taken down by somebody else, who saw no sign of life for one lease or was told to: try again")}
 	case protocol.Contended:
+		if err := r.failure(peer); err != nil {
+			return err // a webhook that refuses each write looks like rivals that change the name
+		}
 		return &region.Error{Peer: peer, Op: "reserve", Err: errors.New("the name changed hands again and again: try again")}
 	case protocol.Unreachable:
 		if awaited := r.troubles.awaited(); awaited != nil && ctx.Err() != nil {

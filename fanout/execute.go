@@ -56,7 +56,7 @@ func (r *runner) execute(ctx context.Context, command protocol.Command, write lo
 	}
 	if err == nil || !errors.Is(context.Cause(ctx), errWatched) {
 		silent := reply.Code == protocol.Unavailable || reply.Code == protocol.NoSuchPeer
-		r.troubles.end(call, err, silent, reply.Object.Claim.Operation == r.machine.Op.ID)
+		r.troubles.end(ctx, call, err, silent, reply.Object.Claim.Operation == r.machine.Op.ID)
 	}
 	if held := r.observe(event.Peer, command, reply); held != nil && err == nil {
 		event.Finalizers = held.Finalizers

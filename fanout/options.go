@@ -39,7 +39,9 @@ type Options struct {
 
 	// CallTimeout bounds each request to a peer. In an operation on an object, one
 	// that the Directory knows to be Unhealthy has a second at most, and if it does
-	// not use it, no operation asks it again for five. Zero means 10 seconds.
+	// not use it, no operation asks it again for five. Zero means 12 seconds: longer
+	// than the 10 that an API server gives a webhook by default, so that its answer
+	// names the webhook.
 	CallTimeout time.Duration
 
 	// Cleanup bounds what an operation still does after its context has ended:
@@ -101,7 +103,7 @@ func (o Options) withDefaults() Options {
 		zero  time.Duration
 	}{
 		{&o.LeaseTimeout, 15 * time.Second},
-		{&o.CallTimeout, 10 * time.Second},
+		{&o.CallTimeout, 12 * time.Second},
 		{&o.Cleanup, 10 * time.Second},
 		{&o.SweepEvery, time.Minute},
 		{&o.MaxInFlight, 5 * time.Minute},

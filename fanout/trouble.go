@@ -43,6 +43,7 @@ type call struct {
 	// What came of it.
 	err    error
 	silent bool // it was not answered, or with an error that a later one may be free of
+	cut    bool // the time of the operation ended it
 }
 
 func (t *troubles) begin(peer region.PeerName, op string, write bool) *call {
@@ -56,13 +57,13 @@ func (t *troubles) begin(peer region.PeerName, op string, write bool) *call {
 	return c
 }
 
-// end notes what came of a call. What settled it found the effect of an earlier
+// end notes what came of a call within ctx, which is the operation's. What settled it found the effect of an earlier
 // write whose answer was lost.
-func (t *troubles) end(c *call, err error, silent, settled bool) {
+func (t *troubles) end(ctx context.Context, c *call, err error, silent, settled bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.calls, c)
-	c.err, c.silent = err, silent
+	c.err, c.silent, c.cut = err, silent, err != nil && ctx.Err() != nil
 	was := t.peers[c.peer]
 	switch {
 	case err != nil:
@@ -92,8 +93,8 @@ func (t *troubles) fail(c call) {
 		return
 	}
 	gaveUp := errors.Is(c.err, context.Canceled) || errors.Is(c.err, context.DeadlineExceeded)
-	if gaveUp && region.CauseOf(c.err) == region.CauseUnknown {
-		return // it never left, and tells nothing about the peer
+	if c.cut || gaveUp && region.CauseOf(c.err) == region.CauseUnknown {
+		return // the operation's time was over, or it never left: what is known says more about the peer
 	}
 	was.call, was.answered = c, was.answered && c.write
 	was.attempts++

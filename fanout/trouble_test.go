@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/atoll-dev/atoll/account"
 	"github.com/atoll-dev/atoll/fanout"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/region/regiontest"
@@ -210,4 +211,80 @@ func unacquainted(t *testing.T, r *regiontest.Ring) region.Directory {
 		conns = append(conns, conn)
 	}
 	return region.Fixed(conns...)
+}
+
+// A webhook that refuses each write at once is named, and is not taken for rivals that change the name.
+func TestAWebhookThatFailsAtOnceIsNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRing(t)
+		c := coordinator(t, r, waltest.NewMemory(), fanout.Options{LeaseTimeout: 15 * time.Second})
+		acme := addAccount(t, c)
+		r.Server("ap-south").Inject(regiontest.Fault{Verb: "create", Times: -1, Do: regiontest.Refuse(500)})
+		_, err := c.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east"})
+		require.ErrorIs(t, err, fanout.ErrAborted)
+		require.Equal(t, region.CauseServer, region.CauseOf(err), "%v", err)
+		require.Contains(t, err.Error(), "peer ap-south: create ServiceCluster "+acme+"/db: ")
+		require.NotContains(t, err.Error(), "changed hands")
+	})
+}
+
+// A webhook that takes as long as an API server gives it by default is named by that server's answer: a call waits longer.
+func TestAWebhookThatHangsIsNamedByItsServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const byDefault = 10 * time.Second // https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#timeouts
+		r := newRing(t)
+		c, err := fanout.New(r, waltest.NewMemory(), fanout.Options{Kinds: account.Kinds()})
+		require.NoError(t, err)
+		acme := addAccount(t, c)
+		r.Server("ap-south").Inject(regiontest.Fault{Verb: "create", Times: -1, Do: regiontest.RefuseAfter(byDefault, 500)})
+		// The operation's end cuts a call, which says less than the answers before it.
+		_, err = c.Add(within(t, 95*time.Second), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east"})
+		require.ErrorIs(t, err, fanout.ErrAborted)
+		require.Equal(t, region.CauseServer, region.CauseOf(err), "%v", err)
+		require.Contains(t, err.Error(), "peer ap-south: create ServiceCluster "+acme+"/db: ")
+	})
+}
+
+// Changes of the ring name the peer that does not do its part, and why.
+func TestEveryFailureOfAChangeNamesPeerAndCause(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		fault regiontest.Action
+		want  region.Cause
+	}{
+		{"frozen", regiontest.Hang(), region.CauseTimeout},
+		{"lost", regiontest.DropRequest(), region.CauseLost},
+		{"credentials", regiontest.Refuse(401), region.CauseUnauthorized},
+		{"right", regiontest.Refuse(403), region.CauseForbidden},
+		{"server", regiontest.Refuse(500), region.CauseServer},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := servers(t, "ap-south", "eu-west", "us-east")
+				limits := fanout.Options{LeaseTimeout: 15 * time.Second, CallTimeout: 2 * time.Second}
+				all := coordinator(t, r, waltest.NewMemory(), limits)
+				for what, change := range map[string]struct {
+					at  region.PeerName
+					try func(context.Context) error
+				}{
+					"join of a silent peer": {"sa-east", func(ctx context.Context) error { _, err := all.Join(ctx, "sa-east"); return err }},
+					"join":                  {"ap-south", func(ctx context.Context) error { _, err := all.Join(ctx, "sa-east"); return err }},
+					"leave":                 {"ap-south", func(ctx context.Context) error { _, err := all.Leave(ctx, "eu-west"); return err }},
+					"force remove": {"ap-south", func(ctx context.Context) error {
+						_, err := all.ForceRemove(ctx, "eu-west", fanout.ForceRemoveOptions{By: "operator"})
+						return err
+					}},
+					"comeback": {"ap-south", func(ctx context.Context) error { _, err := all.Comeback(ctx, "ap-south"); return err }},
+				} {
+					r.Server(change.at).Inject(regiontest.Fault{Times: -1, Do: tc.fault})
+					err := change.try(within(t, 5*time.Second))
+					r.Server(change.at).Reset()
+					require.Error(t, err, what)
+					require.Contains(t, err.Error(), "peer "+string(change.at)+": ", what)
+					require.Contains(t, err.Error(), string(tc.want), what)
+					require.NotContains(t, err.Error(), "\n", what)
+				}
+			})
+		})
+	}
 }

@@ -47,6 +47,10 @@ func Refuse(code int, retryAfter ...time.Duration) Action {
 	return a
 }
 
+// RefuseAfter is Refuse after d, as a server answers whose admission webhook did not answer in time. It ends early with the
+// request's context.
+func RefuseAfter(d time.Duration, code int) Action { return Action{name: "RefuseAfter", code: code, delay: d} }
+
 // Delay holds the request back for d, then lets it go on. It ends early with the request's context.
 func Delay(d time.Duration) Action { return Action{name: "Delay", delay: d} }
 
@@ -164,6 +168,11 @@ func (s *Server) play(a *Action, w http.ResponseWriter, c *call) bool {
 	ctx := c.http.Context()
 	switch a.name {
 	case "Refuse":
+		s.fail(w, c, refusal(a, c))
+	case "RefuseAfter":
+		if !sleep(ctx.Done(), a.delay) {
+			s.abort(c, ctx.Err())
+		}
 		s.fail(w, c, refusal(a, c))
 	case "Gone":
 		err := apierrors.NewResourceExpired("The resourceVersion for the provided list is too old.")
