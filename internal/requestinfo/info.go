@@ -93,7 +93,7 @@ func (i *Info) collection(query string) {
 		return
 	}
 	values, _ := url.ParseQuery(query) // an API server, too, uses the pairs that it understands
-	if isTrue(values["watch"]) {
+	if IsTrue(values["watch"]) {
 		i.Verb = "watch"
 	}
 	if len(values["fieldSelector"]) > 0 {
@@ -101,8 +101,8 @@ func (i *Info) collection(query string) {
 	}
 }
 
-// isTrue is how API servers read a bool: only its absence, "0" and "false" are false.
-func isTrue(values []string) bool {
+// IsTrue is how API servers read a bool: only its absence, "0" and "false" are false.
+func IsTrue(values []string) bool {
 	return len(values) > 0 && values[0] != "0" && !strings.EqualFold(values[0], "false")
 }
 

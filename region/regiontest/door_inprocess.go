@@ -39,7 +39,7 @@ func (d *door) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if watch := r.URL.Query().Get("watch"); watch == "true" || watch == "1" {
+	if parse(r).Verb == "watch" {
 		return d.stream(r)
 	}
 	w := &buffer{header: http.Header{}, code: http.StatusOK}

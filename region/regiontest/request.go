@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/atoll-dev/atoll/internal/requestinfo"
 )
 
 // User is who makes a request.
@@ -113,7 +115,7 @@ func verb(method, name string, query url.Values) string {
 	switch {
 	case name != "":
 		return "get"
-	case isTrue(query.Get("watch")):
+	case requestinfo.IsTrue(query["watch"]):
 		return "watch"
 	default:
 		return "list"

@@ -4,7 +4,10 @@
 package regiontest_test
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
+	"net/http"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -127,6 +130,26 @@ func TestRequestsAreOldestFirst(t *testing.T) {
 			got = append(got, r.Name)
 		}
 		require.Equal(t, want[max(0, n-5):], got)
+	}
+}
+
+// A watch is asked for as of a real server: with any value but 0 and false.
+func TestEveryFormOfWatchStreams(t *testing.T) {
+	t.Parallel()
+	s := regiontest.NewServer(regiontest.Options{})
+	defer s.Close()
+	client := &http.Client{Transport: s.Config().Transport}
+	for _, query := range []string{"watch=true", "watch=1", "watch=yes", "watch", "watch=TRUE"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.Config().Host+"/api/v1/namespaces?"+query, nil)
+		require.NoError(t, err)
+		response, err := client.Do(request)
+		require.NoError(t, err)
+		var event metav1.WatchEvent
+		require.NoError(t, json.NewDecoder(response.Body).Decode(&event), query)
+		require.Equal(t, "ADDED", event.Type, query)
+		cancel()
+		require.NoError(t, response.Body.Close())
 	}
 }
 

@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/atoll-dev/atoll/internal/requestinfo"
 )
 
 const (
@@ -61,7 +63,7 @@ func (s *Server) serveWatch(w http.ResponseWriter, c *call) error {
 	if s.cut.Load() { // since the request was let in
 		s.abort(c, errPartitioned)
 	}
-	watch := &watcher{s: s, w: w, c: c, filter: filter, at: at, bookmarks: isTrue(c.query.Get("allowWatchBookmarks"))}
+	watch := &watcher{s: s, w: w, c: c, filter: filter, at: at, bookmarks: requestinfo.IsTrue(c.query["allowWatchBookmarks"])}
 	t, now, compacted := s.store.watched(c.resource.gr())
 	fresh := c.query.Get("resourceVersion") == "" || at == 0
 	if !fresh && at < compacted && !initial {
@@ -89,8 +91,6 @@ func (s *Server) serveWatch(w http.ResponseWriter, c *call) error {
 	return nil
 }
 
-func isTrue(v string) bool { return v == "true" || v == "1" }
-
 func tooOld(at, compacted uint64) error {
 	return apierrors.NewResourceExpired("too old resource version: " + strconv.FormatUint(at, 10) + " (" + strconv.FormatUint(compacted, 10) + ")")
 }
@@ -114,7 +114,7 @@ func (c *call) checkWatchOptions() (initial bool, err error) {
 			errs = append(errs, field.Forbidden(path, "resourceVersionMatch is forbidden when continue is provided"))
 		}
 	}
-	return isTrue(send), invalidListOptions(errs)
+	return requestinfo.IsTrue(c.query["sendInitialEvents"]), invalidListOptions(errs)
 }
 
 // failWatch answers with an ERROR event, as a real server does once a watch was accepted.
