@@ -19,7 +19,7 @@ help: ## list the targets
 
 build: ## compile every package of every module
 	go build ./...
-	for m in examples/*/go.mod internal/e2e/go.mod; do (cd "$$(dirname "$$m")" && go build ./...) || exit 1; done
+	for m in $(wildcard examples/*/go.mod cmd/*/go.mod) internal/e2e/go.mod; do (cd "$$(dirname "$$m")" && go build ./...) || exit 1; done
 
 test: ## unit tests of every module, in 4 minutes
 	GOTEST="$(GOTEST)" .ci/test
