@@ -18,10 +18,15 @@ import (
 )
 
 // TestAmbiguity lets each call of each operation meet each ambiguity, over HTTP/2
-// and TLS through a box before each API server in memory.
+// and TLS through a box before each API server in memory. Under -short, which
+// looks for races, one in five.
 func TestAmbiguity(t *testing.T) {
 	t.Parallel()
-	ambiguitytest.Run(t, true, func(t *testing.T) *ambiguitytest.Bench {
+	every := 1
+	if testing.Short() {
+		every = 5
+	}
+	ambiguitytest.Run(t, true, every, func(t *testing.T) *ambiguitytest.Bench {
 		t.Helper()
 		r := newRing(t)
 		kubeconfigs := map[region.PeerName][]byte{}

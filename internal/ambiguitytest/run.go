@@ -47,19 +47,15 @@ func ambiguities() []ambiguity {
 	}
 }
 
-// shortStride is from one ambiguity to the next that a call meets under -short, which looks for races. Calls begin with
-// different ones.
-const shortStride = 5
-
-// Run lets each call of each operation meet each ambiguity, on the bench that
-// bench returns: one for each operation if they are to run in parallel, else one
-// for all.
+// Run lets each call of each operation meet each ambiguity, or one in every, where
+// calls begin with different ones. They meet on the bench that bench returns: one
+// for each operation if they are to run in parallel, else one for all.
 //
 // What a write may have done is never called certain, and nothing but the
 // protocol repeats it. What the caller is told is true, then and after recovery
 // and after what was held back arrives. Recovery leaves nothing under way, and
 // every invariant in force.
-func Run(t *testing.T, parallel bool, bench func(*testing.T) *Bench) {
+func Run(t *testing.T, parallel bool, every int, bench func(*testing.T) *Bench) {
 	t.Helper()
 	var shared *Bench
 	if !parallel {
@@ -74,7 +70,7 @@ func Run(t *testing.T, parallel bool, bench func(*testing.T) *Bench) {
 			}
 			for i, call := range script.calls {
 				for j, a := range ambiguities() {
-					if testing.Short() && (i+j)%shortStride != 0 {
+					if (i+j)%every != 0 {
 						continue
 					}
 					t.Run(call.name+"/"+a.String(), func(t *testing.T) { b.meet(t, script.operation, call, a) })

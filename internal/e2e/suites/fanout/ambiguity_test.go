@@ -8,14 +8,16 @@ import (
 	"time"
 
 	"github.com/atoll-dev/atoll/internal/ambiguitytest"
+	"github.com/atoll-dev/atoll/internal/e2e/ctltest"
 	"github.com/atoll-dev/atoll/internal/e2e/planetest"
 	"github.com/atoll-dev/atoll/region"
 )
 
-// TestAmbiguity lets each call of each operation meet each ambiguity, through a
-// box before each API server.
+// TestAmbiguity lets each call of each operation meet ambiguities, through a box
+// before each API server: one in ATOLL_AMBIGUITY_EVERY (4), and each with another
+// call.
 func TestAmbiguity(t *testing.T) {
-	ambiguitytest.Run(t, false, func(t *testing.T) *ambiguitytest.Bench {
+	ambiguitytest.Run(t, false, ctltest.Count(t, "ATOLL_AMBIGUITY_EVERY", 4), func(t *testing.T) *ambiguitytest.Bench {
 		t.Helper()
 		r := newRing(t, planetest.Shared(t, 3))
 		kubeconfigs := map[region.PeerName][]byte{}

@@ -92,4 +92,5 @@ func TestCertificateSigningRequests(t *testing.T) {
 	w.stop()
 	w.start(t, syncer.Options{Permit: []syncer.Power{syncer.PermitCertificateSigningRequests}})
 	down.has(signingRequests, name, map[string]string{"spec.username": "admin", "spec.groups": "[system:masters system:authenticated]", "status.certificate": "*"})
+	up.has(signingRequests, name, map[string]string{"spec.username": name, "status.certificate": "*"}) // and is handed back up
 }
