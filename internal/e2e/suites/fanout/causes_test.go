@@ -29,6 +29,7 @@ import (
 // What keeps a peer from doing its part is named with the peer, told apart from the other causes, and the exit code says
 // what the planes hold.
 func TestCausesOnRealServers(t *testing.T) {
+	t.Parallel()
 	planes := own(t)
 	c := &causes{ring: ctltest.New(t, planes, len(planes)), acme: "acme", target: planes[1], away: planes[2]}
 	c.ring.Shell("first").Succeed(t, "account", "add", "-f", c.ring.File(t, "{apiVersion: catalog.kubecarrier.io/v1alpha1, kind: Account, metadata: {name: acme}, spec: {roles: [Tenant]}}"))

@@ -42,6 +42,7 @@ func addAccount(t *testing.T, c *fanout.Coordinator) string {
 }
 
 func TestOnePeerDown(t *testing.T) {
+	t.Parallel()
 	r := newRing(t, own(t))
 	down := r.planes[0]
 	// A request on a connection that its server has left is perhaps in doubt, and nothing of it can appear.
@@ -76,6 +77,7 @@ func TestOnePeerDown(t *testing.T) {
 
 // A frozen target makes an operation in doubt; a peer that comes back settles it.
 func TestOneSlowPeer(t *testing.T) {
+	t.Parallel()
 	r := newRing(t, own(t))
 	frozen := r.planes[1]
 	c, _ := r.coordinator(t, fanout.Options{LeaseTimeout: 2 * time.Second})

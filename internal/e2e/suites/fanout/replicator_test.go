@@ -45,6 +45,7 @@ func restricted(t *testing.T, p *plane.Plane, roles ...any) []byte {
 // Accounts of a central plane are brought to three peers, kept, and taken away, by
 // programs that may do no more than is printed.
 func TestReplicatorOnRealServers(t *testing.T) {
+	t.Parallel()
 	planes := planetest.Shared(t, 4)
 	central := planes[3]
 	r := newRing(t, planes[:3])

@@ -26,7 +26,7 @@ import (
 // or after its process was killed as it began to commit. It ends when that is
 // gone. ATOLL_ROUNDS says how many rounds there are, twice.
 func TestAccountRace(t *testing.T) {
-	rounds := ctltest.Count(t, "ATOLL_ROUNDS", 30) / 2
+	rounds := ctltest.Count(t, "ATOLL_ROUNDS", 15) / 2
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	planes := planetest.Shared(t, 3)

@@ -38,7 +38,7 @@ func TestMain(m *testing.M) { os.Exit(planetest.Run(m)) }
 // ATOLL_ROUNDS says how many rounds there are, ATOLL_FREEZE for how long an API
 // server is frozen at most.
 func TestRace(t *testing.T) {
-	rounds := ctltest.Count(t, "ATOLL_ROUNDS", 30)
+	rounds := ctltest.Count(t, "ATOLL_ROUNDS", 15)
 	freeze := 5 * time.Second
 	if text := os.Getenv("ATOLL_FREEZE"); text != "" {
 		var err error
