@@ -49,7 +49,9 @@ func Refuse(code int, retryAfter ...time.Duration) Action {
 
 // RefuseAfter is Refuse after d, as a server answers whose admission webhook did not answer in time. It ends early with the
 // request's context.
-func RefuseAfter(d time.Duration, code int) Action { return Action{name: "RefuseAfter", code: code, delay: d} }
+func RefuseAfter(d time.Duration, code int) Action {
+	return Action{name: "RefuseAfter", code: code, delay: d}
+}
 
 // Delay holds the request back for d, then lets it go on. It ends early with the request's context.
 func Delay(d time.Duration) Action { return Action{name: "Delay", delay: d} }

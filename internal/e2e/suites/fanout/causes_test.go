@@ -145,7 +145,7 @@ func (c *causes) refused(t *testing.T) {
 
 // An admission webhook that accepts connections and answers nothing is no frozen peer.
 func (c *causes) webhook(t *testing.T) {
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // the kernel accepts
+	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0") // the kernel accepts
 	require.NoError(t, err)
 	defer silent.Close()
 	planetest.Apply(t, c.away, fmt.Sprintf(`
