@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -79,6 +80,9 @@ func (r *runner) call(ctx context.Context, command protocol.Command, write logWr
 	var attempt region.Attempt
 	reply, err := r.perform(region.WithAttempt(call, &attempt), &attempt, command, write)
 	r.coordinator.reach.end(peer, err != nil && call.Err() != nil && ctx.Err() == nil)
+	if reply.Code == protocol.Denied && apierrors.IsForbidden(err) && r.troubles.begins(peer) {
+		reply.Code = protocol.Unavailable
+	}
 	return reply, err
 }
 

@@ -288,3 +288,51 @@ func TestEveryFailureOfAChangeNamesPeerAndCause(t *testing.T) {
 		})
 	}
 }
+
+// An API server that has just begun refuses what it will grant, until it has read its roles: an operation that waits for it
+// goes on waiting. One that refuses without having been away ends it.
+func TestAServerThatHasJustBegunIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRing(t)
+		c := coordinator(t, r, waltest.NewMemory(), fanout.Options{LeaseTimeout: 15 * time.Second})
+		acme := addAccount(t, c)
+		patiently := fanout.AddOptions{Target: "us-east", Unreachable: fanout.Wait}
+		refuses := regiontest.Fault{Times: -1, Do: regiontest.Refuse(403)}
+
+		for _, away := range []region.PeerName{"ap-south", "us-east"} {
+			r.Partition(away, true)
+			ended := make(chan error, 1)
+			go func() {
+				_, err := c.Add(t.Context(), newServiceCluster(acme, "db-"+string(away)), patiently)
+				ended <- err
+			}()
+			time.Sleep(time.Minute)
+			r.Server(away).Inject(refuses)
+			r.Partition(away, false)
+			time.Sleep(5 * time.Second)
+			r.Server(away).Reset()
+			require.NoError(t, <-ended)
+		}
+
+		r.Server("ap-south").Inject(refuses)
+		_, err := c.Add(t.Context(), newServiceCluster(acme, "other"), patiently)
+		require.ErrorIs(t, err, fanout.ErrAborted)
+		require.Equal(t, region.CauseForbidden, region.CauseOf(err), "%v", err)
+		require.ErrorContains(t, err, "ap-south")
+
+		// One that goes on refusing is not waited for.
+		r.Server("ap-south").Reset()
+		r.Partition("ap-south", true)
+		ended := make(chan error, 1)
+		go func() {
+			_, err := c.Add(t.Context(), newServiceCluster(acme, "other"), patiently)
+			ended <- err
+		}()
+		time.Sleep(time.Minute)
+		r.Server("ap-south").Inject(refuses)
+		r.Partition("ap-south", false)
+		err = <-ended
+		require.ErrorIs(t, err, fanout.ErrAborted)
+		require.Equal(t, region.CauseForbidden, region.CauseOf(err), "%v", err)
+	})
+}

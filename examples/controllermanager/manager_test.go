@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/go-logr/logr/testr"
+	"github.com/go-logr/logr/funcr"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
@@ -152,10 +152,28 @@ func (p *plants) eventually(what string, done func() bool) {
 	require.Eventually(p.t, done, 2*time.Minute, 50*time.Millisecond, what)
 }
 
+// logTo logs to the test until it ends: goroutines of controller-runtime log after Start has returned.
+func logTo(t *testing.T) logr.Logger {
+	var mu sync.Mutex
+	over := false
+	t.Cleanup(func() {
+		mu.Lock()
+		defer mu.Unlock()
+		over = true
+	})
+	return funcr.New(func(prefix, args string) {
+		mu.Lock()
+		defer mu.Unlock()
+		if !over {
+			t.Log(prefix, args)
+		}
+	}, funcr.Options{})
+}
+
 // start runs one replica until the test ends.
 func (p *plants) start(opts options) (stop func()) {
 	p.t.Helper()
-	logger := testr.New(p.t)
+	logger := logTo(p.t)
 	opts.Namespace, opts.Hurry = "kubecarrier-system", true
 	config := p.servers["plane"].Config()
 	config.BearerToken = "manager"

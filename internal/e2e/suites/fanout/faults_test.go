@@ -51,6 +51,8 @@ func TestOnePeerDown(t *testing.T) {
 	_, err := c.Add(within(t, time.Minute), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east"})
 	require.NoError(t, err)
 
+	lasting := addAccount(t, c)
+
 	require.NoError(t, down.Kill(t.Context()))
 	_, err = c.Add(within(t, time.Minute), newServiceCluster(acme, "other"), fanout.AddOptions{Target: "us-east"})
 	require.ErrorIs(t, err, fanout.ErrAborted)
@@ -62,7 +64,14 @@ func TestOnePeerDown(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, fanout.Committed, op.State, "the tombstone stays until every peer has confirmed")
 
+	// One that waits goes on once the peer is there again, though a server that has just begun refuses what it grants.
+	waited := make(chan error, 1)
+	go func() {
+		_, err := c.Add(within(t, 2*time.Minute), newServiceCluster(lasting, "patient"), fanout.AddOptions{Target: "us-east", Unreachable: fanout.Wait})
+		waited <- err
+	}()
 	require.NoError(t, down.Restart(t.Context()))
+	require.NoError(t, <-waited)
 	planetest.Eventually(t, time.Minute, "recovery", func(ctx context.Context) error {
 		if _, err := c.Recover(ctx); err != nil {
 			return err
