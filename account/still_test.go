@@ -202,7 +202,10 @@ func statusBytes(t testing.TB, w *world) int {
 func TestAPeerThatHangsDelaysNobody(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		const accounts = 64
+		accounts := 64
+		if testing.Short() {
+			accounts = 16
+		}
 		w := &world{t: t}
 		w.ring, _ = newRing(t)
 		var peers []region.Peer

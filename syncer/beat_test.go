@@ -4,11 +4,11 @@
 package syncer_test
 
 import (
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -44,10 +44,18 @@ func (p *pair) target() *v1alpha1.SyncTarget {
 // withTargets is an upstream that knows SyncTargets, by the schema that is installed.
 func withTargets(t *testing.T) regiontest.Options {
 	t.Helper()
-	crd, err := config.CRD("synctargets.workload.kcp.io")
+	types, err := syncTargetTypes()
 	require.NoError(t, err)
-	return regiontest.Options{CRDs: []*apiextensionsv1.CustomResourceDefinition{crd}}
+	return regiontest.Options{Definitions: types}
 }
+
+var syncTargetTypes = sync.OnceValues(func() (*regiontest.Definitions, error) {
+	crd, err := config.CRD("synctargets.workload.kcp.io")
+	if err != nil {
+		return nil, err
+	}
+	return regiontest.Compile(crd)
+})
 
 func TestHeartbeat(t *testing.T) {
 	inBubble(t, func(t *testing.T) {

@@ -75,11 +75,18 @@ type side struct {
 	api    region.API
 }
 
+// custom are the custom types of all sides that name no others.
+var custom = sync.OnceValues(func() (*regiontest.Definitions, error) {
+	return regiontest.Compile(crd("widgets", "Widget", true), crd("gadgets", "Gadget", false))
+})
+
 func newSide(t *testing.T, name string, opts regiontest.Options) *side {
 	t.Helper()
 	opts.Name, opts.History = name, 100000
-	if opts.CRDs == nil {
-		opts.CRDs = []*apiextensionsv1.CustomResourceDefinition{crd("widgets", "Widget", true), crd("gadgets", "Gadget", false)}
+	if opts.CRDs == nil && opts.Definitions == nil {
+		types, err := custom()
+		require.NoError(t, err)
+		opts.Definitions = types
 	}
 	s := &side{Server: regiontest.NewServer(opts), t: t}
 	t.Cleanup(s.Close)
