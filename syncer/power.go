@@ -29,7 +29,7 @@ const (
 	// PermitAPIServices: a server of their choice answers for a group of the cluster's API.
 	PermitAPIServices Power = "APIServices"
 	// PermitCertificateSigningRequests: the cluster signs for the identity that creates the request, which is the
-	// syncer's, and the certificate comes back in the status.
+	// syncer's. The certificate stays there: an upstream API server takes no approval in a status (ReasonStatusRefused).
 	PermitCertificateSigningRequests Power = "CertificateSigningRequests"
 	// PermitClusterTrustBundles: workloads trust their certificate authorities.
 	PermitClusterTrustBundles Power = "ClusterTrustBundles"

@@ -92,5 +92,8 @@ func TestCertificateSigningRequests(t *testing.T) {
 	w.stop()
 	w.start(t, syncer.Options{Permit: []syncer.Power{syncer.PermitCertificateSigningRequests}})
 	down.has(signingRequests, name, map[string]string{"spec.username": "admin", "spec.groups": "[system:masters system:authenticated]", "status.certificate": "*"})
-	up.has(signingRequests, name, map[string]string{"spec.username": name, "status.certificate": "*"}) // and is handed back up
+	// The certificate is not handed back up: an API server takes no approval in a status.
+	p = w.problemOf(t, signingRequests, name)
+	require.Equal(t, syncer.ReasonStatusRefused, p.Reason)
+	up.has(signingRequests, name, map[string]string{"spec.username": name, "status.certificate": ""})
 }
