@@ -306,7 +306,7 @@ func TestAServerThatHasJustBegunIsWaitedFor(t *testing.T) {
 				_, err := c.Add(t.Context(), newServiceCluster(acme, "db-"+string(away)), patiently)
 				ended <- err
 			}()
-			time.Sleep(time.Minute)
+			time.Sleep(20 * time.Second)
 			r.Server(away).Inject(refuses)
 			r.Partition(away, false)
 			time.Sleep(5 * time.Second)
@@ -328,7 +328,7 @@ func TestAServerThatHasJustBegunIsWaitedFor(t *testing.T) {
 			_, err := c.Add(t.Context(), newServiceCluster(acme, "other"), patiently)
 			ended <- err
 		}()
-		time.Sleep(time.Minute)
+		time.Sleep(20 * time.Second)
 		r.Server("ap-south").Inject(refuses)
 		r.Partition("ap-south", false)
 		err = <-ended
