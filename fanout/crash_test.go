@@ -188,11 +188,11 @@ func TestCrashAtEveryCommand(t *testing.T) {
 	}
 }
 
-// stride is from one crash or fault to the next: each call is met in full, and every tenth under -short, as the race
+// stride is from one crash or fault to the next: each call is met in full, and few under -short, as the race
 // detector runs with, which looks for races and not for states.
 func stride() int {
 	if testing.Short() {
-		return 10
+		return 25
 	}
 	return 1
 }

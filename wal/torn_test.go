@@ -30,6 +30,9 @@ const (
 // A disk that loses power leaves any part of what was not yet synced, in any order, down to sectors. All such images of
 // a series of commits must open as the state before or after the commit, and as the one before it without the meta page.
 func TestTornImages(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: thousands of files, read by one goroutine")
+	}
 	dir := t.TempDir()
 	path := filepath.Join(dir, "wal.db")
 	f, err := wal.Open(path, wal.Options{})

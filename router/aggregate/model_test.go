@@ -33,7 +33,7 @@ const schedules = 60
 
 const actions = 40 // of a schedule
 
-// seeds yields the seeds of n schedules, which are those of every run. ATOLL_SCHEDULES asks for as many as it says, from a
+// seeds yields the seeds of n schedules, which are those of every run; of a quarter of them under -short. ATOLL_SCHEDULES asks for as many as it says, from a
 // seed that nobody chose and that is printed; ATOLL_SEED for others.
 func seeds(t *testing.T, n int) iter.Seq[uint64] {
 	t.Helper()
@@ -48,6 +48,9 @@ func seeds(t *testing.T, n int) iter.Seq[uint64] {
 		var err error
 		first, err = strconv.ParseUint(given, 10, 64)
 		require.NoError(t, err)
+	}
+	if testing.Short() {
+		n = max(1, n/4)
 	}
 	t.Logf("%d seeds from %d", n, first)
 	return func(yield func(uint64) bool) {

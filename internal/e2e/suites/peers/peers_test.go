@@ -43,7 +43,7 @@ const (
 //
 // ATOLL_CHANGES says how many processes of each kind of change are killed.
 func TestPeers(t *testing.T) {
-	kills := ctltest.Count(t, "ATOLL_CHANGES", 6)
+	kills := ctltest.Count(t, "ATOLL_CHANGES", 4)
 	var options []plane.Options
 	for _, name := range plane.Names(4) {
 		options = append(options, plane.Options{Name: name})

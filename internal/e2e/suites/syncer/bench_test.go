@@ -152,7 +152,7 @@ func inTurn(writes ...func(context.Context, int) error) func(context.Context, in
 // downstream instead of creating them, which are the requests of the syncer. ATOLL_OBJECTS is how many there are. It fails
 // if there is another number of writes, not because of a time.
 func TestCost(t *testing.T) {
-	n := ctltest.Count(t, "ATOLL_OBJECTS", 300) / costRounds
+	n := ctltest.Count(t, "ATOLL_OBJECTS", 150) / costRounds
 	planes := planetest.Shared(t, 2)
 	sides := func() (up, down *side) {
 		namespace := planetest.Namespace(t, planes...)
