@@ -3,6 +3,8 @@
 
 package config_test
 
+import "strings"
+
 const members = "members: [{peer: a, uid: ua, state: Active}]"
 
 var peerSetCases = []ruleCase{
@@ -23,6 +25,15 @@ var peerSetCases = []ruleCase{
 	{name: "a slot taken in the same epoch", old: "{self: {peer: a, uid: ua, state: Active}, " + members + ", epoch: 3}", spec: "{self: {peer: a, uid: ua, state: Active}, " + members + ", epoch: 3, change: {id: c1, kind: Leave, peer: b}}", want: "epoch must grow"},
 	{name: "an unknown change", spec: "{self: {peer: a, uid: ua, state: Active}, " + members + ", epoch: 1, change: {id: c1, kind: Merge, peer: b}}", want: "Unsupported value"},
 	{name: "another cluster", old: "{self: {peer: a, uid: ua, state: Active}, " + members + ", epoch: 3}", spec: "{self: {peer: a, uid: ub, state: Active}, " + members + ", epoch: 4}", want: "self cannot become another peer"},
+	{name: "a ring", spec: "{ring: r1, self: {peer: a, uid: ua, state: Active}, " + members + ", epoch: 1}"},
+	{name: "a ring ID is made", old: "{self: {peer: a, uid: ua, state: Active}, " + members + ", epoch: 1}", spec: "{ring: r1, self: {peer: a, uid: ua, state: Active}, " + members + ", epoch: 2}"},
+	{name: "a ring ID stays", old: "{ring: r1, self: {peer: a, uid: ua, state: Active}, " + members + ", epoch: 1}", spec: "{ring: r1, self: {peer: a, uid: ua, state: Leaving}, " + members + ", epoch: 2}"},
+	{name: "a ring ID made in the same epoch", old: "{self: {peer: a, uid: ua, state: Active}, " + members + ", epoch: 1}", spec: "{ring: r1, self: {peer: a, uid: ua, state: Active}, " + members + ", epoch: 1}", want: "epoch must grow"},
+	{name: "another ring", old: "{ring: r1, self: {peer: a, uid: ua, state: Active}, " + members + ", epoch: 1}", spec: "{ring: r2, self: {peer: a, uid: ua, state: Active}, " + members + ", epoch: 2}", want: "ring never changes"},
+	{name: "a ring ID dropped by the first release", old: "{ring: r1, self: {peer: a, uid: ua, state: Active}, " + members + ", epoch: 1}", spec: "{self: {peer: a, uid: ua, state: Leaving}, " + members + ", epoch: 2}", want: "ring was dropped: the program that writes does not know it and is older than this definition: upgrade it"},
+	{name: "an empty ring ID", spec: "{ring: '', self: {peer: a, uid: ua, state: Active}, " + members + ", epoch: 1}", want: "ring"},
+	{name: "an endless ring ID", spec: "{ring: " + strings.Repeat("r", 65) + ", self: {peer: a, uid: ua, state: Active}, " + members + ", epoch: 1}", want: "Too long"},
+	{name: "a departure of a cluster", spec: "{ring: r1, self: {peer: a, uid: ua, state: Active}, " + members + ", departed: [{peer: b, uid: ub, how: Left, at: '2026-01-02T03:04:05Z'}], epoch: 1}"},
 }
 
 const (

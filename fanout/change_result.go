@@ -112,6 +112,8 @@ func (r *changeRunner) reason(result protocol.ChangeResult) error {
 		return e
 	case result.Reason == protocol.Membership:
 		return fmt.Errorf("%s: %w: %w: %s", about, ErrAborted, ErrMembership, result.Problem)
+	case result.Reason == protocol.OtherRing:
+		return fmt.Errorf("%s: %w: %w: %s", about, ErrAborted, ErrOtherRing, result.Problem)
 	case result.Reason == protocol.Missing:
 		return fmt.Errorf("%s: %w: %w: %s", about, ErrAborted, ErrMembership, or(result.Problem, "it is no member"))
 	case result.Ending == protocol.Ended:

@@ -37,6 +37,10 @@ var (
 	// itself by another name. It wraps ErrMembership.
 	ErrWrongPeer = fmt.Errorf("%w: credentials lead to another peer", ErrMembership)
 
+	// ErrOtherRing says that a peer belongs to another ring than the other peers.
+	// The error that wraps it names the peer and both rings. It wraps ErrWrongPeer.
+	ErrOtherRing = fmt.Errorf("%w of another ring", ErrWrongPeer)
+
 	// ErrNoOwner says that the object's namespace belongs to no Active object
 	// of the kind that it must be Within, such as an Account.
 	ErrNoOwner = errors.New("its namespace has no active owner")

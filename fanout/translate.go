@@ -224,12 +224,12 @@ func viewPeerSet(set *v1alpha1.PeerSet) protocol.PeerSet {
 	member := func(m v1alpha1.Member) protocol.Member {
 		return protocol.Member{Peer: m.Peer, UID: string(m.UID), State: string(m.State)}
 	}
-	out := protocol.PeerSet{UID: string(set.UID), RV: set.ResourceVersion, Self: member(set.Spec.Self), Epoch: set.Spec.Epoch}
+	out := protocol.PeerSet{UID: string(set.UID), RV: set.ResourceVersion, Ring: set.Spec.Ring, Self: member(set.Spec.Self), Epoch: set.Spec.Epoch}
 	for _, m := range set.Spec.Members {
 		out.Members = append(out.Members, member(m))
 	}
 	for _, d := range set.Spec.Departed {
-		out.Departed = append(out.Departed, protocol.Departure{Peer: d.Peer, How: d.How, By: d.By})
+		out.Departed = append(out.Departed, protocol.Departure{Peer: d.Peer, UID: string(d.UID), How: d.How, By: d.By})
 	}
 	if c := set.Spec.Change; c != nil {
 		out.Change = protocol.Slot{
@@ -248,7 +248,7 @@ func peerSet(set protocol.PeerSet, departed map[string]metav1.Time, now metav1.T
 	obj := &v1alpha1.PeerSet{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "PeerSet"},
 		ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.PeerSetName, UID: types.UID(set.UID), ResourceVersion: set.RV},
-		Spec:       v1alpha1.PeerSetSpec{Self: member(set.Self), Members: []v1alpha1.Member{}, Epoch: set.Epoch},
+		Spec:       v1alpha1.PeerSetSpec{Ring: set.Ring, Self: member(set.Self), Members: []v1alpha1.Member{}, Epoch: set.Epoch},
 	}
 	for _, m := range set.Members {
 		obj.Spec.Members = append(obj.Spec.Members, member(m))
@@ -258,7 +258,7 @@ func peerSet(set protocol.PeerSet, departed map[string]metav1.Time, now metav1.T
 		if !ok {
 			at = now
 		}
-		obj.Spec.Departed = append(obj.Spec.Departed, v1alpha1.Departure{Peer: d.Peer, How: d.How, By: d.By, At: at})
+		obj.Spec.Departed = append(obj.Spec.Departed, v1alpha1.Departure{Peer: d.Peer, UID: types.UID(d.UID), How: d.How, By: d.By, At: at})
 	}
 	if c := set.Change; c.ID != "" {
 		obj.Spec.Change = &v1alpha1.Change{

@@ -54,9 +54,20 @@ type PeerSet struct {
 //
 // +kubebuilder:validation:XValidation:rule="self.self.peer == oldSelf.self.peer && self.self.uid == oldSelf.self.uid",message="self cannot become another peer: a PeerSet is never copied from one peer to another"
 // +kubebuilder:validation:XValidation:rule="self.epoch > oldSelf.epoch || self == oldSelf",message="epoch must grow with each change: read the PeerSet again and write one more"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.ring) || has(self.ring)",message="ring was dropped: the program that writes does not know it and is older than this definition: upgrade it (atollctl, and every coordinator of the ring)"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.ring) || !has(self.ring) || self.ring == oldSelf.ring",message="ring never changes: a PeerSet belongs to one ring. To join another ring, delete this PeerSet first"
 type PeerSetSpec struct {
 	// Self is the peer in which this object stands.
 	Self Member `json:"self"`
+
+	// Ring identifies the ring. It is made once, is the same in all members, and
+	// neither changes nor goes. PeerSets of the first release have none until the
+	// next sweep.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	Ring string `json:"ring,omitempty"`
 
 	// Members are all peers of the ring, this one included.
 	//
@@ -111,6 +122,14 @@ type Departure struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Peer string `json:"peer"`
+
+	// UID is that of its cluster: a later peer of the same name in another cluster
+	// is not this one. Departures of the first release have none.
+	//
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=64
+	UID types.UID `json:"uid,omitempty"`
 
 	// How is Left for a planned leave, Forced if an operator gave it up.
 	//

@@ -3,7 +3,11 @@
 
 package protocol
 
-import "slices"
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
 
 // newcomer says that the peer concerned is to become a member.
 func (c *Change) newcomer() bool { return c.Op.Kind == Join || c.Op.Kind == Return }
@@ -15,7 +19,32 @@ func (c *Change) quarantined(set PeerSet) PeerSet {
 	set.Self.State = peerQuarantined
 	set.Members = slices.DeleteFunc(slices.Clone(anchor.Members), func(m Member) bool { return m.Peer == c.Op.Peer })
 	set.Departed = anchor.Departed
+	set.Ring = anchor.Ring
 	return set
+}
+
+// foreign says whose PeerSet belongs to another ring than the anchor, and why the
+// change is refused; empty if none does. A member without a ring ID has not got it
+// yet; a newcomer with one, to a ring that has none yet, comes from another ring.
+func (c *Change) foreign() (peer, problem string) {
+	ring := c.Sets[c.Record.Anchor].Ring
+	for _, p := range c.Op.Peers {
+		set, read := c.Sets[p]
+		newcomer := c.newcomer() && p == c.Op.Peer
+		switch {
+		case !read || set.Ring == "" || set.Ring == ring:
+		case !newcomer && (ring == "" || !set.current() || !set.lists(c.Record.Anchor)):
+		default:
+			return p, fmt.Sprintf("peer %s belongs to ring %s, and %s to %s: correct the peer's credentials; if it is to leave its ring for this one, delete its PeerSet first",
+				p, set.Ring, c.Record.Anchor, cmp.Or(ring, "a ring without an ID yet"))
+		}
+	}
+	return "", ""
+}
+
+// otherRing says that a newcomer with this PeerSet belongs to another ring.
+func (c *Change) otherRing(set PeerSet) bool {
+	return set.Ring != "" && set.Ring != c.Sets[c.Record.Anchor].Ring
 }
 
 // returned says that the newcomer was given up: what it was home of may have
@@ -31,7 +60,7 @@ func (c *Change) expulsion() Departure {
 			return d
 		}
 	}
-	return Departure{Peer: c.Op.Peer, How: "Left", By: c.Op.By}
+	return Departure{Peer: c.Op.Peer, UID: c.Op.UID, How: "Left", By: c.Op.By}
 }
 
 // join goes to work under the slots, or on from where another process has come.
@@ -175,7 +204,7 @@ func (c *Change) wantedOfNewcomer(set PeerSet) (PeerSet, edited) {
 	default:
 		set.Self.State = peerActive
 		ring := c.Sets[c.Record.Anchor].with(set.Self)
-		set.Members, set.Departed = ring.Members, ring.Departed
+		set.Members, set.Departed, set.Ring = ring.Members, ring.Departed, ring.Ring
 		set.Change.Over = true
 	}
 	return set, changed

@@ -65,6 +65,13 @@ func (c *Change) afterLooking() {
 			c.end(Aborted)
 			return
 		}
+		if peer, problem := c.foreign(); problem != "" {
+			c.Record.Anchor = ""
+			c.Result.Problem = problem
+			c.because(OtherRing, peer)
+			c.end(Aborted)
+			return
+		}
 		c.enter(chAdvancing)
 		c.spawn(chAdvance, "")
 	}

@@ -20,6 +20,9 @@ func (c *Change) takeNext() {
 		c.retreat("")
 	case c.At > 0 && c.idle():
 		c.over()
+	case c.At < len(c.Order) && c.newcomer() && c.Order[c.At] == c.Op.Peer && c.otherRing(c.Sets[c.Op.Peer]):
+		// It changed rings since the ring was looked at.
+		c.retreat("")
 	case c.At < len(c.Order):
 		c.enter(chTaking)
 		c.spawn(chTake, c.Order[c.At])
@@ -125,6 +128,12 @@ func (c *Change) stepTake(i int, r Reply) {
 		default:
 			set := s.Set
 			if s.Peer == c.Op.Peer && c.newcomer() {
+				if c.otherRing(set) {
+					c.Sets[s.Peer] = set
+					c.Again = true
+					c.finish(i)
+					return
+				}
 				set = c.quarantined(set)
 			}
 			set.Change = c.slot()

@@ -127,6 +127,7 @@ const (
 	Refused      Reason = "refused"      // by Result.Peer
 	Fenced       Reason = "fenced"       // somebody took the reservation down
 	Membership   Reason = "membership"   // Result.Peers
+	OtherRing    Reason = "other ring"   // Result.Peer belongs to it
 	OneCluster   Reason = "one cluster"  // Result.Peer and Result.Peers[0]
 	NoOwner      Reason = "no owner"     // of the namespace, in Result.Peer
 	Occupied     Reason = "occupied"     // Result.Occupants

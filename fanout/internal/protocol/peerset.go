@@ -26,6 +26,7 @@ const (
 // Departure is a peer that is no member any more.
 type Departure struct {
 	Peer string
+	UID  string // of its cluster; empty if the first release noted it
 	How  string // Left, Forced
 	By   string
 }
@@ -46,6 +47,7 @@ type Slot struct {
 // PeerSet is one peer's knowledge of the ring.
 type PeerSet struct {
 	UID, RV  string
+	Ring     string // which ring it is of; empty: not known yet
 	Self     Member
 	Members  []Member
 	Departed []Departure
@@ -113,12 +115,31 @@ func (s PeerSet) with(m Member) PeerSet {
 	return s
 }
 
-// without returns s with peer among the departed.
+// without returns s with peer among the departed, and of which cluster it was.
 func (s PeerSet) without(d Departure) PeerSet {
+	if d.UID == "" {
+		d.UID = s.cluster(d.Peer)
+	}
 	s.Members = slices.DeleteFunc(slices.Clone(s.Members), func(m Member) bool { return m.Peer == d.Peer })
 	s.Departed = slices.DeleteFunc(slices.Clone(s.Departed), func(x Departure) bool { return x.Peer == d.Peer })
 	s.Departed = append(s.Departed, d)
 	return s
+}
+
+// cluster is the UID of the cluster that peer is, or was, as s knows it; empty if
+// it does not.
+func (s PeerSet) cluster(peer string) string {
+	for _, m := range append([]Member{s.Self}, s.Members...) {
+		if m.Peer == peer && m.UID != "" {
+			return m.UID
+		}
+	}
+	for _, d := range s.Departed {
+		if d.Peer == peer {
+			return d.UID
+		}
+	}
+	return ""
 }
 
 // names are the members but peer, in order.

@@ -1,0 +1,178 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// ringOf are the PeerSets of members, as far along as a join finds them.
+func ringOf(ids map[string]string) map[string]*PeerSet {
+	var members []Member
+	for peer := range ids {
+		members = append(members, Member{Peer: peer, UID: "u" + peer, State: peerActive})
+	}
+	slices.SortFunc(members, func(a, b Member) int { return strings.Compare(a.Peer, b.Peer) })
+	sets := map[string]*PeerSet{}
+	for _, m := range members {
+		sets[m.Peer] = &PeerSet{UID: "s" + m.Peer, RV: "1", Ring: ids[m.Peer], Self: m, Members: members, Epoch: 1}
+	}
+	return sets
+}
+
+// carryThrough runs a change against PeerSets in peers that hold nothing else.
+func carryThrough(t *testing.T, c *Change, sets map[string]*PeerSet) ChangeResult {
+	t.Helper()
+	queue := c.Start()
+	for n := 0; len(queue) > 0; n++ {
+		require.Less(t, n, 1000)
+		cmd := queue[0]
+		queue = queue[1:]
+		r := Reply{Strand: cmd.Strand, Seq: cmd.Seq, Class: Applied, Code: OK}
+		switch set := sets[cmd.Peer]; {
+		case cmd.Verb == ReadPeerSet && set == nil:
+			r.Code = NotFound
+		case cmd.Verb == ReadPeerSet:
+			r.PeerSet = *set
+		case cmd.Verb == PutPeerSet:
+			next := *cmd.Set
+			if set != nil {
+				require.Equal(t, set.RV, cmd.RV)
+				require.Equal(t, set.Epoch+1, next.Epoch)
+				require.True(t, set.Ring == "" || set.Ring == next.Ring, "%s of %s became %q", set.Ring, cmd.Peer, next.Ring)
+			}
+			next.RV = "n" + cmd.Peer + strings.Repeat("+", int(next.Epoch))
+			sets[cmd.Peer] = &next
+			r.PeerSet = next
+		}
+		if cmd.Verb == Sleep && c.settled() {
+			continue // a sign of life, which nobody needs here
+		}
+		queue = append(queue, c.Handle(r)...)
+	}
+	require.True(t, c.Over())
+	return c.Result
+}
+
+// A newcomer gets the ring's ID, keeps it when it leaves, and brings it back.
+func TestAChangeKeepsTheRing(t *testing.T) {
+	sets := ringOf(map[string]string{"a": "r1", "b": "r1"})
+	run := func(kind ChangeKind, uid string, peers ...string) ChangeResult {
+		return carryThrough(t, NewChange(ChangeOperation{ID: "x" + string(kind), Kind: kind, Peer: "c", UID: uid, Peers: peers, By: "me", Lease: 2}), sets)
+	}
+	require.Equal(t, Done, run(Join, "uc", "a", "b", "c").Ending)
+	require.Equal(t, "r1", sets["c"].Ring)
+	require.Equal(t, Done, run(Leave, "uc", "a", "b", "c").Ending)
+	for _, p := range []string{"a", "b", "c"} {
+		require.Equal(t, "r1", sets[p].Ring, p)
+		require.Equal(t, []Departure{{Peer: "c", UID: "uc", How: "Left"}}, withoutBy(sets[p].Departed), p)
+	}
+	require.Equal(t, Done, run(Return, "uc", "a", "b", "c").Ending)
+	require.Equal(t, Done, run(Force, "", "a", "b").Ending)
+	for _, p := range []string{"a", "b"} {
+		require.Equal(t, []Departure{{Peer: "c", UID: "uc", How: "Forced"}}, withoutBy(sets[p].Departed), p)
+	}
+	require.Equal(t, Done, run(Return, "uc", "a", "b", "c").Ending)
+	require.Equal(t, "r1", sets["c"].Ring)
+	require.Empty(t, sets["c"].Departed)
+}
+
+func withoutBy(departed []Departure) []Departure {
+	departed = slices.Clone(departed)
+	for i := range departed {
+		departed[i].By = ""
+	}
+	return departed
+}
+
+// A PeerSet of another ring is refused before anything is written, by any change.
+func TestAChangeRefusesAnotherRing(t *testing.T) {
+	for name, c := range map[string]struct {
+		kind    ChangeKind
+		members map[string]string
+		own     string // the ring of c's PeerSet
+		refused string
+	}{
+		"join":                           {Join, map[string]string{"a": "r1", "b": "r1"}, "r2", "c"},
+		"join a ring without an ID":      {Join, map[string]string{"a": "", "b": ""}, "r2", "c"},
+		"comeback":                       {Return, map[string]string{"a": "r1", "b": "r1"}, "r2", "c"},
+		"members of two rings":           {Join, map[string]string{"a": "r1", "b": "r2"}, "", "b"},
+		"a member without an ID":         {Join, map[string]string{"a": "r1", "b": ""}, "r1", ""},
+		"the anchor is the one without":  {Join, map[string]string{"a": "", "b": "r1"}, "", ""},
+		"a newcomer without an ID joins": {Join, map[string]string{"a": "r1", "b": "r1"}, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sets := ringOf(c.members)
+			sets["c"] = &PeerSet{UID: "sc", RV: "1", Ring: c.own, Self: Member{Peer: "c", UID: "uc", State: peerOut}, Epoch: 1}
+			result := carryThrough(t, NewChange(ChangeOperation{ID: "x", Kind: c.kind, Peer: "c", UID: "uc", Peers: []string{"a", "b", "c"}, Lease: 2}), sets)
+			if c.refused == "" {
+				require.Equal(t, Done, result.Ending, "%+v", result)
+				return
+			}
+			require.Equal(t, Aborted, result.Ending)
+			require.Equal(t, OtherRing, result.Reason)
+			require.Equal(t, c.refused, result.Peer)
+			require.Contains(t, result.Problem, "r2")
+			for p, set := range sets {
+				require.EqualValues(t, 1, set.Epoch, "%s was written", p)
+			}
+		})
+	}
+}
+
+// A newcomer that becomes another ring's while its slot is about to be taken is
+// left alone, and the slots of the members are free again.
+func TestANewcomerChangesRingsMeanwhile(t *testing.T) {
+	met := 0
+	for at := range 20 {
+		changed := false
+		sets := ringOf(map[string]string{"a": "r1", "b": "r1"})
+		sets["c"] = &PeerSet{UID: "sc", RV: "1", Self: Member{Peer: "c", UID: "uc", State: peerOut}, Epoch: 1}
+		c := NewChange(ChangeOperation{ID: "x", Kind: Join, Peer: "c", UID: "uc", Peers: []string{"a", "b", "c"}, Lease: 2})
+		queue := c.Start()
+		for n := 0; len(queue) > 0; n++ {
+			if n == at && sets["c"].Ring == "" {
+				changed = true
+				other := *sets["c"]
+				other.Ring, other.RV, other.Epoch = "r2", "other", 2
+				sets["c"] = &other
+			}
+			cmd := queue[0]
+			queue = queue[1:]
+			r := Reply{Strand: cmd.Strand, Seq: cmd.Seq, Class: Applied, Code: OK}
+			switch set := sets[cmd.Peer]; {
+			case cmd.Verb == ReadPeerSet:
+				r.PeerSet = *set
+			case cmd.Verb == PutPeerSet && set.RV != cmd.RV:
+				r.Class, r.Code = NotApplied, Conflict
+			case cmd.Verb == PutPeerSet:
+				next := *cmd.Set
+				next.RV += "+"
+				sets[cmd.Peer] = &next
+				r.PeerSet = next
+			}
+			if cmd.Verb == Sleep && c.settled() {
+				continue
+			}
+			queue = append(queue, c.Handle(r)...)
+		}
+		require.True(t, c.Over())
+		for p, set := range sets {
+			require.Empty(t, set.Change.ID, "the slot of %s, %d", p, at)
+		}
+		if changed {
+			met++
+			require.Equal(t, "r2", sets["c"].Ring)
+			require.Equal(t, OtherRing, c.Result.Reason, "%d: %+v", at, c.Result)
+			require.Equal(t, "other", sets["c"].RV)
+		} else {
+			require.Equal(t, Done, c.Result.Ending)
+		}
+	}
+	require.Equal(t, 13, met, "how many points in time lie before its slot is taken")
+}
