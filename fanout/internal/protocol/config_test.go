@@ -25,6 +25,7 @@ type config struct {
 
 	committed   string // the payload of an object that is committed at peer a from the start
 	moved       string // the peers to which its home moved since, one after the other; no replica was told
+	late        string // the peers whose replica is still Reserved
 	strangers   string // the peers in which persons' objects stand
 	committedAt int    // 1 + the peer of that object; 0: the first
 	givenUp     bool   // sweeps do not have configured whom somebody has given up

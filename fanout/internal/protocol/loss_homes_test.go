@@ -19,6 +19,10 @@ var (
 	// deletedMove is the delete of a home that has yielded to a peer that is lost.
 	deletedMove = config{mode: Everywhere, peers: 2, committed: "p", deletes: 1, loss: loss{peer: "b"},
 		changes: changes(forceB), plans: []plan{move("m", "b")}}
+	// deletedHeir is the heir of a lost home, which a person deletes when only a
+	// replica that never came into force names it.
+	deletedHeir = config{mode: Everywhere, peers: 4, committed: "p", committedAt: 2, late: "d", bumps: 1, deletes: 1,
+		changes: changes(forceB)}
 )
 
 // lostHomes are homes that move, change or go while a peer is given up. They are
@@ -29,6 +33,7 @@ var lostHomes = []config{
 	titled("an update where a home was replaced", updateAtLost),
 	titled("a removal where a home was replaced", removalAtLost),
 	titled("a home that yielded to a lost peer is deleted", deletedMove),
+	titled("the heir of a lost home is deleted", deletedHeir),
 }
 
 // lostHomeMutants break the rules for them.
@@ -69,6 +74,14 @@ var lostHomeMutants = []broken{
 		reply: func(_ *world, p *proc, c Command, r Reply) Reply {
 			if s := p.strand(c); s.Job == jobSurvey && r.Object.Terminating {
 				r.Object.Finalizer = false
+			}
+			return r
+		},
+	})},
+	{rule: "a replica that never came into force names an heir, too", want: "the term of a home", cfg: with(deletedHeir, mutant{
+		reply: func(_ *world, p *proc, c Command, r Reply) Reply {
+			if p.strand(c).Job == jobSurvey && r.Object.Stage == Reserved {
+				r.Object.Home = Home{}
 			}
 			return r
 		},

@@ -88,9 +88,11 @@ func (m *Machine) afterSurveying() {
 	held := map[string]Object{}
 	var top Object
 	var at string
+	var term int64 // no replica knows a higher one
 	for _, s := range m.Strands {
 		held[s.Peer] = s.X
-		if s.X.Claimed && s.X.Stage != Reserved && (!top.Claimed || s.X.term() > top.term()) {
+		term = max(term, s.X.term())
+		if s.X.Claimed && (s.X.Stage != Reserved || s.X.frozen()) && (!top.Claimed || s.X.term() > top.term()) {
 			top, at = s.X, s.Peer
 		}
 	}
@@ -115,7 +117,7 @@ func (m *Machine) afterSurveying() {
 	case lives && !heir.Terminating && top.frozen() && heir.term() < top.term():
 		m.freeze(of, top.term())
 	case !slices.Contains(m.Op.Into, of.Peer), top.frozen():
-		m.choose(held, nextGeneration(top.term()))
+		m.choose(held, nextGeneration(term))
 	default:
 		// The home was made, or has moved, between the reads.
 		m.succeed()

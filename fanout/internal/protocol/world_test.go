@@ -101,6 +101,12 @@ func (w *world) seed(payload string) {
 		panic("the seed is not committed: " + w.broken)
 	}
 	w.procs = nil
+	for _, peer := range w.cfg.late {
+		at := &w.store.cells[w.store.index(string(peer))]
+		x := *at.obj
+		x.Stage, x.RV = Reserved, w.store.rv()
+		at.obj = &x
+	}
 	home := m.Op.Target
 	for _, to := range w.cfg.moved {
 		home = w.moveHome(home, string(to))
