@@ -137,9 +137,15 @@ func (m *Machine) secondaryOf(peer string) Object {
 	return o
 }
 
+// readMembers asks the primary's peer whether the strand's peer is a member.
+func (m *Machine) readMembers(i int) {
+	m.send(i, "members", Command{Verb: ReadPeerSet, Peer: m.Record.Primary.Peer})
+}
+
 // stepBring makes the replica in the strand's peer equal to the primary. The
-// order of its reads is what makes it safe: the replica, then the primary and
-// the membership, then a write on the replica as it was read.
+// order of its reads is what makes it safe: the replica, then the membership,
+// then the primary, then a write on the replica as it was read. A removal that
+// commits after the primary was read finds the strand's peer among the members.
 func (m *Machine) stepBring(i int, r Reply) {
 	s := &m.Strands[i]
 	read := Command{Verb: Read, Peer: s.Peer}
@@ -162,7 +168,7 @@ func (m *Machine) stepBring(i int, r Reply) {
 		if r.Class == Applied {
 			m.Result.Mended = true
 			s.X = r.Object
-			m.send(i, "primary", Command{Verb: Read, Peer: m.Record.Primary.Peer})
+			m.readMembers(i)
 			return
 		}
 		if r.Code == Denied || !m.again(i, "again") {
@@ -177,7 +183,7 @@ func (m *Machine) stepBring(i int, r Reply) {
 		case v == moved && s.X.Claim.Operation == m.Primary.Claim.Operation:
 			// It names an earlier home of this very object, by the claim that
 			// all its replicas carry, and not of a later one of the name.
-			m.send(i, "primary", Command{Verb: Read, Peer: m.Record.Primary.Peer})
+			m.readMembers(i)
 		default:
 			m.rivaled(i, r)
 		}
@@ -203,13 +209,11 @@ func (m *Machine) stepBring(i int, r Reply) {
 			// A replica never shows what is not committed.
 			m.sendAccepted(i, "accept", r.Object)
 		default:
-			s.Y = r.Object
-			m.send(i, "members", Command{Verb: ReadPeerSet, Peer: m.Record.Primary.Peer})
+			m.align(i, r.Object)
 		}
 	case "accept":
 		if r.Class == Applied {
-			s.Y = r.Object
-			m.send(i, "members", Command{Verb: ReadPeerSet, Peer: m.Record.Primary.Peer})
+			m.align(i, r.Object)
 			return
 		}
 		if r.Code == Denied || !m.again(i, "again") {
@@ -228,7 +232,7 @@ func (m *Machine) stepBring(i int, r Reply) {
 		case s.X.Stage == Reserved:
 			m.send(i, "vouch", Command{Verb: ReadPeerSet, Peer: s.Peer})
 		default:
-			m.align(i, s.Y)
+			m.send(i, "primary", Command{Verb: Read, Peer: m.Record.Primary.Peer})
 		}
 	case "vouch":
 		m.vouched(i, r)

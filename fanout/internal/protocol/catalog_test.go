@@ -18,7 +18,7 @@ func smallConfigs() []config {
 
 // deepConfigs are the configurations that take minutes.
 func deepConfigs() []config {
-	return slices.Concat(deep, adoptDeep, lodgingsDeep, agreementsDeep, movesDeep, successionsDeep, centralDeep, deepChanges, evacuationsDeep, lossesDeep, requestsDeep)
+	return slices.Concat(deep, adoptDeep, lodgingsDeep, agreementsDeep, movesDeep, successionsDeep, centralDeep, deepChanges, evacuationsDeep, returnsDeep, lossesDeep, requestsDeep)
 }
 
 // allMutants are the rules of the protocol, each with what is found when it is

@@ -38,7 +38,6 @@ func (c *Change) emptying(f Found) (Operation, bool) {
 		c.Worked = true
 		return Operation{Action: Sweep}, true
 	case o.Claimed && !primary:
-		c.Worked = true
 		return Operation{Action: Discard}, true
 	}
 	return Operation{}, false

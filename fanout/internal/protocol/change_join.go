@@ -53,6 +53,12 @@ func (c *Change) returned() bool {
 	return c.Sets[c.Op.Peer].forced(c.Op.Peer)
 }
 
+// listedByAny says whether a member lists the newcomer: it was cut short as it
+// joined, or is a member that was restored.
+func (c *Change) listedByAny() bool {
+	return slices.ContainsFunc(c.ring(), func(p string) bool { return c.Sets[p].lists(c.Op.Peer) })
+}
+
 // expulsion is the departure of a newcomer that cannot join: as it was before.
 func (c *Change) expulsion() Departure {
 	for _, d := range c.Sets[c.Op.Peer].Departed {

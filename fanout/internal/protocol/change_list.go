@@ -68,6 +68,10 @@ func (c *Change) errand(f Found) (Operation, bool) {
 		switch {
 		case f.Mode == Everywhere && o.Stage != Reserved && (primary || o.former(f.Mode) || o.yielded(f.Mode)):
 			return Operation{Action: Resign, Into: c.ring()}, true
+		case f.Mode == Everywhere && o.Claimed && !primary && !o.Undecided() && !c.listedByAny():
+			// The members have what counts. A move to it, or whatever else was begun
+			// while it was a member, may be on its way to this very object.
+			return Operation{Action: Discard}, true
 		case primary && o.Leaving():
 			// Somebody else may own the name by now.
 			c.Worked = true
@@ -87,6 +91,11 @@ func (c *Change) errand(f Found) (Operation, bool) {
 	case chCovering:
 		if o.Claim.Peer == c.Op.Peer {
 			return Operation{Action: Sweep}, primary && o.Leaving()
+		}
+		if primary && o.Pending() && !o.Undecided() && c.Sets[o.Claim.Peer].Self.State == peerJoining {
+			// It cannot be committed in a peer that is no full member yet.
+			c.Worked = true
+			return Operation{Action: Discard}, true
 		}
 		if f.Mode == Everywhere && o.Pending() && primary && c.Rounds == 0 {
 			c.Worked = true // it may be committed before the newcomer is asked for
@@ -145,6 +154,9 @@ func (c *Change) subbed(key string, op Operation, r Result) {
 		// Somebody's finalizer may hold it.
 		c.Worked, c.Stuck = true, c.Stuck || op.Met.Terminating
 		c.StuckAt = cmp.Or(c.StuckAt, c.Op.Peer)
+	}
+	if op.Action == Discard && r.Reason != Membership {
+		c.Worked = true
 	}
 	switch {
 	case op.Action == Resign && r.Reason == Missing && c.returned():

@@ -63,7 +63,7 @@ func (m *Machine) rivaled(i int, y Reply) {
 }
 
 // discard deletes what was met in a peer that is no member, as long as it is a
-// secondary or a reservation.
+// reservation, or a secondary and the peer still knows that it is no member.
 func (m *Machine) discard() {
 	m.enter(covering)
 	m.spawn(jobDiscard, m.Op.Target)
@@ -85,8 +85,22 @@ func (m *Machine) stepDiscard(i int, r Reply) {
 		case r.Code == OK && (o.former(m.Op.Mode) || o.yielded(m.Op.Mode)):
 			// What names it is to be brought along first.
 			m.unconfirmed(i)
-		case r.Code == OK && !o.Terminating:
+		case r.Code == OK && !o.Terminating && o.Primary(m.Op.Mode):
 			m.send(i, "delete", Command{Verb: Delete, Peer: s.Peer, UID: o.UID, RV: o.RV})
+		case r.Code == OK && !o.Terminating:
+			s.X = o
+			m.send(i, "set", Command{Verb: ReadPeerSet, Peer: s.Peer})
+		case !m.again(i, "again"):
+			m.unconfirmed(i)
+		}
+	case "set":
+		switch state := r.PeerSet.Self.State; {
+		case r.Code == OK && (state == peerActive || state == peerJoining):
+			// It is a member again, and this may be what it was given.
+			m.because(Membership, s.Peer)
+			m.finish(i)
+		case r.Code == OK:
+			m.send(i, "delete", Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
 		case !m.again(i, "again"):
 			m.unconfirmed(i)
 		}

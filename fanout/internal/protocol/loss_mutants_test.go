@@ -5,6 +5,23 @@ package protocol
 
 import "slices"
 
+var (
+	// lateLeave is a peer that leaves and joins again, while somebody still works
+	// on its leave.
+	lateLeave = config{mode: Everywhere, peers: 2, committed: "p", inTurn: true, helpers: 1, changes: changes(leaveB, change("j", Join, "b"))}
+	// moveToNewcomer is a move to a peer that joins, and a removal that does not
+	// know the peer yet.
+	moveToNewcomer = config{mode: Everywhere, peers: 2, ring: 1, committed: "p", changes: changes(change("j", Join, "b")),
+		plans: []plan{move("m", "b"), removal("r")}}
+)
+
+// returnsDeep take longer.
+var returnsDeep = []config{
+	titled("a move to a peer that joins, removal", moveToNewcomer),
+	{name: "a move to a peer that is given up and comes back, removal", states: 2_500_000, mode: Everywhere, peers: 2, committed: "p", inTurn: true,
+		changes: changes(forceB, returnB), plans: []plan{move("m", "b"), removal("r")}},
+}
+
 // returns are peers that were given up and come back with what others replaced
 // or removed meanwhile. They are explored always.
 var returns = []config{
@@ -16,6 +33,7 @@ var returns = []config{
 		changes: changes(forceB, returnB), plans: []plan{removal("r")}},
 	{name: "a peer comes back with a removal under way", peers: 2, committed: "p", committedAt: 2, givenUp: true, inTurn: true, lease: live, deletes: 1,
 		changes: changes(forceB, returnB), plans: []plan{known(1, add("y", "a", 2, "q"))}},
+	titled("a peer leaves and joins again, a late helper", lateLeave),
 }
 
 // returnMutants break the rules for what such a peer holds.
@@ -42,8 +60,35 @@ var returnMutants = []broken{
 	}},
 	{rule: "what a peer holds that comes back is judged again once all know it", want: "I7", cfg: config{
 		mode: Everywhere, peers: 2, committed: "p", givenUp: true, inTurn: true, changes: changes(forceB, returnB), plans: []plan{removal("r")},
-		mutant: mutant{told: unlisted(chPlacing, func(o Object) bool { return !o.Primary(Everywhere) })},
+		mutant: mutant{told: func(w *world, p *proc, c Command, r Reply) Reply {
+			secondary := func(o Object) bool { return !o.Primary(Everywhere) }
+			return unlisted(chPlacing, secondary)(w, p, c, unlisted(chSettling, secondary)(w, p, c, r))
+		}},
 	}},
+	{rule: "a late driver of a leave takes nothing from a peer that is a member again", want: "I2", cfg: with(lateLeave, mutant{
+		reply: func(_ *world, p *proc, c Command, r Reply) Reply {
+			if p.strand(c).Step == "set" && p.op.Action == Discard {
+				r.PeerSet.Self.State = peerOut
+			}
+			return r
+		},
+	})},
+	{rule: "a replica comes into force in who was a member before its home was read", want: "I7", cfg: with(moveToNewcomer, mutant{
+		command: func(w *world, p *proc, c Command) Command {
+			if s := p.strand(c); s.Job == jobBring && s.Step == "members" {
+				if home := w.store.cells[w.store.index(c.Peer)].obj; home != nil {
+					s.Y = *home
+				}
+			}
+			return c
+		},
+		reply: func(_ *world, p *proc, c Command, r Reply) Reply {
+			if s := p.strand(c); s.Job == jobBring && s.Step == "primary" && s.Y.Claimed {
+				return Reply{Class: Applied, Code: OK, Object: s.Y}
+			}
+			return r
+		},
+	})},
 	{rule: "a removal that a peer comes back with is ended by who lets it join", want: "a slot", cfg: config{
 		peers: 2, committed: "p", committedAt: 2, givenUp: true, inTurn: true, lease: live, deletes: 1,
 		changes: changes(forceB, returnB), plans: []plan{known(1, add("y", "a", 2, "q"))},

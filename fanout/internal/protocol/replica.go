@@ -57,7 +57,7 @@ func (m *Machine) replica(i int, r Reply) {
 	case !s.X.Claimed, s.X.Primary(m.Op.Mode):
 		m.obstructed(i, s.X, s.Peer)
 	case s.X.Of(m.Op.Mode) == m.Record.Primary, m.outdated(s.X), s.X.Undecided() && s.X.Sibling(m.Primary):
-		m.send(i, "primary", Command{Verb: Read, Peer: m.Record.Primary.Peer})
+		m.readMembers(i)
 	case s.X.Undecided():
 		m.readRecord(i, "rival record", s.X)
 	default:
@@ -69,12 +69,11 @@ func (m *Machine) replica(i int, r Reply) {
 // that the primary's was given up: who was, and answers all the same, still takes
 // itself for a member.
 func (m *Machine) vouched(i int, r Reply) {
-	s := &m.Strands[i]
 	switch {
 	case r.Code == OK && r.PeerSet.forced(m.Record.Primary.Peer):
 		m.undo(i)
 	case r.Code == OK:
-		m.align(i, s.Y)
+		m.send(i, "primary", Command{Verb: Read, Peer: m.Record.Primary.Peer})
 	case !m.again(i, "again"):
 		m.unconfirmed(i)
 	}
