@@ -15,10 +15,12 @@ import (
 
 // answerless applies an advance and loses its answer.
 type answerless struct {
-	wal.Decider
+	wal.Log
 	stored wal.Entry
 	lose   bool
 }
+
+func (*answerless) Shared() bool { return true }
 
 func (l *answerless) Advance(_ context.Context, e wal.Entry) (wal.Entry, error) {
 	if e.Version != l.stored.Version {
@@ -39,7 +41,7 @@ func TestHeartbeatAfterALostAnswer(t *testing.T) {
 	t.Parallel()
 	e := wal.Entry{ID: "a", Owner: "me", Version: "1"}
 	log := &answerless{stored: e, lose: true}
-	r := &runner{coordinator: &Coordinator{log: log, decider: log, holder: "me"}, entry: e, logTurn: make(chan struct{}, 1)}
+	r := &runner{coordinator: &Coordinator{log: log, holder: "me"}, entry: e, logTurn: make(chan struct{}, 1)}
 	require.ErrorContains(t, r.beat(t.Context()), "in doubt")
 	require.NoError(t, r.beat(t.Context()))
 	require.Equal(t, log.stored, r.present())

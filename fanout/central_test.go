@@ -74,7 +74,7 @@ func sharedLog(t testing.TB, s *regiontest.Server, l *line) *kubelog.Log {
 	return log
 }
 
-func TestCentralOperations(t *testing.T) {
+func TestSharedLogOperations(t *testing.T) {
 	t.Parallel()
 	r, s := newRing(t), newCentral(t)
 	log := sharedLog(t, s, &line{})
@@ -107,9 +107,9 @@ func TestCentralOperations(t *testing.T) {
 	requireSettled(t, log)
 }
 
-// TestCentralRivals: of adds of one name at the same time, by coordinators that
+// TestSharedLogRivals: of adds of one name at the same time, by coordinators that
 // share a log and by one that does not, one is committed.
-func TestCentralRivals(t *testing.T) {
+func TestSharedLogRivals(t *testing.T) {
 	t.Parallel()
 	r, s := newRing(t), newCentral(t)
 	var all []*fanout.Coordinator
@@ -142,10 +142,10 @@ func TestCentralRivals(t *testing.T) {
 	requireClean(t, all[0])
 }
 
-// TestCentralCrashAtEveryCommand stops a coordinator before and after each of
+// TestSharedLogCrashAtEveryCommand stops a coordinator before and after each of
 // its commands; another one, which shares its log and never saw its process,
 // adopts what it left, and all invariants hold with nothing under way.
-func TestCentralCrashAtEveryCommand(t *testing.T) {
+func TestSharedLogCrashAtEveryCommand(t *testing.T) {
 	for _, tc := range crashCases {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -203,131 +203,4 @@ func centralCrashOnce(t *testing.T, r *regiontest.Ring, s *regiontest.Server, ac
 	t.Logf("the dead process would have said: %v", <-returned)
 	heal()
 	return true
-}
-
-// TestCentralLeavesTheLiving: an operation that another coordinator works on is
-// not settled by those who share its log.
-func TestCentralLeavesTheLiving(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r, s := newRing(t), newCentral(t)
-		slow := make(chan struct{})
-		var once sync.Once
-		reached := make(chan struct{})
-		working := coordinator(t, r, sharedLog(t, s, &line{}), fanout.Options{
-			LeaseTimeout: 400 * time.Millisecond,
-			Observer: &fanout.Observer{Step: func(_ context.Context, e fanout.StepEvent) {
-				if e.Verb == "decide" && !e.Done {
-					once.Do(func() { close(reached) })
-					<-slow
-				}
-			}},
-		})
-		other := coordinator(t, r, sharedLog(t, s, &line{}), fanout.Options{LeaseTimeout: 400 * time.Millisecond, CallTimeout: time.Second})
-		name, done := unique("acme"), make(chan error, 1)
-		go func() {
-			_, err := working.Add(t.Context(), newAccount(name), fanout.AddOptions{})
-			done <- err
-		}()
-		<-reached
-		ops, err := other.Recover(t.Context())
-		require.NoError(t, err)
-		require.Empty(t, ops)
-		_, _ = other.Sweep(t.Context()) // it watches for a lease
-		close(slow)
-		require.NoError(t, <-done)
-		requireClean(t, other)
-	})
-}
-
-// TestCentralAbortOfAnothers: what another coordinator works on is taken back
-// only by who asks for that, and at once then.
-func TestCentralAbortOfAnothers(t *testing.T) {
-	t.Parallel()
-	r, s := newRing(t), newCentral(t)
-	slow, reached := make(chan struct{}), make(chan string, 1)
-	var once sync.Once
-	working := coordinator(t, r, sharedLog(t, s, &line{}), fanout.Options{
-		Identity: "them/1", LeaseTimeout: time.Hour, // its signs of life do not come between
-		Observer: &fanout.Observer{Step: func(_ context.Context, e fanout.StepEvent) {
-			if e.Verb == "decide" && !e.Done {
-				once.Do(func() {
-					reached <- e.Operation
-					<-slow
-				})
-			}
-		}},
-	})
-	// A lease that does not run out in a test: nothing waits for it.
-	other := coordinator(t, r, sharedLog(t, s, &line{}), fanout.Options{Identity: "me/1", LeaseTimeout: time.Hour})
-	acme := addAccount(t, other)
-	done := make(chan error, 1)
-	go func() {
-		_, err := working.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east"})
-		done <- err
-	}()
-	id := <-reached
-	_, err := other.Abort(t.Context(), id, fanout.AbortOptions{})
-	foreign, ok := errors.AsType[*fanout.ForeignError](err)
-	require.True(t, ok, "%v", err)
-	require.Equal(t, "them/1", foreign.Coordinator)
-	require.EqualValues(t, "us-east", foreign.Holder)
-	require.WithinDuration(t, time.Now(), foreign.Since, time.Minute)
-	op, err := other.Abort(t.Context(), id, fanout.AbortOptions{Others: true})
-	require.ErrorIs(t, err, fanout.ErrEnded, "what the other one sent is not known here")
-	require.Equal(t, fanout.Ended, op.State)
-	close(slow)
-	err = <-done
-	require.Error(t, err)
-	t.Logf("the other one says: %v", err)
-	requireClean(t, other)
-}
-
-// TestCentralPausedHolder: who stood still while another coordinator took the
-// entry over writes nothing into it any more, however the record stands.
-func TestCentralPausedHolder(t *testing.T) {
-	t.Parallel()
-	r, s := newRing(t), newCentral(t)
-	hold := func(verb string) (*fanout.Observer, <-chan string, chan struct{}) {
-		var once sync.Once
-		reached, release := make(chan string, 1), make(chan struct{})
-		return &fanout.Observer{Step: func(_ context.Context, e fanout.StepEvent) {
-			if e.Verb == verb && !e.Done {
-				once.Do(func() {
-					reached <- e.Operation
-					<-release
-				})
-			}
-		}}, reached, release
-	}
-	deciding, decides, decide := hold("decide")
-	withdrawing, withdraws, withdraw := hold("withdraw")
-	log := sharedLog(t, s, &line{})
-	paused := coordinator(t, r, sharedLog(t, s, &line{}), fanout.Options{Identity: "them/1", LeaseTimeout: time.Hour, Observer: deciding})
-	adopter := coordinator(t, r, sharedLog(t, s, &line{}), fanout.Options{Identity: "me/1", LeaseTimeout: time.Hour, Observer: withdrawing})
-	acme := addAccount(t, coordinator(t, r, log, fanout.Options{}))
-	added, aborted := make(chan error, 1), make(chan error, 1)
-	go func() {
-		_, err := paused.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east"})
-		added <- err
-	}()
-	id := <-decides
-	go func() {
-		_, err := adopter.Abort(t.Context(), id, fanout.AbortOptions{Others: true})
-		aborted <- err
-	}()
-	<-withdraws
-	taken, err := log.Decision(t.Context(), id)
-	require.NoError(t, err)
-	require.Contains(t, taken.Owner, "me/1")
-
-	close(decide)
-	require.ErrorIs(t, <-added, fanout.ErrAborted)
-	now, err := log.Decision(t.Context(), id)
-	require.NoError(t, err)
-	require.Equal(t, taken, now, "nobody but who took it over writes it")
-	close(withdraw)
-	require.ErrorIs(t, <-aborted, fanout.ErrEnded)
-	requireClean(t, adopter)
-	requireSettled(t, log)
 }

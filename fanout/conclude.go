@@ -4,6 +4,7 @@
 package fanout
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/atoll-dev/atoll/fanout/internal/protocol"
 	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/wal"
 )
 
 // conclude turns what the machine found out into what the caller gets.
@@ -329,6 +331,20 @@ func (r *runner) inDoubt(result protocol.Result) error {
 			Operation: r.operationID(),
 			Settles:   "it is settled by Recover (atollctl wal recover) once what lives in the namespace is removed",
 			Err:       r.occupied(result, false),
+		}
+	}
+	switch result.Reason {
+	case protocol.TakenOver:
+		return &InDoubtError{
+			Operation: r.operationID(),
+			Settles:   "it is settled by the coordinator that took it over: ask Outcome (atollctl wal recover)",
+			Err:       cmp.Or(r.failure(""), wal.ErrStale),
+		}
+	case protocol.LogFailed:
+		return &InDoubtError{
+			Operation: r.operationID(),
+			Settles:   "it is settled by Recover (atollctl wal recover) once the log can be written",
+			Err:       cmp.Or(r.failure(""), wal.ErrInDoubt),
 		}
 	}
 	peer := region.PeerName(result.Peer)

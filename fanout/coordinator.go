@@ -43,8 +43,7 @@ type Coordinator struct {
 
 	logged atomic.Int64 // nanoseconds that the last write of the log took
 
-	decider wal.Decider // the log, if several coordinators share it
-	holder  string      // who this one is in a shared log
+	holder string // who this one is in a shared log; empty if its log is exclusive
 
 	mu      sync.Mutex
 	busy    map[string]bool      // operations of the log that are being worked on
@@ -59,8 +58,9 @@ type Coordinator struct {
 }
 
 // New checks opts and reads nothing: it does not block, and d may still be
-// empty. Two coordinators must not share one wal.File. Errors name the field of
-// opts and what would be right.
+// empty. Coordinators that use one log at the same time need one that is shared
+// (wal.Log.Shared), each with a handle of its own. Errors name the field of opts
+// and what would be right.
 func New(d region.Directory, log wal.Log, opts Options) (*Coordinator, error) {
 	switch {
 	case argument.Missing(d):
@@ -73,7 +73,7 @@ func New(d region.Directory, log wal.Log, opts Options) (*Coordinator, error) {
 		return nil, err
 	}
 	c := &Coordinator{directory: d, log: log, opts: opts, busy: map[string]bool{}, rest: map[string]time.Time{}, met: map[place]bool{}, sets: newSetReader()}
-	if c.decider, _ = log.(wal.Decider); c.decider != nil {
+	if log.Shared() {
 		c.holder = opts.Identity + "/" + rand.Text()[:6]
 		c.watched, c.nothing = map[string]watched{}, map[string]watched{}
 	}

@@ -155,7 +155,7 @@ func (r *runner) perform(ctx context.Context, attempt *region.Attempt, command p
 		}
 	}
 	switch command.Verb {
-	case protocol.Propose, protocol.ReadRecord, protocol.Decide, protocol.Withdraw:
+	case protocol.ReadRecord, protocol.Withdraw:
 		return r.onRecord(ctx, command, write)
 	case protocol.Begin, protocol.Advance, protocol.Forget:
 		return r.writeLog(ctx, command.Verb, write)
@@ -201,7 +201,7 @@ func (r *runner) writeLog(ctx context.Context, verb protocol.Verb, write logWrit
 		switch {
 		case write.skip:
 		case verb == protocol.Forget:
-			err = log.End(ctx, entry, write.outcome)
+			err = r.endEntry(ctx, entry, write.outcome)
 		case entry.Version == "":
 			entry, err = log.Begin(ctx, entry)
 		default:
@@ -212,10 +212,7 @@ func (r *runner) writeLog(ctx context.Context, verb protocol.Verb, write logWrit
 			r.took(entry)
 		}
 	}
-	if err != nil {
-		return protocol.Reply{Class: protocol.NotApplied, Code: protocol.Denied}, fmt.Errorf("write-ahead log: %w", err)
-	}
-	return protocol.Reply{Class: protocol.Applied, Code: protocol.OK}, nil
+	return logged(err)
 }
 
 func (r *runner) resource(conn *region.Conn) dynamic.ResourceInterface {

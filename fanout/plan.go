@@ -163,12 +163,6 @@ func (r *runner) rehearse(ctx context.Context, attempt *region.Attempt, command 
 	switch command.Verb {
 	case protocol.Begin, protocol.Advance, protocol.Forget, protocol.Activate, protocol.Release, protocol.Put, protocol.Withdraw:
 		return done, true, nil
-	case protocol.Propose:
-		done.Decision = &protocol.Decision{UID: "planned", RV: "planned"}
-		return done, true, nil
-	case protocol.Decide:
-		done.Decision = &command.Decision
-		return done, true, nil
 	case protocol.Delete:
 		if obj, view, ok := r.recall(command.UID, command.RV); ok && obj != nil && view.Claim.Operation != r.machine.Op.ID {
 			h.mu.Lock()

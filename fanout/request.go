@@ -175,7 +175,6 @@ func (c *Coordinator) operation(req request, peers []string, start time.Time, id
 		Holds:       len(req.kind.Holds) > 0,
 		Patience:    protocol.Patience(req.unreachable),
 		Lease:       lease,
-		Central:     c.decider != nil && req.action == protocol.Add,
 	}
 	if op.Target != "" && !slices.Contains(peers, op.Target) {
 		return op, nil, fmt.Errorf("%w %q: the configured peers are %s", region.ErrUnknownPeer, op.Target, strings.Join(peers, ", "))

@@ -72,13 +72,7 @@ func (c *Coordinator) runner(kind Kind, key types.NamespacedName, machine *proto
 // is told so; what it still has to find out or to clean up happens within
 // Options.Cleanup.
 func (r *runner) run(ctx context.Context) (protocol.Result, error) {
-	if r.coordinator.decider != nil && r.entry.ID != "" {
-		alive, stop := context.WithCancel(context.WithoutCancel(ctx))
-		var wg sync.WaitGroup
-		wg.Go(func() { r.keepAlive(alive) })
-		defer wg.Wait()
-		defer stop()
-	}
+	defer r.showLife(ctx)()
 	err := drive(ctx, timed{r.machine, &r.troubles}, r.coordinator.opts.Cleanup, func(command protocol.Command) func(context.Context) protocol.Reply {
 		write := r.prepare(command)
 		return func(ctx context.Context) protocol.Reply { return r.execute(ctx, command, write) }
@@ -107,7 +101,7 @@ func (r *runner) prepare(command protocol.Command) logWrite {
 	switch command.Verb {
 	case protocol.Withdraw:
 		return logWrite{result: r.result(r.machine.Result)}
-	case protocol.Begin, protocol.Advance, protocol.Propose, protocol.Decide:
+	case protocol.Begin, protocol.Advance:
 		j := r.journal
 		j.Operation, j.Record = r.machine.Op, r.machine.Record
 		e := r.entry

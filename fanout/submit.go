@@ -84,6 +84,12 @@ func (c *Coordinator) submit(ctx context.Context, req request) (*Operation, *run
 		Owner: cmp.Or(c.holder, c.opts.Identity),
 		Began: start,
 	}
+	again := func(r *runner, result protocol.Result) (*Operation, *runner, error) {
+		c.done(id)
+		_, _ = r.conclude(ctx, result, nil) // the caller is told of the other
+		req.start = start
+		return c.submit(ctx, req)
+	}
 	for {
 		r := c.runner(req.kind, req.key, protocol.New(op), j)
 		r.entry = entry
@@ -93,8 +99,21 @@ func (c *Coordinator) submit(ctx context.Context, req request) (*Operation, *run
 			// Another call with this idempotency key was faster.
 			return c.submit(ctx, req)
 		}
-		if err == nil && result.Reason == protocol.GaveWay && !result.Keep && !op.Central && ctx.Err() == nil {
+		if result.Reason == protocol.LogFailed && j.Attempt > 0 && errors.Is(r.failure(""), wal.ErrStale) {
+			// While it gave way another coordinator took the entry over and settled
+			// the attempt before.
+			return again(r, result)
+		}
+		if err == nil && result.Reason == protocol.GaveWay && ctx.Err() == nil {
+			alive := r.showLife(ctx)
 			c.outlast(ctx, req.kind, req.key, result)
+			alive()
+			entry = r.present()
+			if result.Keep {
+				// Something of this attempt may yet appear, so its entry stays. The
+				// request goes on under another one, as old as before.
+				return again(r, result)
+			}
 			if ctx.Err() == nil {
 				op.ID = newOperationID(time.Now())
 				j.Operation = op
@@ -102,17 +121,7 @@ func (c *Coordinator) submit(ctx context.Context, req request) (*Operation, *run
 				continue
 			}
 		}
-		if err == nil && result.Reason == protocol.GaveWay && (result.Keep || op.Central) && ctx.Err() == nil {
-			// Something of this attempt may yet appear, so its entry stays; or it
-			// was the decision, and is withdrawn. The request goes on under another
-			// one, as old as before.
-			c.outlast(ctx, req.kind, req.key, result)
-			c.done(id)
-			_, _ = r.conclude(ctx, result, nil) // what is told is told by the other
-			req.start = start
-			return c.submit(ctx, req)
-		}
-		if result.Reason == protocol.GaveWay && !result.Keep && !op.Central {
+		if result.Reason == protocol.GaveWay && !result.Keep {
 			// If this is lost, the entry is found open and settled again.
 			_ = c.log.End(context.WithoutCancel(ctx), entry, r.outcome())
 		}

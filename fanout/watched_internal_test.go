@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/atoll-dev/atoll/wal"
+	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
 // What others have ended is not remembered, and what stands still is watched for one lease, however rarely.
@@ -19,7 +20,7 @@ func TestWatchedEntriesAreForgotten(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := &Coordinator{
-			opts: Options{LeaseTimeout: 15 * time.Second}, decider: struct{ wal.Decider }{}, holder: "me",
+			opts: Options{LeaseTimeout: 15 * time.Second}, log: waltest.NewSharedMemory(), holder: "me",
 			watched: map[string]watched{}, rest: map[string]time.Time{},
 		}
 		still := wal.Entry{ID: "still", Owner: "them", Version: "1"}
@@ -48,7 +49,7 @@ func TestIdleEntriesOfOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := &Coordinator{
-			opts: Options{LeaseTimeout: 15 * time.Second, Identity: "me"}, decider: struct{ wal.Decider }{}, holder: "me/1",
+			opts: Options{LeaseTimeout: 15 * time.Second, Identity: "me"}, log: waltest.NewSharedMemory(), holder: "me/1",
 			nothing: map[string]watched{},
 		}
 		of := func(id, coordinator string, began time.Duration) wal.Entry {

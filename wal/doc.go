@@ -7,8 +7,10 @@
 // (Advance) and crosses the entry out (End). After a crash, Open yields what was begun and not ended. The log knows
 // nothing of the systems that an operation touches: State and Data belong to the caller.
 //
-// [Log] is the contract. [File] keeps it in one bbolt file that belongs to one process. Package waltest states the
-// contract as tests that any implementation must pass.
+// [Log] is the contract. [File] keeps it in one bbolt file that is exclusive to one process; package kubelog keeps it in
+// an API server that any number of programs share. Log.Shared says which, because only the entries of an exclusive log
+// can be settled without a look at their owners. Package waltest states the contract as tests that any implementation,
+// and any wrapper of one, must pass.
 //
 // # What a File guarantees
 //

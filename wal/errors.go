@@ -17,6 +17,12 @@ var (
 	ErrStale = errors.New("entry is stale")
 	// ErrNotFound says that there is no such entry, neither open nor remembered.
 	ErrNotFound = errors.New("entry not found")
+	// ErrInDoubt says that it is not known whether the change was stored, or may be yet. Every Log returns it, in an error
+	// of its own that says more, and in no other case.
+	ErrInDoubt = errors.New("change is in doubt")
+	// ErrNoDecisions says that a Log has never held records of the first release that decide, so that it cannot tell
+	// whether one exists.
+	ErrNoDecisions = errors.New("log holds no records that decide")
 	// ErrNotDamaged says that an entry can be read, and therefore cannot be discarded.
 	ErrNotDamaged = errors.New("entry is not damaged")
 	// ErrClosed says that the Log takes no more calls: it was closed, or a commit failed, in which case the cause is
@@ -37,8 +43,8 @@ func (e *InDoubtError) Error() string {
 	return fmt.Sprintf("wal %s: entry %q is in doubt, reopen the log to see whether it was written: %v", e.Path, e.ID, e.Err)
 }
 
-// Unwrap gives the storage's own error and ErrClosed.
-func (e *InDoubtError) Unwrap() []error { return []error{e.Err, ErrClosed} }
+// Unwrap gives the storage's own error, ErrInDoubt and ErrClosed.
+func (e *InDoubtError) Unwrap() []error { return []error{e.Err, ErrInDoubt, ErrClosed} }
 
 // CorruptError reports damage: of one record (ID is set, the rest of the log is readable) or of the whole file (SetAside
 // is set, nothing of it was deleted).

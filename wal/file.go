@@ -127,6 +127,14 @@ func (f *File) Find(ctx context.Context, key string) (Entry, error) {
 	return e, nil
 }
 
+// Shared implements [Log]: a File is exclusive to the process that has it open.
+func (f *File) Shared() bool { return false }
+
+// Decision implements [Log]: a file never held records that decide.
+func (f *File) Decision(context.Context, string) (Decision, error) {
+	return Decision{}, ErrNoDecisions
+}
+
 // Close waits for calls in progress, then releases the file. It is idempotent.
 func (f *File) Close() error {
 	if !f.opened() {

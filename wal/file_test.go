@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
@@ -40,6 +41,12 @@ func open(t testing.TB, path string, opts wal.Options) *wal.File {
 func sound(t testing.TB, f *wal.File, path string) {
 	t.Helper()
 	require.NoError(t, f.Close())
+	checkFile(t, path)
+}
+
+// checkFile checks a log that is closed.
+func checkFile(t testing.TB, path string) {
+	t.Helper()
 	again, err := wal.Open(path, wal.Options{})
 	require.NoError(t, err)
 	require.NoError(t, again.Verify(context.Background()))
@@ -61,8 +68,16 @@ func checkBolt(t testing.TB, path string) {
 }
 
 func TestConformance(t *testing.T) {
-	waltest.Run(t, func(t *testing.T) wal.Log {
-		return open(t, filepath.Join(t.TempDir(), "wal.db"), wal.Options{})
+	waltest.Run(t, func(t *testing.T) waltest.Opener {
+		path := filepath.Join(t.TempDir(), "wal.db")
+		t.Cleanup(func() { checkFile(t, path) })
+		return func(t *testing.T) (wal.Log, error) {
+			f, err := wal.Open(path, wal.Options{LockTimeout: time.Millisecond})
+			if err == nil {
+				t.Cleanup(func() { require.NoError(t, f.Close()) })
+			}
+			return f, err
+		}
 	})
 }
 

@@ -21,10 +21,28 @@ const (
 // Log remembers operations from before their first effect until their end is proved. It knows nothing of peers.
 //
 // All methods block for as long as storage needs and are safe for concurrent use. A context that ends before storage
-// has taken up the call makes it return the context's error, and nothing changed. After a failed commit the failed
-// calls return a [*InDoubtError] and all later ones ErrClosed: such a Log must be reopened. waltest.Run states these
-// rules as tests.
+// has taken up the call makes it return the context's error, and nothing changed. A change that may or may not have been
+// stored is an ErrInDoubt; a Log may return ErrClosed from then on, until it is reopened. waltest.Run states these rules
+// as tests.
+//
+// # Exclusive and shared
+//
+// A Log is exclusive to one coordinator or shared by several, and Shared reports which. It decides whose entries a
+// recovery may touch:
+//
+//   - Exclusive: one handle at a time. To open it a second time fails until the first handle is closed or its process
+//     has ended, so whoever has it open owns all open entries and may settle those that it does not work on.
+//   - Shared: any number of handles, in any number of processes. An open entry may belong to a living coordinator, which
+//     Entry.Owner names. Each Advance, also one that changes nothing, gives the entry a new Version: that is its owner's
+//     sign of life. To take an entry over, a coordinator writes itself into Owner by Advance and acts only after that
+//     succeeded. From then on each Advance and End of the former owner returns ErrStale and changes nothing.
+//
+// A wrapper must forward Shared. One that embeds the Log it wraps does so by itself.
 type Log interface {
+	// Shared reports whether several coordinators may use the log at once, each by a handle of its own. It does no I/O
+	// and always returns the same.
+	Shared() bool
+
 	// Begin makes e durable before it returns nil, and returns it with Version set (and Began, if that was zero).
 	// If the ID or the non-empty Key is known, it returns ErrExists together with the stored Entry, which may have
 	// ended. Errors: ErrExists, *FieldError, *CorruptError, *InDoubtError, ErrClosed.
@@ -48,6 +66,11 @@ type Log interface {
 
 	// Find returns the open or remembered entry of an idempotency key, or ErrNotFound.
 	Find(ctx context.Context, key string) (Entry, error)
+
+	// Decision returns, from a quorum, what the record of the operation id decides that the first release began in this
+	// log, until that record has ended. It is ErrNotFound if there is no such record, and ErrNoDecisions if the log has
+	// never held any: then the record may be in another log. No new entry decides anything.
+	Decision(ctx context.Context, id string) (Decision, error)
 }
 
 // Entry is one operation. It is plain data; a Log copies what it takes and what it returns.
@@ -55,7 +78,7 @@ type Entry struct {
 	ID    string    // unique, ordered by time; 1 to MaxID bytes
 	Kind  string    // which code can read Data
 	Key   string    // idempotency key, may be empty
-	Owner string    // who works on it; decides nothing
+	Owner string    // who works on it; in an exclusive Log it decides nothing
 	State string    // short word for people and lists
 	Data  []byte    // the caller's, at most MaxData bytes
 	Began time.Time // for people; nothing is decided by it

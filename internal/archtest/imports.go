@@ -58,6 +58,7 @@ var mayImport = map[string][]string{
 	"internal/rights":          {"account", "fanout", "region", "router", "splitter", "syncer"},
 	"internal/logtest":         {"region"},
 	"internal/loop":            {"internal"},
+	"internal/recordtest":      {"region", "wal"},
 	"internal/rightstest":      {"region", "region/regiontest"},
 }
 

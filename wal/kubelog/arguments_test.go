@@ -29,9 +29,6 @@ func TestArguments(t *testing.T) {
 		{"Advance", notMade, func() error { _, err := zero.Advance(ctx, entry); return err }},
 		{"End", notMade, func() error { return zero.End(ctx, entry, nil) }},
 		{"Find", notMade, func() error { _, err := zero.Find(ctx, "key"); return err }},
-		{"Propose", notMade, func() error { _, _, err := zero.Propose(ctx, entry); return err }},
-		{"Decide", notMade, func() error { _, _, err := zero.Decide(ctx, entry, "target", "uid"); return err }},
-		{"Withdraw", notMade, func() error { return zero.Withdraw(ctx, wal.Decision{ID: "a"}, nil) }},
 		{"Decision", notMade, func() error { _, err := zero.Decision(ctx, "a"); return err }},
 		{"Open", notMade, func() error {
 			for _, err := range zero.Open(ctx) {

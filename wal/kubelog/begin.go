@@ -19,7 +19,7 @@ import (
 
 // Begin implements [wal.Log].
 func (l *Log) Begin(ctx context.Context, e wal.Entry) (wal.Entry, error) {
-	o, err := l.begin(ctx, e, v1alpha1.OperationOpen)
+	o, err := l.begin(ctx, e)
 	return stored(o, err)
 }
 
@@ -32,8 +32,8 @@ func stored(o *v1alpha1.Operation, err error) (wal.Entry, error) {
 	return e, errors.Join(damaged, err)
 }
 
-// begin stores e as a record in the given state, once it has its key.
-func (l *Log) begin(ctx context.Context, e wal.Entry, state v1alpha1.OperationState) (*v1alpha1.Operation, error) {
+// begin stores e as a record, once it has its key.
+func (l *Log) begin(ctx context.Context, e wal.Entry) (*v1alpha1.Operation, error) {
 	ctx, cancel, err := l.taken(ctx)
 	if err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func (l *Log) begin(ctx context.Context, e wal.Entry, state v1alpha1.OperationSt
 		e.Began = time.Now()
 	}
 	if e.Key == "" || keyName(e.Key) == e.ID {
-		return l.beginAlone(ctx, l.record(e, state))
+		return l.beginAlone(ctx, l.record(e, v1alpha1.OperationOpen))
 	}
 	for {
 		mine, err := l.beginAlone(ctx, l.record(e, v1alpha1.OperationBeginning))
@@ -62,7 +62,7 @@ func (l *Log) begin(ctx context.Context, e wal.Entry, state v1alpha1.OperationSt
 			}
 			return other, err
 		}
-		begun, err := l.patch(ctx, "begin", mine.Name, version(mine), state, map[string]any{})
+		begun, err := l.patch(ctx, "begin", mine.Name, version(mine), v1alpha1.OperationOpen, map[string]any{})
 		if err == nil || !errors.Is(err, wal.ErrNotFound) && !errors.Is(err, wal.ErrStale) {
 			return begun, err
 		}

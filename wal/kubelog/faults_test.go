@@ -40,16 +40,13 @@ func TestLostAnswers(t *testing.T) {
 				before := len(s.Requests())
 				s.Inject(regiontest.Fault{Resource: operations, Skip: at, Do: action})
 				id, key := fmt.Sprintf("op-%02d", at), fmt.Sprintf("key-%d", at)
-				e, d, err := l.Propose(t.Context(), wal.Entry{ID: id, Key: key, State: "begun", Data: []byte("x")})
+				e, err := l.Begin(t.Context(), wal.Entry{ID: id, Key: key, State: "begun", Data: []byte("x")})
 				require.NoError(t, err)
-				require.False(t, d.Decided)
 				e.State = "going"
 				e, err = l.Advance(t.Context(), e)
 				require.NoError(t, err)
-				e, d, err = l.Decide(t.Context(), e, "eu", "u1")
+				e, err = l.Advance(t.Context(), e)
 				require.NoError(t, err)
-				require.True(t, d.Decided)
-				require.Equal(t, "u1", d.TargetUID)
 				require.NoError(t, l.End(t.Context(), e, []byte("done")))
 				got, err := l.Find(t.Context(), key)
 				require.NoError(t, err)
@@ -79,6 +76,7 @@ func TestDoubt(t *testing.T) {
 	doubt, ok := errors.AsType[*kubelog.InDoubtError](err)
 	require.True(t, ok, "%v", err)
 	require.Equal(t, "a", doubt.ID)
+	require.ErrorIs(t, err, wal.ErrInDoubt)
 	require.NotErrorIs(t, err, wal.ErrClosed)
 	s.Partition(false)
 	n := 0
@@ -122,41 +120,6 @@ func TestBeginThatDied(t *testing.T) {
 		_, err = l.Begin(t.Context(), wal.Entry{ID: "a", Key: "other"})
 		require.NoError(t, err)
 	}
-}
-
-func TestDecisions(t *testing.T) {
-	t.Parallel()
-	s := newServer(t)
-	mine, theirs := open(t, s, kubelog.Options{}), open(t, s, kubelog.Options{})
-	e, d, err := mine.Propose(t.Context(), wal.Entry{ID: "a", Owner: "me"})
-	require.NoError(t, err)
-	seen, err := theirs.Decision(t.Context(), "a")
-	require.NoError(t, err)
-	require.Equal(t, d, seen)
-
-	require.NoError(t, theirs.Withdraw(t.Context(), seen, []byte("aborted")))
-	_, err = theirs.Decision(t.Context(), "a")
-	require.ErrorIs(t, err, wal.ErrNotFound, "history decides nothing")
-	stored, _, err := mine.Decide(t.Context(), e, "eu", "u1")
-	require.ErrorIs(t, err, wal.ErrStale)
-	require.Equal(t, "aborted", string(stored.Outcome))
-	_, _, err = theirs.Propose(t.Context(), wal.Entry{ID: "a"})
-	require.ErrorIs(t, err, wal.ErrExists, "a late request does not begin it again")
-
-	e, d, err = mine.Propose(t.Context(), wal.Entry{ID: "b"})
-	require.NoError(t, err)
-	_, _, err = mine.Decide(t.Context(), e, "eu", "u1")
-	require.NoError(t, err)
-	require.ErrorIs(t, theirs.Withdraw(t.Context(), d, nil), wal.ErrStale)
-	d, err = theirs.Decision(t.Context(), "b")
-	require.NoError(t, err)
-	require.True(t, d.Decided)
-	require.ErrorIs(t, theirs.Withdraw(t.Context(), d, nil), wal.ErrStale)
-
-	open, err := mine.Begin(t.Context(), wal.Entry{ID: "c"})
-	require.NoError(t, err)
-	_, _, err = mine.Decide(t.Context(), open, "eu", "u1")
-	require.ErrorContains(t, err, "state cannot go from Open to Committed")
 }
 
 // TestHistoryIsForgotten: what ended is forgotten after the retention time, with its key, and nothing else is.

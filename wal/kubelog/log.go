@@ -50,7 +50,10 @@ type Log struct {
 // errNotMade is the error of each call of a nil or zero Log.
 var errNotMade = errors.New("the Log was not made by kubelog.New")
 
-var _ wal.Decider = (*Log)(nil)
+var _ wal.Log = (*Log)(nil)
+
+// Shared implements [wal.Log]: any number of programs use the records at once.
+func (l *Log) Shared() bool { return true }
 
 // New returns a Log on the Operations that api serves; the type must be installed there (config.InstallCRDs). It does no
 // I/O. A Log need not be closed. api's clients are used with region.WithAttempt, which switches client-go's hidden
@@ -90,6 +93,9 @@ type InDoubtError struct {
 func (e *InDoubtError) Error() string {
 	return fmt.Sprintf("central log: %s %q is in doubt, look the entry up to see whether it was written: %v", e.Op, e.ID, e.Err)
 }
+
+// Is says that it is a wal.ErrInDoubt.
+func (e *InDoubtError) Is(target error) bool { return target == wal.ErrInDoubt }
 
 // Unwrap gives the cause, unless that is wal.ErrStale or wal.ErrNotFound: they say for certain that nothing was written.
 func (e *InDoubtError) Unwrap() error {

@@ -85,8 +85,14 @@ func openBy(t testing.TB, s *regiontest.Server, p *program, opts kubelog.Options
 	return l
 }
 
+// measured is a wrapper as programs write them: it embeds the log.
+type measured struct{ wal.Log }
+
 func TestLog(t *testing.T) {
-	waltest.Run(t, func(t *testing.T) wal.Log { return open(t, newServer(t), kubelog.Options{}) })
+	waltest.Run(t, func(t *testing.T) waltest.Opener {
+		s := newServer(t)
+		return func(t *testing.T) (wal.Log, error) { return measured{open(t, s, kubelog.Options{})}, nil }
+	})
 }
 
 // TestDescribe says in an Operation what it is about, at the beginning and when that changes, as far as its schema lets.

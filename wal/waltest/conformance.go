@@ -20,8 +20,19 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// Run checks everything that [wal.Log] promises and that can be seen from outside. open returns an empty log each time.
-func Run(t *testing.T, open func(t *testing.T) wal.Log) {
+// Opener opens one log once more, as another process does, and closes it when t ends.
+type Opener func(t *testing.T) (wal.Log, error)
+
+// Run checks everything that [wal.Log] promises and that can be seen from outside. Each call of store makes an empty log
+// and returns how it is opened.
+func Run(t *testing.T, store func(t *testing.T) Opener) {
+	t.Helper()
+	runOne(t, store)
+	runSeveral(t, store)
+}
+
+// runOne checks a log that one coordinator uses.
+func runOne(t *testing.T, store func(t *testing.T) Opener) {
 	t.Helper()
 	for _, c := range []struct {
 		name string
@@ -51,8 +62,13 @@ func Run(t *testing.T, open func(t *testing.T) wal.Log) {
 		{"find knows only keys", findKeys},
 		{"the log shares no memory", noSharing},
 		{"a context that has ended changes nothing", endedContext},
+		{"what is begun decides nothing", decidesNothing},
 	} {
-		t.Run(strings.ReplaceAll(c.name, " ", "_"), func(t *testing.T) { c.test(t, open(t)) })
+		t.Run(strings.ReplaceAll(c.name, " ", "_"), func(t *testing.T) {
+			log, err := store(t)(t)
+			require.NoError(t, err)
+			c.test(t, log)
+		})
 	}
 }
 
@@ -417,4 +433,15 @@ func endedContext(t *testing.T, l wal.Log) {
 		require.ErrorIs(t, err, context.Canceled)
 	}
 	require.Equal(t, []wal.Entry{e}, list(t, l))
+}
+
+// A record that is missing means something only in a log that has records.
+func decidesNothing(t *testing.T, l wal.Log) {
+	e := begin(t, l, sample(1))
+	for _, id := range []string{e.ID, "op-0002"} {
+		_, err := l.Decision(t.Context(), id)
+		if !errors.Is(err, wal.ErrNoDecisions) {
+			require.ErrorIs(t, err, wal.ErrNotFound)
+		}
+	}
 }

@@ -24,3 +24,30 @@ func ExampleNewMemory() {
 	}
 	// Output: 1 begun <nil>
 }
+
+// Two coordinators share a log: the second takes over what the first began, which notices that at its next write.
+func ExampleNewSharedMemory() {
+	ctx := context.Background()
+	first := waltest.NewSharedMemory()
+	e, err := first.Begin(ctx, wal.Entry{ID: "1", Owner: "first", State: "begun"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	second, err := first.Attach()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for taken, err := range second.Open(ctx) {
+		taken.Owner = "second"
+		if taken, err = second.Advance(ctx, taken); err == nil {
+			fmt.Println("taken over by", taken.Owner)
+		}
+	}
+	_, err = first.Advance(ctx, e)
+	fmt.Println(err)
+	// Output:
+	// taken over by second
+	// entry is stale
+}

@@ -17,14 +17,21 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// Memory is a Log in memory: no files, no goroutines, usable inside a testing/synctest bubble. It remembers ended entries
-// for ever and accepts entries of any length. It is safe for concurrent use.
+// Memory is a handle of a Log in memory: no files, no goroutines, usable inside a testing/synctest bubble. It remembers
+// ended entries for ever and accepts entries of any length. It is safe for concurrent use.
 type Memory struct {
-	mu      sync.Mutex
-	entries map[string]wal.Entry
-	last    uint64
-	fault   *fault
-	closed  error
+	*entries
+	fault  *fault
+	closed error
+}
+
+// entries are what all handles of one log in memory hold. Its mutex guards the handles, too.
+type entries struct {
+	mu     sync.Mutex
+	byID   map[string]wal.Entry
+	last   uint64
+	shared bool
+	holder *Memory // of an exclusive log: who has it open
 }
 
 // fault is what the next writing call meets.
@@ -35,8 +42,37 @@ type fault struct {
 
 var _ wal.Log = (*Memory)(nil)
 
-// NewMemory returns an empty log.
-func NewMemory() *Memory { return &Memory{entries: map[string]wal.Entry{}} }
+// NewMemory returns an empty log that is exclusive to one coordinator, as a file is.
+func NewMemory() *Memory { return newMemory(false) }
+
+// NewSharedMemory returns an empty log that several coordinators may share, each by a handle of its own: see Attach.
+func NewSharedMemory() *Memory { return newMemory(true) }
+
+func newMemory(shared bool) *Memory {
+	m := &Memory{entries: &entries{byID: map[string]wal.Entry{}, shared: shared}}
+	m.holder = m
+	return m
+}
+
+// Attach opens the log of m once more, as another process does. An exclusive log refuses that with a [*wal.LockedError]
+// until the handle that has it open is closed.
+func (m *Memory) Attach() (*Memory, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.shared && m.holder.closed == nil {
+		return nil, &wal.LockedError{Path: "memory"}
+	}
+	m.holder = &Memory{entries: m.entries}
+	return m.holder, nil
+}
+
+// Shared implements [wal.Log].
+func (m *Memory) Shared() bool { return m.shared }
+
+// Decision implements [wal.Log]: a Memory never held records that decide.
+func (m *Memory) Decision(context.Context, string) (wal.Decision, error) {
+	return wal.Decision{}, wal.ErrNoDecisions
+}
 
 // FailNext makes the next writing call return a [*wal.InDoubtError] of err, with its change applied or not, and all
 // later calls wal.ErrClosed.
@@ -54,12 +90,13 @@ func (m *Memory) Close() error {
 	return nil
 }
 
-// Reopen closes m and returns a log with what m held, as the next process finds it.
+// Reopen closes m and returns a handle of what m held, as the next process finds it.
 func (m *Memory) Reopen() *Memory {
 	_ = m.Close()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return &Memory{entries: maps.Clone(m.entries), last: m.last}
+	m.holder = &Memory{entries: m.entries}
+	return m.holder
 }
 
 // Begin implements [wal.Log].
@@ -68,7 +105,7 @@ func (m *Memory) Begin(ctx context.Context, e wal.Entry) (wal.Entry, error) {
 		if e.ID == "" {
 			return wal.Entry{}, &wal.FieldError{Field: "ID", Reason: "is empty, must be unique and ordered by time"}
 		}
-		if stored, ok := m.entries[e.ID]; ok {
+		if stored, ok := m.byID[e.ID]; ok {
 			return stored, wal.ErrExists
 		}
 		if stored, ok := m.byKey(e.Key); ok {
@@ -86,7 +123,7 @@ func (m *Memory) Begin(ctx context.Context, e wal.Entry) (wal.Entry, error) {
 // Advance implements [wal.Log].
 func (m *Memory) Advance(ctx context.Context, e wal.Entry) (wal.Entry, error) {
 	return m.write(ctx, e.ID, func() (wal.Entry, error) {
-		stored, ok := m.entries[e.ID]
+		stored, ok := m.byID[e.ID]
 		if !ok {
 			return wal.Entry{}, wal.ErrNotFound
 		}
@@ -101,7 +138,7 @@ func (m *Memory) Advance(ctx context.Context, e wal.Entry) (wal.Entry, error) {
 // End implements [wal.Log].
 func (m *Memory) End(ctx context.Context, e wal.Entry, outcome []byte) error {
 	_, err := m.write(ctx, e.ID, func() (wal.Entry, error) {
-		stored, ok := m.entries[e.ID]
+		stored, ok := m.byID[e.ID]
 		if !ok || !stored.Ended.IsZero() {
 			return stored, nil
 		}
@@ -119,7 +156,7 @@ func (m *Memory) Open(ctx context.Context) iter.Seq2[wal.Entry, error] {
 	return func(yield func(wal.Entry, error) bool) {
 		for _, id := range m.ids() {
 			m.mu.Lock()
-			e, err := copied(m.entries[id]), m.refusal(ctx)
+			e, err := copied(m.byID[id]), m.refusal(ctx)
 			m.mu.Unlock()
 			if err != nil {
 				yield(wal.Entry{}, err)
@@ -161,13 +198,13 @@ func (m *Memory) write(ctx context.Context, id string, change func() (wal.Entry,
 	e, err := change()
 	if f := m.fault; f != nil {
 		if f.applied && err == nil && e.ID != "" {
-			m.entries[e.ID] = copied(e)
+			m.byID[e.ID] = copied(e)
 		}
 		m.fault, m.closed = nil, wal.ErrClosed
 		return wal.Entry{}, &wal.InDoubtError{Path: "memory", ID: id, Err: f.err}
 	}
 	if err == nil && e.ID != "" {
-		m.entries[e.ID] = copied(e)
+		m.byID[e.ID] = copied(e)
 	}
 	return copied(e), err
 }
@@ -182,11 +219,11 @@ func (m *Memory) refusal(ctx context.Context) error {
 func (m *Memory) ids() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return slices.Sorted(maps.Keys(m.entries))
+	return slices.Sorted(maps.Keys(m.byID))
 }
 
 func (m *Memory) byKey(key string) (wal.Entry, bool) {
-	for _, e := range m.entries {
+	for _, e := range m.byID {
 		if key != "" && e.Key == key {
 			return e, true
 		}

@@ -13,8 +13,33 @@ import (
 	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
+// measured is a wrapper as programs write them: it embeds the log.
+type measured struct{ wal.Log }
+
 func TestMemory(t *testing.T) {
-	waltest.Run(t, func(*testing.T) wal.Log { return waltest.NewMemory() })
+	wrap := func(l *waltest.Memory, err error) (wal.Log, error) {
+		if err != nil {
+			return nil, err
+		}
+		return measured{l}, nil
+	}
+	plain := func(l *waltest.Memory, err error) (wal.Log, error) {
+		if err != nil {
+			return nil, err
+		}
+		return l, nil
+	}
+	for name, log := range map[string]func() *waltest.Memory{"exclusive": waltest.NewMemory, "shared": waltest.NewSharedMemory} {
+		for way, handle := range map[string]func(*waltest.Memory, error) (wal.Log, error){"plain": plain, "wrapped": wrap} {
+			t.Run(name+" "+way, func(t *testing.T) {
+				waltest.Run(t, func(*testing.T) waltest.Opener {
+					first := log()
+					require.NoError(t, first.Close())
+					return func(*testing.T) (wal.Log, error) { return handle(first.Attach()) }
+				})
+			})
+		}
+	}
 }
 
 func TestMemoryFaults(t *testing.T) {

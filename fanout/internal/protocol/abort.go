@@ -16,10 +16,6 @@ func (m *Machine) abort() {
 		m.unadopted()
 		return
 	}
-	if m.central() {
-		m.withdraw()
-		return
-	}
 	if !m.Present {
 		m.clean()
 		return

@@ -24,10 +24,7 @@ func (m *Machine) claim(peer string) Object {
 			Target:      m.Op.Target,
 		},
 	}
-	switch {
-	case m.central():
-		o.Claim.Record = m.Decision.UID
-	case !o.Claim.Primary:
+	if !o.Claim.Primary {
 		o.Claim.Of = m.Record.Primary
 	}
 	if m.Op.Action == Adopt {
@@ -142,7 +139,7 @@ func (m *Machine) created(i int, r Reply) {
 // maybe notes that a create of the strand's peer may be applied at any time.
 func (m *Machine) maybe(i int) {
 	s := &m.Strands[i]
-	if s.Peer == m.Op.Target && !m.central() {
+	if s.Peer == m.Op.Target {
 		m.Present, m.Adrift = true, true
 		return
 	}
@@ -159,13 +156,9 @@ func (m *Machine) hold(i int) {
 		m.Present = true
 		m.Primary = s.X
 		m.Record.Primary = Ref{Peer: s.Peer, UID: s.X.UID}
+		return
 	}
-	if s.Peer != m.Op.Target || m.central() {
-		m.Claims[s.Peer] = Claimed{Object: s.X, Held: true, Unsure: s.Unsure}
-	}
-	if s.Peer == m.Op.Target && m.central() {
-		m.lookAround(s.Peer)
-	}
+	m.Claims[s.Peer] = Claimed{Object: s.X, Held: true, Unsure: s.Unsure}
 }
 
 func (m *Machine) recreate(i int) {
@@ -222,9 +215,7 @@ func (m *Machine) own(i int) {
 		m.hold(i)
 		m.because(Fenced, s.Peer)
 		m.Stopping = true
-	case m.central() && s.X.Claim.Record == m.Decision.UID:
-		m.hold(i)
-	case m.central(), s.Peer != m.Op.Target && s.X.Claim.Of != m.Record.Primary:
+	case s.Peer != m.Op.Target && s.X.Claim.Of != m.Record.Primary:
 		// A secondary is never bound anew: it may be of a create that was sent
 		// twice.
 		m.maybe(i)

@@ -134,10 +134,6 @@ func (m *Machine) afterClaiming() {
 		m.abort()
 		return
 	}
-	if m.central() {
-		m.decide()
-		return
-	}
 	m.enter(advancing)
 	m.Record.Committing = true
 	m.spawn(jobAdvance, "")
@@ -184,6 +180,10 @@ func (m *Machine) membership() string {
 
 // afterAdvancing sends the commit, whose possibility is durable now.
 func (m *Machine) afterAdvancing() {
+	if m.Result.Reason == TakenOver {
+		m.relinquish()
+		return
+	}
 	if m.Stopping || m.Expired {
 		// The record says that a commit may have been sent. None was, and this
 		// process knows.
@@ -191,6 +191,8 @@ func (m *Machine) afterAdvancing() {
 		switch {
 		case m.Op.Action == Add:
 			m.abort()
+		case m.Unlogged:
+			m.end(InDoubt)
 		case m.Op.Action == Move:
 			m.refrain()
 		case m.Unsure:

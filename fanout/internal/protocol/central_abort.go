@@ -5,10 +5,6 @@ package protocol
 
 // withdraw aborts a pending record; its claims are dead then.
 func (m *Machine) withdraw() {
-	if m.Decision.UID == "" {
-		m.clean()
-		return
-	}
 	m.enter(withdrawing)
 	m.spawn(jobWithdraw, "")
 }
@@ -67,12 +63,9 @@ func (m *Machine) afterWithdrawing() {
 		m.Result.Ending, m.Result.Reason = Done, ""
 		m.clean()
 	default:
-		m.Result.Ending = Aborted
-		if m.Resumed {
-			// This record was never committed. An earlier one of the operation may
-			// have been, if its create was sent twice.
-			m.Result.Ending, m.Unsure = Ended, true
-		}
+		// This record was never committed. An earlier one of the operation may have
+		// been, if its create was sent twice.
+		m.Result.Ending, m.Unsure = Ended, true
 		m.clean()
 	}
 }

@@ -41,11 +41,7 @@ func (m *Machine) converted(x Object) Object {
 func (m *Machine) stepConvert(i int, r Reply) {
 	s := &m.Strands[i]
 	switch s.Step {
-	case "":
-		if c := m.Claims[s.Peer]; c.Held {
-			m.convert(i, c.Object)
-			return
-		}
+	case "", "reread":
 		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
 	case "put":
 		if r.Class == Applied {
@@ -54,8 +50,6 @@ func (m *Machine) stepConvert(i int, r Reply) {
 			return
 		}
 		m.retake(i, r)
-	case "reread":
-		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
 	case "read":
 		switch {
 		case r.Code == NotFound, r.Code == OK && r.Object.UID != m.Record.Primary.UID:
@@ -93,26 +87,14 @@ func (m *Machine) retake(i int, r Reply) {
 func (m *Machine) stepBind(i int, r Reply) {
 	s := &m.Strands[i]
 	switch s.Step {
-	case "":
-		if c := m.Claims[s.Peer]; c.Held {
-			s.X = c.Object
-			m.sendBind(i, m.Record.Primary)
-			return
-		}
+	case "", "reread":
 		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
 	case "put":
 		if r.Class == Applied {
-			if m.Claims[s.Peer].Held {
-				m.Claims[s.Peer] = Claimed{Object: r.Object, Held: true}
-			}
 			m.finish(i)
 			return
 		}
-		// What is bound now may be a create that came late, after the commit.
-		delete(m.Claims, s.Peer)
 		m.retake(i, r)
-	case "reread":
-		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
 	case "read":
 		s.X = r.Object
 		switch {

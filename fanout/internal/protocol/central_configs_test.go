@@ -101,7 +101,7 @@ func forward(p *proc, cmds []Command) []Command {
 	if !p.adopter || p.plain || m.Phase != withdrawing || m.Withdrawn {
 		return cmds
 	}
-	m.Claims, m.Result, m.Stopping = map[string]Claimed{}, Result{}, false
+	m.Claims, m.Result, m.Stopping, m.Resumed = map[string]Claimed{}, Result{}, false, false
 	m.afterProposing()
 	return m.take()
 }
@@ -114,7 +114,7 @@ func beforeRecord(p *proc, cmds []Command) []Command {
 	}
 	m.Decision.UID = "rec-" + m.Op.ID
 	for _, peer := range m.Op.Peers {
-		m.spawn(jobAcquire, peer)
+		m.spawnFirst(jobAcquire, peer)
 	}
 	return append(cmds, m.take()...)
 }

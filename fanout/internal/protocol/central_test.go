@@ -20,7 +20,7 @@ type record struct {
 	holder int
 }
 
-// central makes p decide in the central log.
+// central makes p an add of the first release, decided in the central log.
 func central(p plan) plan {
 	p.op.Central = true
 	return p
@@ -57,9 +57,8 @@ func (s *store) applyRecord(c Command, retained bool) (Reply, string) {
 		return yes(d), ""
 	}
 	if c.Verb == Decide && i < 0 && s.upsert {
-		s.records = append(s.records, record{op: c.Record, d: c.Decision})
+		s.records = append(s.records, record{op: c.Record, d: Decision{UID: c.UID, RV: c.RV}})
 		i = len(s.records) - 1
-		s.records[i].d.RV = c.RV
 	}
 	if i < 0 || s.records[i].history {
 		return refused(NotFound), ""
@@ -81,12 +80,12 @@ func (s *store) applyRecord(c Command, retained bool) (Reply, string) {
 	switch c.Verb {
 	case Decide:
 		switch {
-		case r.d.Committed && r.d.Of != c.Decision.Of:
+		case r.d.Committed && r.d.Of != c.Object.Bound:
 			broken = "rule: a decision does not change"
-		case c.Decision.Of.UID == "":
+		case c.Object.Bound.UID == "":
 			broken = "rule: a decision names the target's UID"
 		}
-		r.d.Committed, r.d.Of, r.d.RV = true, c.Decision.Of, s.rv()
+		r.d.Committed, r.d.Of, r.d.RV = true, c.Object.Bound, s.rv()
 		s.records[i] = r
 		return yes(r.d), broken
 	case Withdraw:
@@ -219,10 +218,15 @@ func (w *world) decided(x *Object) bool {
 
 // started are the first commands of p, as a mutant has them.
 func (w *world) started(p *proc) []Command {
-	if p.m.central() {
+	if p.m.first() {
 		w.history.begins(p.op)
 	}
-	cmds := p.m.Start()
+	var cmds []Command
+	if p.m.first() {
+		cmds = p.m.startFirst()
+	} else {
+		cmds = p.m.Start()
+	}
 	if w.cfg.mutant.handled != nil {
 		cmds = w.cfg.mutant.handled(p, cmds)
 	}

@@ -66,8 +66,7 @@ type Command struct {
 	Object      Object
 	UID, RV     string
 
-	Record   string   // of the verbs on records, and of Forget: whose
-	Decision Decision // of Decide
+	Record string // of the verbs on records, and of Forget: whose
 
 	Set   *PeerSet   // of PutPeerSet
 	Key   string     // of Sub

@@ -195,7 +195,7 @@ func (k *keyer) command(c *Command) {
 	k.s(string(c.Verb))
 	k.s(c.Record)
 	if c.Verb == Decide {
-		k.decision(&c.Decision)
+		k.ref(c.Object.Bound)
 	}
 	k.s(c.Peer)
 	k.id(c.UID)

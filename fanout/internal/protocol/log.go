@@ -19,8 +19,8 @@ func (m *Machine) end(e Ending) {
 		m.Result.Keep = true
 		m.spawn(jobAdvance, "")
 	case m.Result.Reason == LogFailed:
-	case m.Withdrawn, m.central() && m.Decision.UID == "":
-		// Its record is gone already, or never was.
+	case m.Withdrawn:
+		// Its record is gone already.
 	default:
 		m.spawn(jobForget, "")
 	}
@@ -56,7 +56,7 @@ func (m *Machine) afterBegin() {
 
 // stepLog writes the log once. Its failure is not undone by anything: before a
 // commit it stops the operation, afterwards the entry is found open and settled
-// again.
+// again. Conflict says that another coordinator has taken the entry over.
 func (m *Machine) stepLog(i int, r Reply) {
 	s := &m.Strands[i]
 	switch {
@@ -68,9 +68,42 @@ func (m *Machine) stepLog(i int, r Reply) {
 		m.send(i, "log", c)
 	case s.Step == "":
 		m.send(i, "log", Command{Verb: Advance})
-	case r.Class != Applied && m.Phase == advancing:
-		m.fail(i, LogFailed)
-	default:
+	case r.Class == Applied:
 		m.finish(i)
+	case m.Phase == ending:
+		m.finish(i)
+		m.unended(r)
+	case r.Code == Conflict:
+		m.finish(i)
+		m.Result.Reason, m.Result.Peer = TakenOver, ""
+	default:
+		// If that is not known, the log may say that a commit may have been sent,
+		// and its recovery would send it.
+		m.Unlogged = r.Class == Unknown
+		m.fail(i, LogFailed)
 	}
+}
+
+// unended corrects what is said of an operation whose entry did not end here.
+// Another coordinator that has it, or a recovery that finds it open, sends the
+// commit of an update, a removal or a move if it may have been sent before, and
+// runs an adoption again. An add is committed by its own process alone.
+func (m *Machine) unended(r Reply) {
+	if m.Op.Action == Add || !m.Record.Committing && m.Op.Action != Adopt || m.Result.Ending != Aborted && m.Result.Ending != Ended {
+		return
+	}
+	m.Result.Ending, m.Result.Keep = InDoubt, true
+	m.Result.Reason, m.Result.Peer = LogFailed, ""
+	if r.Code == Conflict {
+		m.Result.Reason = TakenOver
+	}
+}
+
+// relinquish leaves the operation to the coordinator that has taken it over. It
+// changes nothing more: not in the peers, where that one is at work, and not in
+// the log.
+func (m *Machine) relinquish() {
+	m.Result.Ending, m.Result.Keep = InDoubt, true
+	m.Result.Primary = m.Record.Primary
+	m.enter(ending)
 }

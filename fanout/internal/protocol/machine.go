@@ -30,6 +30,7 @@ type Machine struct {
 	Stopping  bool               // no new attempts: the phase has failed
 	Expired   bool               // the deadline has passed
 	Resumed   bool               // its process had ended: nobody waits for it
+	Unlogged  bool               // it is not known whether the log says that a commit may have been sent
 
 	Astray   bool   // the primary is not where it was known to be
 	Lead     Object // which leads to it, from LeadAt; without a claim: it is looked for everywhere
@@ -81,8 +82,6 @@ func (m *Machine) Start() []Command {
 		m.recover()
 	case m.Op.Action == Sweep:
 		m.sweep()
-	case m.central():
-		m.propose()
 	case m.Op.Action == Succeed:
 		m.succeed()
 	case m.Op.Action == Move && !m.Op.logged():

@@ -70,7 +70,7 @@ type Operation struct {
 	Met         Object   // of a sweep, cover, resignation or discard
 	Into        []string // of a cover; of a succession or resignation: all members that are left; of a move of what was met: where to
 
-	Central  bool  // of an add: its record in the central log is its decision
+	Central  bool  // of an add of the first release: a record in a central log is its decision
 	Agree    bool  // any content that is committed will do
 	Inert    bool  // reservations carry no payload; the commit brings it
 	Within   bool  // the namespace's owner must be Active
@@ -135,6 +135,7 @@ const (
 	Missing      Reason = "missing"      // there is no such object
 	Late         Reason = "late"         // the deadline came first
 	LogFailed    Reason = "log failed"   // nothing was sent
+	TakenOver    Reason = "taken over"   // the log's entry is another coordinator's by now
 	Contended    Reason = "contended"    // the name changed hands again and again
 	Homeless     Reason = "homeless"     // what Result.Peer holds is not home, and nothing else is
 	Lost         Reason = "lost"         // with Result.Peer, which has departed

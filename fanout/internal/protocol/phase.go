@@ -118,10 +118,6 @@ func (m *Machine) next() {
 		m.afterCrowning()
 	case judging, resigning:
 		m.afterJudging()
-	case proposing:
-		m.afterProposing()
-	case deciding:
-		m.afterDeciding()
 	case binding:
 		m.afterBinding()
 	case withdrawing:

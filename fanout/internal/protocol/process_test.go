@@ -98,7 +98,12 @@ func (w *world) handle(i int, c Command, r Reply) []Command {
 		r = w.cfg.mutant.reply(w, p, c, r)
 	}
 	r.Strand, r.Seq = c.Strand, c.Seq
-	cmds := p.m.Handle(r)
+	var cmds []Command
+	if p.m.first() {
+		cmds = p.m.handleFirst(r)
+	} else {
+		cmds = p.m.Handle(r)
+	}
 	if w.cfg.mutant.handled != nil {
 		cmds = w.cfg.mutant.handled(p, cmds)
 	}

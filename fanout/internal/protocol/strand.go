@@ -144,10 +144,6 @@ func (m *Machine) step(i int, r Reply) {
 		m.stepJudge(i, r)
 	case jobLook:
 		m.stepLook(i, r)
-	case jobPropose:
-		m.stepPropose(i, r)
-	case jobDecide:
-		m.stepDecide(i, r)
 	case jobConvert:
 		m.stepConvert(i, r)
 	case jobBind:

@@ -17,6 +17,7 @@ import (
 	"github.com/atoll-dev/atoll/fanout/v1alpha1"
 	"github.com/atoll-dev/atoll/internal/e2e/plane"
 	"github.com/atoll-dev/atoll/internal/e2e/planetest"
+	"github.com/atoll-dev/atoll/internal/recordtest"
 	"github.com/atoll-dev/atoll/internal/rights"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/wal"
@@ -40,8 +41,8 @@ func connect(t *testing.T, p *plane.Plane) *region.Conn {
 	return conn
 }
 
-// open empties the plane's log and opens it by conn.
-func open(t *testing.T, p *plane.Plane, conn *region.Conn) *kubelog.Log {
+// empty removes all entries of the plane's log.
+func empty(t *testing.T, p *plane.Plane) {
 	t.Helper()
 	api, err := region.APIFor(p.Config())
 	require.NoError(t, err)
@@ -51,9 +52,6 @@ func open(t *testing.T, p *plane.Plane, conn *region.Conn) *kubelog.Log {
 		left, err := operations.List(t.Context(), metav1.ListOptions{Limit: 1})
 		return err == nil && len(left.Items) == 0
 	}, time.Minute, 10*time.Millisecond)
-	log, err := kubelog.New(conn, kubelog.Options{})
-	require.NoError(t, err)
-	return log
 }
 
 func TestLog(t *testing.T) {
@@ -63,16 +61,17 @@ func TestLog(t *testing.T) {
 	_, err = config.InstallCRDs(t.Context(), api, config.InstallOptions{})
 	require.NoError(t, err)
 	conn := connect(t, p)
-	waltest.Run(t, func(t *testing.T) wal.Log { return open(t, p, conn) })
+	waltest.Run(t, func(t *testing.T) waltest.Opener {
+		empty(t, p)
+		return func(*testing.T) (wal.Log, error) { return kubelog.New(conn, kubelog.Options{}) }
+	})
 
 	t.Run("limits", func(t *testing.T) {
-		log := open(t, p, conn)
-		e, _, err := log.Propose(t.Context(), wal.Entry{ID: "large", Key: "k", Data: make([]byte, wal.MaxData)})
+		empty(t, p)
+		log, err := kubelog.New(conn, kubelog.Options{})
 		require.NoError(t, err)
-		e, d, err := log.Decide(t.Context(), e, "eu", "u1")
+		e, err := log.Begin(t.Context(), wal.Entry{ID: "large", Key: "k", Data: make([]byte, wal.MaxData)})
 		require.NoError(t, err)
-		require.True(t, d.Decided)
-		require.ErrorIs(t, log.Withdraw(t.Context(), d, nil), wal.ErrStale)
 		require.NoError(t, log.End(t.Context(), e, make([]byte, wal.MaxOutcome)))
 		got, err := log.Find(t.Context(), "k")
 		require.NoError(t, err)
@@ -80,5 +79,29 @@ func TestLog(t *testing.T) {
 		require.Len(t, got.Outcome, wal.MaxOutcome)
 		_, err = log.Advance(t.Context(), got)
 		require.ErrorIs(t, err, wal.ErrStale)
+	})
+
+	// A record of the first release: its decision is read, and its end is the end.
+	t.Run("a record of the first release", func(t *testing.T) {
+		empty(t, p)
+		log, err := kubelog.New(conn, kubelog.Options{})
+		require.NoError(t, err)
+		records := recordtest.In(conn)
+		pending, err := records.Propose(t.Context(), wal.Entry{ID: "a", Owner: "them/1", Began: time.Now()})
+		require.NoError(t, err)
+		d, err := log.Decision(t.Context(), "a")
+		require.NoError(t, err)
+		require.Equal(t, pending.UID, d.UID)
+		require.False(t, d.Decided)
+		_, err = records.Decide(t.Context(), "a", pending.Version, "eu", "u1")
+		require.NoError(t, err)
+		require.ErrorIs(t, log.End(t.Context(), wal.Entry{ID: "a", Version: d.Version}, nil), wal.ErrStale)
+		d, err = log.Decision(t.Context(), "a")
+		require.NoError(t, err)
+		require.True(t, d.Decided)
+		require.Equal(t, "u1", d.TargetUID)
+		require.NoError(t, log.End(t.Context(), wal.Entry{ID: "a", Version: d.Version}, nil))
+		_, err = log.Decision(t.Context(), "a")
+		require.ErrorIs(t, err, wal.ErrNotFound)
 	})
 }

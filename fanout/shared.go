@@ -4,22 +4,23 @@
 package fanout
 
 import (
+	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"strings"
+	"sync"
 	"time"
 
-	"github.com/atoll-dev/atoll/fanout/internal/protocol"
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// A log that several coordinators share (a wal.Decider) holds the decisions
-// about adds. Each coordinator leaves the operations of the others alone until
-// they show no sign of life for one lease, on its own clock, and adopts them
-// then by compare-and-swap of the entry's owner.
+// Of a log that several coordinators share, each leaves the operations of the
+// others alone until they show no sign of life for one lease, on its own clock.
+// Then it takes them over by compare-and-swap of the entry's owner. The log
+// decides nothing else: operations are decided at their primaries, so a former
+// owner that goes on meets its successor there.
 
 // watched is another coordinator's entry as it was last seen.
 type watched struct {
@@ -31,7 +32,7 @@ type watched struct {
 // lapsed says whether the lease of an entry's holder has run out, as far as has
 // been seen here. It has for one's own.
 func (c *Coordinator) lapsed(e wal.Entry) bool {
-	if c.decider == nil || e.Owner == c.holder {
+	if !c.log.Shared() || e.Owner == c.holder {
 		return true
 	}
 	c.mu.Lock()
@@ -51,7 +52,7 @@ func (c *Coordinator) lapsed(e wal.Entry) bool {
 // seen here.
 func (c *Coordinator) idle(e wal.Entry) time.Duration {
 	now := time.Now()
-	if c.decider == nil {
+	if !c.log.Shared() {
 		return now.Sub(e.Began)
 	}
 	if j, err := decodeJournal(e); err == nil && j.Operation.Coordinator == c.opts.Identity {
@@ -81,7 +82,7 @@ func (c *Coordinator) unwatch() {
 // adopt makes an open entry of a shared log this coordinator's. It watches the
 // entry for one lease if it must, and returns errAtWork if its holder is alive.
 func (c *Coordinator) adopt(ctx context.Context, e wal.Entry) (wal.Entry, error) {
-	if c.decider == nil || e.Owner == c.holder {
+	if !c.log.Shared() || e.Owner == c.holder {
 		return e, nil
 	}
 	was := e.Version
@@ -105,14 +106,20 @@ func (c *Coordinator) adopt(ctx context.Context, e wal.Entry) (wal.Entry, error)
 // foreign says whether another coordinator works on an entry of a shared log, or
 // did, and how it is named: by its identity, as in claims.
 func (c *Coordinator) foreign(e wal.Entry) (identity string, ok bool) {
-	if c.decider == nil || e.Owner == c.holder {
+	if !c.log.Shared() || e.Owner == c.holder {
 		return "", false
 	}
-	identity = e.Owner
-	if at := strings.LastIndex(identity, "/"); at >= 0 {
-		identity = identity[:at]
-	}
+	identity = identityOf(e.Owner)
 	return identity, identity != c.opts.Identity
+}
+
+// identityOf is the identity of the holder of an entry, of which a shared log
+// holds one for each process.
+func identityOf(holder string) string {
+	if at := strings.LastIndex(holder, "/"); at >= 0 {
+		return holder[:at]
+	}
+	return holder
 }
 
 // takeOver makes an open entry of a shared log this coordinator's at once, be
@@ -148,6 +155,21 @@ func (c *Coordinator) seize(ctx context.Context, e wal.Entry) (wal.Entry, error)
 		return e, fmt.Errorf("operation %s: write-ahead log: %w", e.ID, err)
 	}
 	return adopted, nil
+}
+
+// showLife shows the other coordinators of a shared log that the operation is
+// being worked on, until stop is called, which waits for the last write.
+func (r *runner) showLife(ctx context.Context) (stop func()) {
+	if !r.coordinator.log.Shared() || r.entry.ID == "" {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var wg sync.WaitGroup
+	wg.Go(func() { r.keepAlive(ctx) })
+	return func() {
+		cancel()
+		wg.Wait()
+	}
 }
 
 // keepAlive shows the other coordinators of a shared log that the operation is
@@ -194,6 +216,9 @@ func (r *runner) advance(ctx context.Context, e wal.Entry) (wal.Entry, error) {
 		e.Version = now.Version
 		now, err = r.coordinator.log.Advance(ctx, e)
 	}
+	if errors.Is(err, wal.ErrStale) && now.Owner != e.Owner {
+		err = fmt.Errorf("coordinator %s has taken the operation over, which saw no sign of life for one lease or was told to: %w", identityOf(now.Owner), err)
+	}
 	return now, err
 }
 
@@ -201,8 +226,27 @@ func (r *runner) advance(ctx context.Context, e wal.Entry) (wal.Entry, error) {
 // stands in a shared log as this coordinator's is by this operation, whose writes
 // take turns.
 func (r *runner) ownStale(e, now wal.Entry, err error) bool {
-	return r.coordinator.decider != nil && errors.Is(err, wal.ErrStale) &&
+	return r.coordinator.log.Shared() && errors.Is(err, wal.ErrStale) &&
 		now.ID == e.ID && now.Owner == e.Owner && now.Ended.IsZero() && now.Version != e.Version
+}
+
+// endEntry ends e. To end what has ended changes nothing: if another coordinator
+// has taken the entry over and ended it with another outcome, that is
+// wal.ErrStale.
+func (r *runner) endEntry(ctx context.Context, e wal.Entry, outcome []byte) error {
+	log := r.coordinator.log
+	err := log.End(ctx, e, outcome)
+	if err != nil || !log.Shared() {
+		return err
+	}
+	ended, err := log.Find(ctx, e.Key)
+	switch {
+	case err != nil:
+		return err
+	case ended.ID != e.ID || !bytes.Equal(ended.Outcome, outcome):
+		return wal.ErrStale
+	}
+	return nil
 }
 
 func (r *runner) present() wal.Entry {
@@ -215,90 +259,4 @@ func (r *runner) took(e wal.Entry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.entry = e
-}
-
-// onRecord carries out a command on a record of the central log.
-func (r *runner) onRecord(ctx context.Context, command protocol.Command, write logWrite) (protocol.Reply, error) {
-	log := r.coordinator.decider
-	if log == nil {
-		return protocol.Reply{Class: protocol.NotApplied, Code: protocol.Unavailable},
-			errors.New("a claim is decided by a record of a central log, and this coordinator has none: use the log that the others use")
-	}
-	r.logTurn <- struct{}{}
-	defer func() { <-r.logTurn }()
-	own := command.Record == r.machine.Op.ID
-	switch command.Verb {
-	case protocol.ReadRecord:
-		d, err := log.Decision(ctx, command.Record)
-		if errors.Is(err, wal.ErrNotFound) {
-			return protocol.Reply{Class: protocol.NotApplied, Code: protocol.NotFound}, nil
-		}
-		if err != nil {
-			return protocol.Reply{Class: protocol.NotApplied, Code: protocol.Unavailable}, err
-		}
-		reply := recorded(d)
-		if e := r.present(); own && e.Version != "" {
-			// Whoever took the entry over while this process stood still writes it
-			// from then on: the version that this one knows stays stale.
-			reply.Decision.Taken = d.Owner != e.Owner
-			if !reply.Decision.Taken {
-				e.Version = d.Version
-				r.took(e)
-			}
-		}
-		return reply, nil
-	case protocol.Propose:
-		e, d, err := log.Propose(context.WithoutCancel(ctx), write.entry)
-		if err == nil {
-			r.took(e)
-			return recorded(d), nil
-		}
-		if errors.Is(err, wal.ErrExists) {
-			// Another call with this idempotency key was faster.
-			return protocol.Reply{Class: protocol.NotApplied, Code: protocol.Denied}, err
-		}
-		return answered(err)
-	case protocol.Decide:
-		e := write.entry
-		e.Version = r.present().Version
-		e, d, err := log.Decide(context.WithoutCancel(ctx), e, command.Decision.Of.Peer, command.Decision.Of.UID)
-		if err == nil {
-			r.took(e)
-			return recorded(d), nil
-		}
-		return answered(err)
-	default: // Withdraw
-		d := wal.Decision{ID: command.Record, UID: command.UID, Version: command.RV}
-		result := outcome{State: Ended, Reason: "withdrawn by " + r.coordinator.opts.Identity}
-		if own {
-			result = write.result
-			if v := r.present().Version; v != "" {
-				d.Version = v
-			}
-		}
-		text, err := json.Marshal(result)
-		if err == nil {
-			err = log.Withdraw(context.WithoutCancel(ctx), d, text)
-		}
-		if err != nil {
-			return answered(err)
-		}
-		return protocol.Reply{Class: protocol.Applied, Code: protocol.OK}, nil
-	}
-}
-
-// recorded is the answer that shows d.
-func recorded(d wal.Decision) protocol.Reply {
-	return protocol.Reply{Class: protocol.Applied, Code: protocol.OK, Decision: &protocol.Decision{
-		UID: d.UID, RV: d.Version, Committed: d.Decided, Of: protocol.Ref{Peer: d.Target, UID: d.TargetUID},
-	}}
-}
-
-// answered classifies the failure of a write of a record.
-func answered(err error) (protocol.Reply, error) {
-	err = fmt.Errorf("central log: %w", err)
-	if errors.Is(err, wal.ErrStale) || errors.Is(err, wal.ErrNotFound) {
-		return protocol.Reply{Class: protocol.NotApplied, Code: protocol.Conflict}, err
-	}
-	return protocol.Reply{Class: protocol.Unknown, Code: protocol.Unavailable}, err
 }

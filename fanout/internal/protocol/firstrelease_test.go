@@ -1,0 +1,362 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+// The add of the first release under a central log, of which this release settles
+// what it left: its record is the commit point, so the name is claimed in all
+// peers at once. No shell starts it any more.
+
+const (
+	// Propose creates the record of the machine's operation, pending.
+	Propose Verb = "propose"
+	// Decide makes the pending record Committed, for Object.Bound, if UID and RV
+	// still hold.
+	Decide Verb = "decide"
+
+	proposing Phase = "proposing"
+	deciding  Phase = "deciding"
+
+	jobPropose job = "propose"
+	jobDecide  job = "decide"
+)
+
+// first says that the machine is such an add, and not one that settles it.
+func (m *Machine) first() bool { return m.central() && !m.Resumed }
+
+// startFirst returns the first commands. Claims begin only when the record was
+// answered, so that a claim whose record is not there is dead.
+func (m *Machine) startFirst() []Command {
+	m.enter(proposing)
+	m.spawnFirst(jobPropose, "")
+	m.proceedFirst()
+	return m.take()
+}
+
+// handleFirst is Handle.
+func (m *Machine) handleFirst(r Reply) []Command {
+	i := r.Strand - m.Earlier
+	if m.Phase == over || i < 0 || i >= len(m.Strands) {
+		return nil
+	}
+	s := &m.Strands[i]
+	if s.Over || !s.Busy || s.Seq != r.Seq {
+		return nil
+	}
+	s.Busy = false
+	m.stepFirst(i, r)
+	m.proceedFirst()
+	return m.take()
+}
+
+func (m *Machine) spawnFirst(j job, peer string) {
+	m.Strands = append(m.Strands, Strand{Job: j, Peer: peer})
+	m.stepFirst(len(m.Strands)-1, Reply{})
+}
+
+func (m *Machine) stepFirst(i int, r Reply) {
+	switch m.Strands[i].Job {
+	case jobPropose:
+		m.stepPropose(i, r)
+	case jobDecide:
+		m.stepDecide(i, r)
+	case jobAcquire:
+		m.stepClaim(i, r)
+	case jobConvert, jobBind:
+		m.stepHeld(i, r)
+	default:
+		m.step(i, r)
+	}
+}
+
+func (m *Machine) proceedFirst() {
+	for m.Phase != over && m.settled() {
+		switch {
+		case m.Phase == proposing:
+			m.afterProposing()
+		case m.Phase == claiming && (m.Stopping || m.Expired):
+			m.withdrawFirst()
+		case m.Phase == claiming:
+			if m.Result.Problem = m.membership(); m.Result.Problem != "" {
+				m.because(Membership, m.Op.Target)
+				m.withdrawFirst()
+				continue
+			}
+			m.enter(deciding)
+			m.HaveSet = false
+			m.spawnFirst(jobDecide, "")
+		case m.Phase == deciding:
+			m.afterDeciding()
+		case m.Phase == withdrawing && (m.Decision.Committed || !m.Withdrawn && m.Unsure || m.Record.Committed):
+			m.next()
+		case m.Phase == withdrawing:
+			m.Result.Ending = Aborted
+			m.clean()
+		default:
+			m.next()
+		}
+	}
+}
+
+func (m *Machine) stepPropose(i int, r Reply) {
+	s := &m.Strands[i]
+	switch s.Step {
+	case "", "retry":
+		m.send(i, "propose", Command{Verb: Propose, Record: m.Op.ID})
+	case "propose":
+		switch {
+		case r.Class == Applied:
+			m.Decision = *r.Decision
+			m.finish(i)
+		case r.Code == Denied:
+			m.fail(i, LogFailed)
+		default:
+			m.send(i, "read", Command{Verb: ReadRecord, Record: m.Op.ID})
+		}
+	case "read":
+		// Nobody else proposes under this ID, so the record is this one's own.
+		if r.Code == OK && !r.Decision.Committed {
+			m.Decision = *r.Decision
+			m.finish(i)
+		} else if r.Code == Denied || !m.again(i, "retry") {
+			m.fail(i, LogFailed)
+		}
+	}
+}
+
+// afterProposing claims the name in all peers at once.
+func (m *Machine) afterProposing() {
+	if m.Stopping || m.Expired {
+		m.withdrawFirst()
+		return
+	}
+	m.enter(claiming)
+	for _, p := range m.Op.Peers {
+		m.spawnFirst(jobAcquire, p)
+		if p != m.Op.Target {
+			m.spawn(jobPeerSet, p)
+		}
+	}
+}
+
+// withdrawFirst aborts.
+func (m *Machine) withdrawFirst() {
+	m.Stopping = true
+	if m.Decision.UID == "" {
+		m.Withdrawn = true // it never was
+		m.clean()
+		return
+	}
+	m.withdraw()
+}
+
+// stepClaim is stepAcquire for a claim that names the record.
+func (m *Machine) stepClaim(i int, r Reply) {
+	s := &m.Strands[i]
+	o := r.Object
+	switch {
+	case s.Step == "create" && r.Class == Applied:
+		s.X = o
+		m.holdClaim(i)
+	case s.Step == "read" && r.Code == OK && o.Claimed && o.Claim.Operation == m.Op.ID && o.Claim.Peer == s.Peer && !o.Terminating && o.Stage == Reserved:
+		// A create whose reply was lost. One of an earlier record is never bound
+		// anew.
+		s.X = o
+		if o.Claim.Record == m.Decision.UID {
+			m.holdClaim(i)
+			return
+		}
+		m.mayClaim(i)
+		m.fail(i, Contended)
+	default:
+		m.stepAcquire(i, r)
+		if s.Unsure {
+			m.mayClaim(i)
+		}
+	}
+	for k := range m.out {
+		if c := &m.out[k]; c.Verb == Create && c.Strand == m.Earlier+i {
+			c.Object.Claim.Record, c.Object.Claim.Of = m.Decision.UID, Ref{}
+		}
+	}
+}
+
+// mayClaim notes that a create of the strand's peer may be applied at any time.
+func (m *Machine) mayClaim(i int) {
+	if m.Adrift {
+		m.Present, m.Adrift = m.Primary.UID != "", false
+	}
+	c := m.Claims[m.Strands[i].Peer]
+	c.Unsure = true
+	m.Claims[m.Strands[i].Peer] = c
+}
+
+// holdClaim ends strand i with its name taken. In the target it reads, after that,
+// who the members are and who owns the namespace.
+func (m *Machine) holdClaim(i int) {
+	s := &m.Strands[i]
+	m.finish(i)
+	m.Claims[s.Peer] = Claimed{Object: s.X, Held: true, Unsure: s.Unsure}
+	if s.Peer != m.Op.Target {
+		return
+	}
+	m.Present = true
+	m.Primary = s.X
+	m.Record.Primary = Ref{Peer: s.Peer, UID: s.X.UID}
+	m.spawn(jobPeerSet, m.Op.Target)
+	if m.Op.Within {
+		m.spawn(jobOwner, m.Op.Target)
+	}
+}
+
+func (m *Machine) sendDecide(i int) {
+	m.send(i, "decide", Command{Verb: Decide, Record: m.Op.ID, Object: Object{Bound: m.Record.Primary}, UID: m.Decision.UID, RV: m.Decision.RV})
+}
+
+func (m *Machine) stepDecide(i int, r Reply) {
+	s := &m.Strands[i]
+	switch s.Step {
+	case "":
+		m.sendDecide(i)
+	case "decide":
+		switch {
+		case r.Class == Applied:
+			m.decided(i, *r.Decision)
+			return
+		case r.Class == Unknown:
+			m.Unsure = true
+		case r.Code == Denied && !m.Unsure:
+			m.fail(i, Refused)
+			return
+		}
+		m.send(i, "read", Command{Verb: ReadRecord, Record: m.Op.ID})
+	case "reread":
+		m.send(i, "read", Command{Verb: ReadRecord, Record: m.Op.ID})
+	case "read":
+		switch {
+		case r.Code == NotFound, r.Code == OK && r.Decision.UID != m.Decision.UID:
+			m.undone(i)
+		case r.Code != OK:
+			m.doubtful(i, "reread")
+		case r.Decision.Committed:
+			m.decided(i, *r.Decision)
+		case r.Decision.Taken:
+			// Whatever was sent was meant for the record as it was before.
+			m.Withdrawn = true
+			m.because(Fenced, "")
+			m.Result.Ending = Aborted
+			m.finish(i)
+		case m.Expired:
+			m.Decision = *r.Decision
+			m.send(i, "withdraw", Command{Verb: Withdraw, Record: m.Op.ID, UID: m.Decision.UID, RV: m.Decision.RV})
+		default:
+			m.Decision = *r.Decision
+			m.sendDecide(i)
+		}
+	case "withdraw":
+		if r.Class != Applied {
+			m.doubtful(i, "reread")
+			return
+		}
+		m.because(Late, "")
+		m.Result.Ending = Aborted
+		m.Withdrawn = true
+		m.finish(i)
+	case "target again":
+		m.send(i, "target", Command{Verb: Read, Peer: m.Record.Primary.Peer})
+	case "target":
+		m.targetTells(i, r)
+	}
+}
+
+// doubtful asks once more, or gives up in doubt.
+func (m *Machine) doubtful(i int, next step) {
+	s := &m.Strands[i]
+	if s.Tries++; s.Tries < m.patience() {
+		m.pause(i, next)
+		return
+	}
+	m.because(Unreachable, s.Peer)
+	if m.Unsure {
+		m.Result.Ending = InDoubt
+	}
+	m.finish(i)
+}
+
+// undone ends strand i whose record is gone. If a commit may have been applied,
+// the target tells: a committed record goes only when nothing is undecided.
+func (m *Machine) undone(i int) {
+	m.Withdrawn = true
+	m.because(Fenced, "")
+	if m.Unsure {
+		m.send(i, "target", Command{Verb: Read, Peer: m.Record.Primary.Peer})
+		return
+	}
+	m.Result.Ending = Aborted
+	m.finish(i)
+}
+
+func (m *Machine) targetTells(i int, r Reply) {
+	switch {
+	case r.Code == NotFound, r.Code == OK && r.Object.UID != m.Record.Primary.UID:
+		m.Result.Ending = Ended
+	case r.Code != OK:
+		m.Withdrawn = false
+		m.doubtful(i, "target again")
+		return
+	case r.Object.Stage == Reserved:
+		m.Result.Ending = Aborted
+	default:
+		m.Primary = r.Object
+		m.Record.Committed = true
+	}
+	m.finish(i)
+}
+
+func (m *Machine) afterDeciding() {
+	switch {
+	case m.Record.Committed:
+		m.Result.Reason, m.Result.Peer = "", ""
+		m.bindFirst()
+	case m.Result.Ending == InDoubt:
+		m.end(InDoubt)
+	case m.Result.Ending == Running:
+		m.withdrawFirst()
+	default:
+		m.clean()
+	}
+}
+
+// bindFirst is bind with the claims that are held.
+func (m *Machine) bindFirst() {
+	m.Stopping = false
+	m.enter(binding)
+	m.spawnFirst(jobConvert, m.Record.Primary.Peer)
+	for _, p := range m.Op.Peers {
+		if p != m.Record.Primary.Peer {
+			m.spawnFirst(jobBind, p)
+		}
+	}
+}
+
+// stepHeld writes on a claim that is held without a read before.
+func (m *Machine) stepHeld(i int, r Reply) {
+	s := &m.Strands[i]
+	c := m.Claims[s.Peer]
+	switch {
+	case s.Step == "" && c.Held && s.Job == jobConvert:
+		m.convert(i, c.Object)
+	case s.Step == "" && c.Held:
+		s.X = c.Object
+		m.sendBind(i, m.Record.Primary)
+	case s.Job == jobBind && s.Step == "put" && r.Class == Applied && c.Held:
+		m.Claims[s.Peer] = Claimed{Object: r.Object, Held: true}
+		m.finish(i)
+	default:
+		if s.Job == jobBind && s.Step == "put" && r.Class != Applied {
+			// What is bound now may be a create that came late, after the commit.
+			delete(m.Claims, s.Peer)
+		}
+		m.step(i, r)
+	}
+}

@@ -1,0 +1,194 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fanout_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/atoll-dev/atoll/fanout"
+	"github.com/atoll-dev/atoll/wal"
+)
+
+// measured is a decorator as programs write them for metrics: it embeds the
+// interface, so that it has the methods of wal.Log and no others.
+type measured struct{ wal.Log }
+
+// pausing stops an operation before its first command of that verb.
+type pausing struct {
+	verb    string
+	once    sync.Once
+	reached chan string // gets the operation's ID
+	wait    chan struct{}
+	release func()
+}
+
+func pauseAt(verb string) *pausing {
+	wait := make(chan struct{})
+	return &pausing{verb: verb, reached: make(chan string, 1), wait: wait, release: sync.OnceFunc(func() { close(wait) })}
+}
+
+func (h *pausing) observer() *fanout.Observer {
+	return &fanout.Observer{Step: func(_ context.Context, e fanout.StepEvent) {
+		if e.Verb == h.verb && !e.Done {
+			h.once.Do(func() {
+				h.reached <- e.Operation
+				<-h.wait
+			})
+		}
+	}}
+}
+
+// TestSharedLogLeavesTheLiving: a coordinator that shares the log leaves the
+// operation of a living one alone, whether the log is wrapped or not.
+func TestSharedLogLeavesTheLiving(t *testing.T) {
+	t.Parallel()
+	for name, wrap := range map[string]func(wal.Log) wal.Log{
+		"plain":   func(l wal.Log) wal.Log { return l },
+		"wrapped": func(l wal.Log) wal.Log { return measured{l} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r, s := newRing(t), newCentral(t)
+				hold := pauseAt("advance")
+				defer hold.release()
+				const lease = 400 * time.Millisecond
+				working := coordinator(t, r, wrap(sharedLog(t, s, &line{})), fanout.Options{LeaseTimeout: lease, Observer: hold.observer()})
+				other := coordinator(t, r, wrap(sharedLog(t, s, &line{})), fanout.Options{LeaseTimeout: lease})
+				name, done := unique("acme"), make(chan error, 1)
+				go func() {
+					_, err := working.Add(t.Context(), newAccount(name), fanout.AddOptions{})
+					done <- err
+				}()
+				<-hold.reached
+				ops, err := other.Recover(t.Context())
+				require.NoError(t, err)
+				require.Empty(t, ops)
+				time.Sleep(3 * lease)
+				_, err = other.Add(t.Context(), newAccount(unique("beta")), fanout.AddOptions{})
+				require.NoError(t, err)
+				hold.release()
+				require.NoError(t, <-done)
+				requireClean(t, other)
+				requireSettled(t, sharedLog(t, s, &line{}))
+			})
+		})
+	}
+}
+
+// TestSharedLogAbortOfAnothers: what another coordinator works on is taken back
+// only if a caller asks for that, and at once then. The other one, which goes on,
+// neither aborts nor ends what is not its own any longer.
+func TestSharedLogAbortOfAnothers(t *testing.T) {
+	t.Parallel()
+	for verb, want := range map[string]func(t *testing.T, err error){
+		"advance": func(t *testing.T, err error) { // before a commit may be sent: the log stops it
+			doubt, ok := errors.AsType[*fanout.InDoubtError](err)
+			require.True(t, ok, "%v", err)
+			require.ErrorContains(t, err, "me/1 has taken the operation over")
+			require.ErrorIs(t, doubt, wal.ErrStale)
+		},
+		"put": func(t *testing.T, err error) { // the commit: its primary is gone
+			require.ErrorIs(t, err, fanout.ErrAborted)
+		},
+	} {
+		t.Run(verb, func(t *testing.T) {
+			t.Parallel()
+			r, s := newRing(t), newCentral(t)
+			hold := pauseAt(verb)
+			defer hold.release()
+			log := sharedLog(t, s, &line{})
+			// A lease that does not run out in a test: nothing waits for it.
+			other := coordinator(t, r, measured{log}, fanout.Options{Identity: "me/1", LeaseTimeout: time.Hour, MaxInFlight: time.Nanosecond})
+			acme := addAccount(t, other)
+			working := coordinator(t, r, measured{sharedLog(t, s, &line{})}, fanout.Options{Identity: "them/1", LeaseTimeout: time.Hour, Observer: hold.observer()})
+			done := make(chan error, 1)
+			go func() {
+				_, err := working.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east"})
+				done <- err
+			}()
+			id := <-hold.reached
+			_, err := other.Abort(t.Context(), id, fanout.AbortOptions{})
+			foreign, ok := errors.AsType[*fanout.ForeignError](err)
+			require.True(t, ok, "%v", err)
+			require.Equal(t, "them/1", foreign.Coordinator)
+			require.EqualValues(t, "us-east", foreign.Holder)
+			require.WithinDuration(t, time.Now(), foreign.Since, time.Minute)
+			op, err := other.Abort(t.Context(), id, fanout.AbortOptions{Others: true})
+			require.NoError(t, err)
+			require.Equal(t, fanout.Aborted, op.State)
+			hold.release()
+			want(t, <-done)
+			requireEnded(t, other, log, id)
+			op, err = working.Outcome(t.Context(), id)
+			require.ErrorIs(t, err, fanout.ErrAborted, "what became of it the log knows")
+			require.Equal(t, fanout.Aborted, op.State)
+		})
+	}
+}
+
+// TestSharedLogPausedOwner: a coordinator that stood still while another took its
+// operation over leaves peers and log as they are once it goes on.
+func TestSharedLogPausedOwner(t *testing.T) {
+	t.Parallel()
+	r, s := newRing(t), newCentral(t)
+	advancing, deleting := pauseAt("advance"), pauseAt("delete")
+	defer advancing.release()
+	defer deleting.release()
+	log := sharedLog(t, s, &line{})
+	acme := addAccount(t, coordinator(t, r, log, fanout.Options{}))
+	paused := coordinator(t, r, measured{sharedLog(t, s, &line{})}, fanout.Options{Identity: "them/1", LeaseTimeout: time.Hour, Observer: advancing.observer()})
+	successor := coordinator(t, r, measured{sharedLog(t, s, &line{})}, fanout.Options{Identity: "me/1", LeaseTimeout: time.Hour, MaxInFlight: time.Nanosecond, Observer: deleting.observer()})
+	added, aborted := make(chan error, 1), make(chan error, 1)
+	go func() {
+		_, err := paused.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east"})
+		added <- err
+	}()
+	id := <-advancing.reached
+	go func() {
+		_, err := successor.Abort(t.Context(), id, fanout.AbortOptions{Others: true})
+		aborted <- err
+	}()
+	<-deleting.reached
+	taken, err := log.Find(t.Context(), "operation/"+id)
+	require.NoError(t, err)
+	require.Contains(t, taken.Owner, "me/1")
+	requests := map[string]int{}
+	for _, peer := range peers {
+		requests[string(peer)] = len(r.Server(peer).Requests())
+	}
+
+	advancing.release()
+	_, inDoubt := errors.AsType[*fanout.InDoubtError](<-added)
+	require.True(t, inDoubt, "what becomes of it is for the successor to say")
+	now, err := log.Find(t.Context(), "operation/"+id)
+	require.NoError(t, err)
+	require.Equal(t, taken, now, "its owner alone writes it")
+	for _, peer := range peers {
+		require.Len(t, r.Server(peer).Requests(), requests[string(peer)], "%s: it changes nothing more", peer)
+	}
+	deleting.release()
+	require.NoError(t, <-aborted)
+	requireEnded(t, successor, log, id)
+}
+
+// requireEnded fails the test unless its owner ends the operation, which stays in
+// the log for what may yet appear of it.
+func requireEnded(t *testing.T, owner *fanout.Coordinator, log wal.Log, id string) {
+	t.Helper()
+	_, err := owner.Recover(t.Context())
+	require.NoError(t, err)
+	requireClean(t, owner)
+	requireSettled(t, log)
+	entry, err := log.Find(t.Context(), "operation/"+id)
+	require.NoError(t, err)
+	require.False(t, entry.Ended.IsZero())
+}
