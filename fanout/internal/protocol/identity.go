@@ -1,0 +1,269 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"maps"
+	"slices"
+)
+
+// Presence is how the cluster behind a peer's name presents itself.
+type Presence struct {
+	UID    string // of its kube-system namespace; empty if that may not be read
+	HasSet bool
+	Set    PeerSet
+}
+
+// Standing says what the answers of a peer are worth.
+type Standing uint8
+
+// The standings of a peer.
+const (
+	// Silent is a peer of which nothing is known.
+	Silent Standing = iota
+	// Believed is a member, in the cluster that it is known to be.
+	Believed
+	// NotMember is a peer that belongs to no ring, or has left this one. Its cluster
+	// contradicts nothing.
+	NotMember
+	// UnknownIdentity is a peer whose cluster cannot be checked.
+	UnknownIdentity
+	// WrongCluster is a peer whose cluster is not the one that the ring knows under
+	// its name. Its answers count as little as silence.
+	WrongCluster
+)
+
+// Mismatch is a property of a cluster that is not as it must be.
+type Mismatch string
+
+// The properties that identify a peer's cluster.
+const (
+	MismatchName Mismatch = "name"
+	MismatchUID  Mismatch = "uid"
+	MismatchRing Mismatch = "ring"
+)
+
+// Identification is the judgement of one peer.
+type Identification struct {
+	Standing Standing
+	// Of WrongCluster: which property, how it is and how it must be, and the peers
+	// that know it so; none if its own PeerSet or the known ring does.
+	Mismatch    Mismatch
+	Found, Want string
+	By          []string
+	Tied        bool // as many peers know it one way as the other
+}
+
+// Trusted says that the answers of the peer count.
+func (i Identification) Trusted() bool { return i.Standing == Believed || i.Standing == NotMember }
+
+// Identify judges the peers that answered. A peer must have its own name and its
+// cluster's UID in its PeerSet; what the others know of its UID and its ring is
+// decided by the greater number of those that agree, and refused for all of them
+// if there is none. ring is the ring that the caller knows already, and decides;
+// empty if it knows none. A PeerSet without a ring ID contradicts none.
+func Identify(ring string, peers map[string]Presence) map[string]Identification {
+	j := jury{ring: ring, peers: peers, out: map[string]Identification{}}
+	for peer, p := range peers {
+		j.out[peer] = j.alone(peer, p)
+	}
+	j.poll()
+	for peer, p := range peers {
+		if j.out[peer].Trusted() {
+			j.out[peer] = j.compared(peer, p)
+		}
+	}
+	for peer, p := range peers {
+		if j.out[peer].Trusted() {
+			j.out[peer] = j.enrolled(peer, p)
+		}
+	}
+	return j.out
+}
+
+// ballot is what several peers know of the ring in the same words.
+type ballot struct {
+	ring   string
+	uids   map[string]string // by member
+	voters []string
+}
+
+type jury struct {
+	ring    string
+	peers   map[string]Presence
+	out     map[string]Identification
+	ballots []ballot
+}
+
+// claimed is the UID of the cluster; if it may not be read, the one that its
+// PeerSet has, which the ring's ID must bear out.
+func (p Presence) claimed() string {
+	if p.UID != "" {
+		return p.UID
+	}
+	return p.Set.Self.UID
+}
+
+// alone judges a peer by its own word.
+func (j *jury) alone(peer string, p Presence) Identification {
+	self := p.Set.Self
+	switch {
+	case p.HasSet && self.Peer != peer:
+		return Identification{Standing: WrongCluster, Mismatch: MismatchName, Found: self.Peer, Want: peer}
+	case p.HasSet && p.UID != "" && self.UID != p.UID:
+		return Identification{Standing: WrongCluster, Mismatch: MismatchUID, Found: p.UID, Want: self.UID}
+	case p.HasSet && p.Set.Ring != "" && j.ring != "" && p.Set.Ring != j.ring:
+		return Identification{Standing: WrongCluster, Mismatch: MismatchRing, Found: p.Set.Ring, Want: j.ring}
+	case p.UID == "" && (!p.HasSet || p.Set.Ring == ""):
+		return Identification{Standing: UnknownIdentity}
+	default:
+		return Identification{Standing: NotMember}
+	}
+}
+
+// poll collects what the peers know that are members by their own word.
+func (j *jury) poll() {
+	for _, peer := range slices.Sorted(maps.Keys(j.peers)) {
+		p := j.peers[peer]
+		if !j.out[peer].Trusted() || !p.HasSet || !p.Set.current() || j.dropped(peer) {
+			continue
+		}
+		at := slices.IndexFunc(j.ballots, func(b ballot) bool { return b.ring == p.Set.Ring && b.says(p.Set.Members) })
+		if at < 0 {
+			b := ballot{ring: p.Set.Ring, uids: map[string]string{}}
+			for _, m := range p.Set.Members {
+				b.uids[m.Peer] = m.UID
+			}
+			j.ballots, at = append(j.ballots, b), len(j.ballots)
+		}
+		j.ballots[at].voters = append(j.ballots[at].voters, peer)
+	}
+	known := func(b ballot) bool { return b.ring == j.ring }
+	if j.ring != "" && slices.ContainsFunc(j.ballots, known) {
+		// Peers without a ring ID may be of another ring.
+		j.ballots = slices.DeleteFunc(j.ballots, func(b ballot) bool { return !known(b) })
+	}
+}
+
+func (b ballot) says(members []Member) bool {
+	return len(b.uids) == len(members) && !slices.ContainsFunc(members, func(m Member) bool {
+		uid, ok := b.uids[m.Peer]
+		return !ok || uid != m.UID
+	})
+}
+
+// dropped says that another peer knows that peer has departed and peer does not: its
+// own knowledge is of the past.
+func (j *jury) dropped(peer string) bool {
+	p := j.peers[peer]
+	for other, q := range j.peers {
+		if other == peer || !j.out[other].Trusted() || !q.HasSet || !q.Set.current() || !q.Set.Gone(peer) || p.Set.Gone(other) {
+			continue
+		}
+		if uid := q.Set.cluster(peer); uid != "" && uid != p.claimed() {
+			continue // that was another cluster
+		}
+		if p.Set.Ring != "" && q.Set.Ring != "" && p.Set.Ring != q.Set.Ring {
+			continue
+		}
+		if !p.Set.lists(other) || p.Set.cluster(other) == q.claimed() {
+			return true
+		}
+	}
+	return false
+}
+
+// compared judges a peer by what the others know.
+func (j *jury) compared(peer string, p Presence) Identification {
+	if own := p.Set.Ring; p.HasSet && own != "" && j.ring == "" {
+		same, others := 0, map[string][]string{}
+		for _, b := range j.ballots {
+			switch b.ring {
+			case "":
+			case own:
+				same += len(b.voters)
+			default:
+				others[b.ring] = append(others[b.ring], b.voters...)
+			}
+		}
+		if wrong, ok := outvoted(same, others); ok {
+			wrong.Mismatch, wrong.Found = MismatchRing, own
+			return wrong
+		}
+	}
+	same, others := 0, map[string][]string{}
+	for _, b := range j.ballots {
+		uid, listed := b.uids[peer]
+		switch {
+		case slices.Contains(b.voters, peer):
+			// It vouches for itself, whatever it lists; the others of its ballot list
+			// the same.
+			same++
+			if rest := slices.DeleteFunc(slices.Clone(b.voters), func(v string) bool { return v == peer }); uid == p.claimed() {
+				same += len(rest)
+			} else if listed && len(rest) > 0 {
+				others[uid] = append(others[uid], rest...)
+			}
+		case !listed:
+		case uid == p.claimed():
+			same += len(b.voters)
+		default:
+			others[uid] = append(others[uid], b.voters...)
+		}
+	}
+	if wrong, ok := outvoted(same, others); ok {
+		wrong.Mismatch, wrong.Found = MismatchUID, p.claimed()
+		return wrong
+	}
+	return j.out[peer]
+}
+
+// outvoted says whether as many peers, or more, agree on something else.
+func outvoted(same int, others map[string][]string) (Identification, bool) {
+	worst := Identification{Standing: WrongCluster}
+	for _, want := range slices.Sorted(maps.Keys(others)) {
+		if by := others[want]; len(by) > len(worst.By) {
+			worst.Want, worst.By = want, by
+		}
+	}
+	if len(worst.By) == 0 || same > len(worst.By) {
+		return Identification{}, false
+	}
+	slices.Sort(worst.By)
+	worst.Tied = same == len(worst.By)
+	return worst, true
+}
+
+// enrolled says whether a peer that nothing speaks against is a member.
+func (j *jury) enrolled(peer string, p Presence) Identification {
+	if !p.HasSet || j.dropped(peer) {
+		return Identification{Standing: NotMember}
+	}
+	if p.Set.current() {
+		return Identification{Standing: Believed}
+	}
+	for _, b := range j.ballots {
+		if _, listed := b.uids[peer]; listed && slices.ContainsFunc(b.voters, func(v string) bool { return j.out[v].Trusted() }) {
+			return Identification{Standing: Believed}
+		}
+	}
+	return Identification{Standing: NotMember}
+}
+
+// Ring is the ring that more than half of the members which a believed peer lists are
+// in by their own word, or empty: it is safe to know it from then on.
+func Ring(peers map[string]Presence, judged map[string]Identification) string {
+	count := map[string]int{}
+	for peer, p := range peers {
+		if judged[peer].Standing == Believed && p.Set.Ring != "" && p.Set.lists(peer) {
+			count[p.Set.Ring]++
+		}
+	}
+	for peer, p := range peers {
+		if judged[peer].Standing == Believed && count[p.Set.Ring]*2 > len(p.Set.Members) {
+			return p.Set.Ring
+		}
+	}
+	return ""
+}
