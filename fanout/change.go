@@ -228,7 +228,7 @@ func (c *Coordinator) peerSet(ctx context.Context, peer region.PeerName) (protoc
 	if err != nil {
 		return protocol.PeerSet{}, err
 	}
-	set, err := within(ctx, c.opts.CallTimeout, func(ctx context.Context) (*readSet, error) { return c.sets.read(ctx, conn) })
+	set, err := within(ctx, c.opts.CallTimeout, func(ctx context.Context) (*readSet, error) { return c.readSet(ctx, conn) })
 	if err != nil {
 		return protocol.PeerSet{}, err
 	}

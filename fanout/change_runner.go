@@ -163,7 +163,7 @@ func (r *changeRunner) perform(ctx context.Context, attempt *region.Attempt, com
 	}
 	switch command.Verb {
 	case protocol.ReadPeerSet:
-		set, err := r.coordinator.sets.read(ctx, conn)
+		set, err := r.coordinator.readSet(ctx, conn)
 		reply := protocol.Reply{Class: protocol.Applied, Code: classifyRead(err)}
 		if err == nil {
 			r.noted(set.PeerSet)
@@ -174,6 +174,9 @@ func (r *changeRunner) perform(ctx context.Context, attempt *region.Attempt, com
 		}
 		return reply, err
 	case protocol.PutPeerSet:
+		if err := r.coordinator.trust(ctx, conn); err != nil {
+			return untrusted(err), err
+		}
 		return r.putPeerSet(region.WithAttempt(ctx, attempt), attempt, conn, command)
 	default:
 		return protocol.Reply{Class: protocol.NotApplied, Code: protocol.Denied}, fmt.Errorf("unknown command %q", command.Verb)

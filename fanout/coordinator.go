@@ -50,11 +50,11 @@ type Coordinator struct {
 	watched map[string]watched   // entries of others
 	nothing map[string]watched   // entries of a shared log that came to nothing
 	rest    map[string]time.Time // when an operation that could not be settled may be tried again
-	met     map[place]bool       // peers whose cluster calls itself by their name
 
-	sets   *setReader
-	reach  reach
-	guards guardChecks
+	sets       *setReader
+	identities *identities
+	reach      reach
+	guards     guardChecks
 }
 
 // New checks opts and reads nothing: it does not block, and d may still be
@@ -72,7 +72,7 @@ func New(d region.Directory, log wal.Log, opts Options) (*Coordinator, error) {
 	if err := opts.validate(); err != nil {
 		return nil, err
 	}
-	c := &Coordinator{directory: d, log: log, opts: opts, busy: map[string]bool{}, rest: map[string]time.Time{}, met: map[place]bool{}, sets: newSetReader()}
+	c := &Coordinator{directory: d, log: log, opts: opts, busy: map[string]bool{}, rest: map[string]time.Time{}, sets: newSetReader(), identities: newIdentities()}
 	if log.Shared() {
 		c.holder = opts.Identity + "/" + rand.Text()[:6]
 		c.watched, c.nothing = map[string]watched{}, map[string]watched{}

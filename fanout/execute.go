@@ -164,6 +164,32 @@ func (r *runner) perform(ctx context.Context, attempt *region.Attempt, command p
 	if err != nil {
 		return protocol.Reply{Class: protocol.NotApplied, Code: protocol.NoSuchPeer}, err
 	}
+	if command.Verb != protocol.ReadPeerSet {
+		if err := r.coordinator.trust(ctx, conn); err != nil {
+			return untrusted(err), err
+		}
+	}
+	reply, err := r.ask(ctx, attempt, conn, command)
+	if command.Verb != protocol.ReadPeerSet && !writes(command.Verb) {
+		// What another peer said meanwhile may have refuted it.
+		if _, wrong := r.coordinator.identities.standing(conn); wrong != nil {
+			return untrusted(wrong), wrong
+		}
+	}
+	return reply, err
+}
+
+// untrusted is the reply of a peer that counts as silent: nothing was sent.
+func untrusted(err error) protocol.Reply {
+	code := classifyRead(err)
+	if code == protocol.NotFound || code == protocol.OK {
+		code = protocol.Denied
+	}
+	return protocol.Reply{Class: protocol.NotApplied, Code: code}
+}
+
+// ask sends a command to a peer.
+func (r *runner) ask(ctx context.Context, attempt *region.Attempt, conn *region.Conn, command protocol.Command) (protocol.Reply, error) {
 	switch command.Verb {
 	case protocol.Create, protocol.Put, protocol.Delete:
 		return r.write(ctx, attempt, conn, command)
@@ -348,11 +374,7 @@ func (r *runner) changed(command protocol.Command) (*unstructured.Unstructured, 
 
 func (r *runner) read(ctx context.Context, conn *region.Conn) (protocol.Reply, error) {
 	if err := r.coordinator.recognize(ctx, conn); err != nil {
-		code := classifyRead(err)
-		if code == protocol.NotFound || code == protocol.OK {
-			code = protocol.Denied
-		}
-		return protocol.Reply{Class: protocol.NotApplied, Code: code}, err
+		return untrusted(err), err
 	}
 	obj, err := r.resource(conn).Get(ctx, r.key.Name, metav1.GetOptions{})
 	reply := protocol.Reply{Class: protocol.Applied, Code: classifyRead(err)}
@@ -369,7 +391,7 @@ func (r *runner) read(ctx context.Context, conn *region.Conn) (protocol.Reply, e
 }
 
 func (r *runner) readPeerSet(ctx context.Context, conn *region.Conn) (protocol.Reply, error) {
-	set, err := r.coordinator.sets.read(ctx, conn)
+	set, err := r.coordinator.readSet(ctx, conn)
 	reply := protocol.Reply{Class: protocol.Applied, Code: classifyRead(err)}
 	if err == nil {
 		reply.PeerSet = set.view

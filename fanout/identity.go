@@ -6,10 +6,11 @@ package fanout
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/atoll-dev/atoll/fanout/v1alpha1"
+	"github.com/atoll-dev/atoll/fanout/internal/protocol"
 	"github.com/atoll-dev/atoll/region"
 )
 
@@ -19,42 +20,133 @@ type place struct {
 	cluster types.UID
 }
 
-// recognize refuses a peer whose credentials lead to a cluster that is not the
-// peer: what another cluster holds, or does not hold, says nothing about this
-// one, and a primary that seems to be gone would make healthy guards seem dead.
-// A cluster is asked once.
-func (c *Coordinator) recognize(ctx context.Context, conn *region.Conn) error {
-	uid, err := conn.UID(ctx)
-	if err != nil {
-		return err
+// Property is a property that identifies the cluster of a peer.
+type Property string
+
+const (
+	// PropertyName is the name of the peer, as the PeerSet in its cluster has it.
+	PropertyName = Property(protocol.MismatchName)
+	// PropertyUID is the UID of the cluster's namespace kube-system.
+	PropertyUID = Property(protocol.MismatchUID)
+	// PropertyRing is the ID of the ring, as the PeerSet in its cluster has it.
+	PropertyRing = Property(protocol.MismatchRing)
+)
+
+// WrongPeerError says that the cluster behind a peer's credentials is not the one
+// that the ring knows under the peer's name. The peer counts as one that does not
+// answer: nothing is read or written there. errors.As finds it; it wraps ErrWrongPeer,
+// or ErrOtherRing if the ring differs.
+type WrongPeerError struct {
+	Peer     region.PeerName
+	Property Property
+	Found    string // how the cluster has the property
+	Want     string // how it must be
+	// By are the peers that know it so; none if the peer's own PeerSet, or the ring
+	// that was known before, does.
+	By []region.PeerName
+	// Tied says that as many peers know it as it was found, so that nothing decides
+	// which of them are right, and none of them is believed.
+	Tied bool
+}
+
+// Error names the peer, what is expected, what was found, and what to do.
+func (e *WrongPeerError) Error() string {
+	by := make([]string, len(e.By))
+	for i, p := range e.By {
+		by[i] = string(p)
 	}
-	at := place{conn.Peer(), uid}
-	c.mu.Lock()
-	met := c.met[at]
-	c.mu.Unlock()
-	if met {
+	knows := strings.Join(by, ", ")
+	var text string
+	switch {
+	case e.Property == PropertyName:
+		text = fmt.Sprintf("the cluster behind peer %s calls itself %s", e.Peer, e.Found)
+	case e.Property == PropertyRing && knows == "":
+		text = fmt.Sprintf("the cluster behind peer %s belongs to ring %s, and this ring is %s", e.Peer, e.Found, e.Want)
+	case e.Property == PropertyRing:
+		text = fmt.Sprintf("the cluster behind peer %s belongs to ring %s, and %s to ring %s", e.Peer, e.Found, knows, e.Want)
+	case knows == "":
+		text = fmt.Sprintf("kube-system of the cluster behind peer %s has UID %s, and the PeerSet there was written in the cluster %s", e.Peer, e.Found, e.Want)
+	default:
+		text = fmt.Sprintf("kube-system of the cluster behind peer %s has UID %s, and %s know the peer as the cluster %s", e.Peer, e.Found, knows, e.Want)
+	}
+	text = e.Unwrap().Error() + ": " + text
+	if e.Tied {
+		return text + ": no other peer decides which of them is right, and none is believed: correct the credentials of the wrong one"
+	}
+	return text + ": correct the peer's credentials"
+}
+
+// Unwrap returns ErrWrongPeer, or ErrOtherRing if the ring differs.
+func (e *WrongPeerError) Unwrap() error {
+	if e.Property == PropertyRing {
+		return ErrOtherRing
+	}
+	return ErrWrongPeer
+}
+
+// Is makes the cause of it region.CauseOtherCluster.
+func (e *WrongPeerError) Is(target error) bool { return target == region.ErrOtherCluster } //nolint:errorlint // a sentinel
+
+func wrongPeer(peer region.PeerName, i protocol.Identification) error {
+	e := &WrongPeerError{Peer: peer, Property: Property(i.Mismatch), Found: i.Found, Want: i.Want, Tied: i.Tied}
+	for _, p := range i.By {
+		e.By = append(e.By, region.PeerName(p))
+	}
+	return e
+}
+
+// trust returns nil if the answers and writes of conn's peer count: if its cluster is
+// the one that the ring knows, or belongs to no ring yet. It asks the peers only if
+// that is not known of this connection yet, or was refuted.
+func (c *Coordinator) trust(ctx context.Context, conn *region.Conn) error {
+	known, err := c.identities.standing(conn)
+	if known && err == nil {
 		return nil
 	}
-	set, err := c.sets.read(ctx, conn)
-	switch {
+	if err := c.meet(ctx, conn); err != nil {
+		return err
+	}
+	_, err = c.identities.standing(conn)
+	return err
+}
+
+// recognize is trust of a peer that has a PeerSet: what one without holds, or does
+// not hold, is of no ring.
+func (c *Coordinator) recognize(ctx context.Context, conn *region.Conn) error {
+	if err := c.trust(ctx, conn); err != nil {
+		return err
+	}
+	if c.identities.enrolled(conn) {
+		return nil
+	}
+	// It may have one since.
+	switch set, err := c.readSet(ctx, conn); {
 	case isAbsent(err):
 		return fmt.Errorf("%w: peer %s has no PeerSet", ErrMembership, conn.Peer())
 	case err != nil:
 		return err
+	case set == nil:
+		return fmt.Errorf("%w: peer %s has no PeerSet", ErrMembership, conn.Peer())
+	default:
+		return nil
 	}
-	if err := calledItself(set.PeerSet, conn.Peer()); err != nil {
-		return err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.met[at] = true
-	return nil
 }
 
-// calledItself refuses a cluster whose PeerSet has another name for it.
-func calledItself(set *v1alpha1.PeerSet, peer region.PeerName) error {
-	if name := set.Spec.Self.Peer; name != string(peer) {
-		return fmt.Errorf("%w: the cluster behind peer %s calls itself %s: correct the peer's credentials", ErrWrongPeer, peer, name)
+// readSet reads the PeerSet of a peer now. It is judged with those that the others
+// sent last, and refused if its cluster is the wrong one.
+func (c *Coordinator) readSet(ctx context.Context, conn *region.Conn) (*readSet, error) {
+	if known, _ := c.identities.standing(conn); !known {
+		if err := c.meet(ctx, conn); err != nil {
+			return nil, err
+		}
 	}
-	return nil
+	set, err := c.sets.read(ctx, conn)
+	if err != nil && !isAbsent(err) {
+		return nil, err
+	}
+	c.identities.update(conn, set)
+	if _, wrong := c.identities.standing(conn); wrong != nil {
+		return nil, wrong
+	}
+	return set, err
 }

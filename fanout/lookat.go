@@ -22,16 +22,13 @@ func (c *Coordinator) lookAt(ctx context.Context, kind Kind, key types.Namespace
 }
 
 // readPeer reads the object of that name in peer, if there is one, and before it
-// the peer's PeerSet, which must call it by its name.
+// the peer's PeerSet, which must be that of its cluster.
 func (c *Coordinator) readPeer(ctx context.Context, kind Kind, key types.NamespacedName, peer region.PeerName) ([]unstructured.Unstructured, protocol.PeerSet, error) {
 	conn, err := c.directory.Conn(peer)
 	if err != nil {
 		return nil, protocol.PeerSet{}, explain(peer, "connect", err)
 	}
-	set, err := within(ctx, c.opts.CallTimeout, func(ctx context.Context) (*readSet, error) { return c.sets.read(ctx, conn) })
-	if err == nil {
-		err = calledItself(set.PeerSet, peer)
-	}
+	set, err := within(ctx, c.opts.CallTimeout, func(ctx context.Context) (*readSet, error) { return c.readSet(ctx, conn) })
 	if err != nil {
 		return nil, protocol.PeerSet{}, explain(peer, "read the PeerSet", err)
 	}

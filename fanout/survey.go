@@ -116,18 +116,15 @@ func (s *survey) gather(peers []string, read fetch) map[types.NamespacedName]map
 const pageSize = 500
 
 // listPeer reads all objects of the kind in peer, and before them its PeerSet,
-// which must call it by its name.
+// which must be that of its cluster.
 // Each request has the time of one call.
 func (c *Coordinator) listPeer(ctx context.Context, kind Kind, peer region.PeerName) ([]unstructured.Unstructured, protocol.PeerSet, error) {
 	conn, err := c.directory.Conn(peer)
 	if err != nil {
 		return nil, protocol.PeerSet{}, explain(peer, "connect", err)
 	}
-	set, err := within(ctx, c.opts.CallTimeout, func(ctx context.Context) (*readSet, error) { return c.sets.read(ctx, conn) })
+	set, err := within(ctx, c.opts.CallTimeout, func(ctx context.Context) (*readSet, error) { return c.readSet(ctx, conn) })
 	if err != nil {
-		return nil, protocol.PeerSet{}, explain(peer, "read the PeerSet", err)
-	}
-	if err := calledItself(set.PeerSet, peer); err != nil {
 		return nil, protocol.PeerSet{}, explain(peer, "read the PeerSet", err)
 	}
 	var (
