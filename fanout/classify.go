@@ -92,8 +92,14 @@ func explain(peer region.PeerName, op string, err error) error {
 		where = *named
 	}
 	where.Err = region.Diagnose(where.Err)
-	if found, ok := errors.AsType[*region.Diagnosis](where.Err); ok && found.Cause == region.CauseForbidden {
-		found.Remedy = `the peer must grant the rights that "atollctl rbac" prints`
+	if found, ok := errors.AsType[*region.Diagnosis](where.Err); ok {
+		_, wrong := errors.AsType[*WrongPeerError](err)
+		switch {
+		case wrong:
+			found.Remedy = "" // the error has its own
+		case found.Cause == region.CauseForbidden:
+			found.Remedy = `the peer must grant the rights that "atollctl rbac" prints`
+		}
 	}
 	return &where
 }

@@ -167,6 +167,9 @@ func (c *Coordinator) checkGuard(ctx context.Context, conn *region.Conn, req req
 	}
 	call, cancel := context.WithTimeout(ctx, min(limit, guardPatience))
 	defer cancel()
+	if err := c.trust(call, conn); err != nil {
+		return err
+	}
 	cluster, err := conn.UID(call)
 	at := guardPlace{place{peer, cluster}, kind.GroupKind()}
 	if err != nil || c.guards.known(at) {

@@ -167,7 +167,7 @@ func (c *Coordinator) ReleaseRemoval(ctx context.Context, gk schema.GroupKind, k
 func (c *Coordinator) release(ctx context.Context, kind Kind, peer region.PeerName, obj *unstructured.Unstructured) error {
 	key := objectKey(obj)
 	op := fmt.Sprintf("release %s %s", kind.Kind, keyString(key))
-	conn, err := c.directory.Conn(peer)
+	conn, err := c.trusted(ctx, peer)
 	if err != nil {
 		return explain(peer, op, err)
 	}

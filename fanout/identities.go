@@ -130,9 +130,10 @@ func (s *identities) due(conn *region.Conn, again bool) bool {
 }
 
 // meet asks conn's cluster who it is, and with it those peers that were not asked
-// yet: one alone can not be told from another ring's of the same name. It waits for
+// yet: one alone cannot be told from another ring's of the same name. It waits for
 // the others no longer than hasty.
 func (c *Coordinator) meet(ctx context.Context, conn *region.Conn) error {
+	ctx = region.WithAttempt(ctx, new(region.Attempt)) // what is asked here says nothing about the request that waits for it
 	if err := c.meetAll(ctx, conn); err != nil {
 		return err
 	}
@@ -154,7 +155,11 @@ func (c *Coordinator) meetAll(ctx context.Context, conn *region.Conn) error {
 	if snapshot == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, hasty)
+	limit := hasty
+	if deadline, ok := ctx.Deadline(); ok {
+		limit = min(limit, time.Until(deadline)/2) // the rest is for the request itself
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	var wg sync.WaitGroup
 	for p := range snapshot.Peers() {

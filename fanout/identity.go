@@ -110,6 +110,17 @@ func (c *Coordinator) trust(ctx context.Context, conn *region.Conn) error {
 	return err
 }
 
+// trusted is the connection to a peer whose answers and writes count.
+func (c *Coordinator) trusted(ctx context.Context, peer region.PeerName) (*region.Conn, error) {
+	conn, err := c.directory.Conn(peer)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.opts.CallTimeout)
+	defer cancel()
+	return conn, c.trust(ctx, conn)
+}
+
 // recognize is trust of a peer that has a PeerSet: what one without holds, or does
 // not hold, is of no ring.
 func (c *Coordinator) recognize(ctx context.Context, conn *region.Conn) error {
@@ -119,17 +130,11 @@ func (c *Coordinator) recognize(ctx context.Context, conn *region.Conn) error {
 	if c.identities.enrolled(conn) {
 		return nil
 	}
-	// It may have one since.
-	switch set, err := c.readSet(ctx, conn); {
-	case isAbsent(err):
+	_, err := c.readSet(ctx, conn) // it may have one since
+	if isAbsent(err) {
 		return fmt.Errorf("%w: peer %s has no PeerSet", ErrMembership, conn.Peer())
-	case err != nil:
-		return err
-	case set == nil:
-		return fmt.Errorf("%w: peer %s has no PeerSet", ErrMembership, conn.Peer())
-	default:
-		return nil
 	}
+	return err
 }
 
 // readSet reads the PeerSet of a peer now. It is judged with those that the others

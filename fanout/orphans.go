@@ -65,7 +65,7 @@ func (c *Coordinator) orphan(ctx context.Context, s survey, peer string, m met) 
 }
 
 func (c *Coordinator) get(ctx context.Context, peer region.PeerName, resource schema.GroupVersionResource, key types.NamespacedName) (*unstructured.Unstructured, error) {
-	conn, err := c.directory.Conn(peer)
+	conn, err := c.trusted(ctx, peer)
 	if err != nil {
 		return nil, err
 	}

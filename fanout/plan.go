@@ -184,6 +184,9 @@ func (r *runner) rehearseCreate(ctx context.Context, attempt *region.Attempt, co
 	if err != nil {
 		return protocol.Reply{Class: protocol.NotApplied, Code: protocol.NoSuchPeer}, err
 	}
+	if err := r.coordinator.trust(ctx, conn); err != nil {
+		return untrusted(err), err
+	}
 	begun := time.Now()
 	reply, err := r.write(ctx, attempt, conn, command)
 	h := r.rehearsal

@@ -240,7 +240,7 @@ func reused(req request, entry wal.Entry) error {
 
 // agreed reads the object that was agreed on from its primary.
 func (c *Coordinator) agreed(ctx context.Context, r *runner, op *Operation) (*unstructured.Unstructured, error) {
-	conn, err := c.directory.Conn(op.Primary)
+	conn, err := c.trusted(ctx, op.Primary)
 	if err != nil {
 		return nil, err
 	}

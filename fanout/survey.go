@@ -53,11 +53,30 @@ func (c *Coordinator) lookTwice(kind Kind, peers []string, read fetch) survey {
 	s.early = s.gather(peers, read)
 	s.late = s.gather(peers, read)
 	for _, p := range peers {
+		// What another peer said meanwhile may have refuted it.
+		if conn, err := c.directory.Conn(region.PeerName(p)); err == nil && s.unread[p] == nil {
+			if _, wrong := c.identities.standing(conn); wrong != nil {
+				s.drop(p, explain(region.PeerName(p), "read the PeerSet", wrong))
+			}
+		}
+	}
+	for _, p := range peers {
 		if s.unread[p] == nil {
 			s.peers = append(s.peers, p)
 		}
 	}
 	return s
+}
+
+// drop takes out what was read of a peer: it does not count.
+func (s *survey) drop(peer string, why error) {
+	s.unread[peer] = why
+	delete(s.sets, peer)
+	for _, found := range []map[types.NamespacedName]map[string]met{s.early, s.late} {
+		for _, at := range found {
+			delete(at, peer)
+		}
+	}
 }
 
 // unreadAll adds what could not be read to all. The first reason stays: a later
