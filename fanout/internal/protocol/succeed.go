@@ -88,15 +88,15 @@ func (m *Machine) afterSurveying() {
 	held := map[string]Object{}
 	var top Object
 	var at string
-	var term int64 // no replica knows a higher one
+	exists := false
 	for _, s := range m.Strands {
 		held[s.Peer] = s.X
-		term = max(term, s.X.term())
-		if s.X.Claimed && (s.X.Stage != Reserved || s.X.frozen()) && (!top.Claimed || s.X.term() > top.term()) {
+		exists = exists || s.X.Claimed && s.X.Stage != Reserved
+		if s.X.Claimed && (!top.Claimed || s.X.term() > top.term() || s.X.term() == top.term() && top.Stage == Reserved) {
 			top, at = s.X, s.Peer
 		}
 	}
-	if !top.Claimed {
+	if !exists {
 		// Nothing of it is in force anywhere, so its reservations are dead.
 		m.because(Missing, m.Op.Target)
 		m.end(Done)
@@ -116,8 +116,8 @@ func (m *Machine) afterSurveying() {
 		m.regain()
 	case lives && !heir.Terminating && top.frozen() && heir.term() < top.term():
 		m.freeze(of, top.term())
-	case !slices.Contains(m.Op.Into, of.Peer), top.frozen():
-		m.choose(held, nextGeneration(term))
+	case !slices.Contains(m.Op.Into, of.Peer), top.frozen(), !lives && top.Stage == Reserved:
+		m.choose(held, nextGeneration(top.term()))
 	default:
 		// The home was made, or has moved, between the reads.
 		m.succeed()
