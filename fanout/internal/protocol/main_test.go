@@ -4,15 +4,9 @@
 package protocol
 
 import (
-	"os"
-	"runtime/debug"
 	"testing"
+
+	"github.com/atoll-dev/atoll/internal/maintest"
 )
 
-// States are many and small: collecting garbage at the default rate is a quarter of the work.
-func TestMain(m *testing.M) {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(400)
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { maintest.Main(m) }

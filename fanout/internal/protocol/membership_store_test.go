@@ -68,6 +68,9 @@ func (s *store) putSet(at *cell, c Command) (Reply, string) {
 		if set.Self.Peer != old.Self.Peer || set.Self.UID != old.Self.UID {
 			broken = "rule: self cannot become another peer"
 		}
+		if old.Ring != "" && set.Ring != old.Ring {
+			broken = "rule: the ring never changes"
+		}
 		if set.Epoch != old.Epoch+1 && !reflect.DeepEqual(set, *old) {
 			broken = "rule: the epoch grows"
 		}

@@ -95,6 +95,10 @@ func (s *store) create(at *cell, mode Mode, c Command) (Reply, string) {
 		broken = "I12: a guard is created with payload"
 	case o.Finalizer:
 		broken = "rule: a reservation has no finalizer"
+	case o.Removal != "":
+		broken = "rule: a removal goes with its stage"
+	case o.Claim.Primary && o.Claim.Of != Ref{}:
+		broken = "rule: a primary names none"
 	case o.Claim.Record != "":
 		if o.Claim.Of != (Ref{}) || o.Bound != (Ref{}) {
 			broken = "rule: a claim names its record alone"
@@ -189,6 +193,18 @@ func (s *store) delete(at *cell, mode Mode, c Command) (Reply, string) {
 	return Reply{Class: Applied, Code: OK}, broken
 }
 
+// stages says whether a kind of that mode has stage s.
+func stages(mode Mode, s Stage) bool {
+	switch s {
+	case Reserved, Removing:
+		return true
+	case Active:
+		return mode == Everywhere
+	default:
+		return mode == Once
+	}
+}
+
 // rank orders the stages as the schema does.
 func rank(s Stage) int {
 	switch s {
@@ -218,10 +234,16 @@ func rules(mode Mode, old, o Object) string {
 		return "rule: the payload of a reservation is immutable"
 	case o.Stage == Removing && old.Stage == Reserved:
 		return "rule: a reservation is removed"
-	case o.Stage == Removing && o.Removal == "", o.Removal != old.Removal && old.Removal != "":
+	case o.Claimed && !stages(mode, o.Stage):
+		return fmt.Sprintf("rule: stage %s of another kind", o.Stage)
+	case (o.Stage == Removing) != (o.Removal != ""):
+		return "rule: a removal goes with its stage"
+	case o.Removal != old.Removal && old.Removal != "":
 		return "rule: the removal is named once"
 	case o.Revision.Number < old.Revision.Number:
 		return "I7: the revision falls"
+	case o.Revision.Number == old.Revision.Number && o.Revision != old.Revision && old.Revision != Revision{}:
+		return "rule: a revision keeps its number"
 	case o.Revision.Number == old.Revision.Number && old.Claimed && old.Stage != Reserved && mode == Everywhere &&
 		(o.Revision != old.Revision || o.Payload != old.Payload):
 		return "I7: content changes within a revision"
