@@ -37,6 +37,7 @@ const (
 	actLose
 	actRestart
 	actRelease
+	actTake
 )
 
 // action is one step of the scheduler: of process or message a, at peer b.
@@ -124,8 +125,10 @@ func (w *world) do(a action) {
 		p := w.own(i)
 		p.attempt++
 		p.op.ID = w.cfg.plans[i].op.ID + strconv.Itoa(p.attempt)
-		p.state, p.m, p.begun, p.record = running, New(p.op), false, Record{}
+		p.state, p.m, p.begun, p.taken, p.record = running, New(p.op), false, false, Record{}
 		w.run(i, w.started(p))
+	case actTake:
+		w.take(i, int(a.b))
 	case actAdopt:
 		w.adopt(i, int(a.b))
 	case actLose:
@@ -186,7 +189,7 @@ func (w *world) crash(i int) {
 		}
 	}
 	switch {
-	case w.cfg.mutant.scrapped:
+	case w.cfg.mutant.scrapped, p.taken:
 		p.state = done
 	case !p.begun && !p.op.Central:
 		p.state = done

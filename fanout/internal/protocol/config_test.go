@@ -47,6 +47,7 @@ type config struct {
 	crowded bool // more are requested at once than the limit
 
 	adopters   int  // how many processes settle records that they meet
+	takers     int  // how many processes take over an entry of a log that all share
 	retained   bool // ended records keep their names
 	twice      Verb // what may be sent twice; "": creates
 	inert      bool // reservations carry no payload

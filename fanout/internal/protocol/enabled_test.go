@@ -48,6 +48,8 @@ func (w *world) enabled() []action {
 					add(actSweep, i, j)
 				}
 			}
+		case p.taker && p.state == idle:
+			w.takeable(i, add)
 		case p.state == idle:
 			if n := w.cfg.plans[i].after; n == 0 || w.procs[n-1].state == done || w.procs[n-1].state == crashed {
 				add(actBegin, i, 0)

@@ -62,6 +62,10 @@ func (w *world) key(k *keyer) uint64 {
 		if p.adopter && p.m != nil {
 			k.s(p.op.ID)
 		}
+		k.b(p.taken)
+		if p.taker {
+			k.s(p.op.ID)
+		}
 		if p.seen != nil {
 			k.cells(p.seen)
 		}

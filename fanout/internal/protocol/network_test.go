@@ -82,7 +82,7 @@ func (w *world) carry(m message) Reply {
 		return Reply{Class: Applied, Code: OK, Requests: Requests{Homes: 1, Requested: 1}}
 	case Begin, Advance, Forget:
 		p := w.procs[m.proc]
-		w.log(p, m.cmd.Verb, p.m.Record)
+		return w.log(p, m.cmd.Verb, p.m.Record)
 	case Activate, Release:
 		if !m.cmd.Object.Claimed || m.cmd.Object.Stage == Reserved {
 			w.fault("a reservation is activated in " + m.cmd.Peer)

@@ -17,6 +17,8 @@ type proc struct {
 	attempt int
 	sweep   bool
 	adopter bool // it settles records
+	taker   bool // it takes over what another works on, or has left
+	taken   bool // its entry is a taker's
 	plain   bool // no mutant
 	result  Result
 	life    int // messages of an earlier life are nobody's
@@ -141,6 +143,8 @@ func (w *world) finish(i int) {
 	case p.sweep, p.adopter:
 		p.state = idle
 		p.op, p.result = Operation{}, Result{}
+	case p.taken && p.result.Reason != GaveWay:
+		p.state = done
 	case p.result.Keep:
 		p.state = crashed
 	case p.result.Reason == GaveWay && p.attempt < 3 && i < len(w.cfg.plans) && w.cfg.plans[i].retry:
@@ -151,7 +155,10 @@ func (w *world) finish(i int) {
 }
 
 // log carries a command to the log out.
-func (w *world) log(p *proc, v Verb, record Record) {
+func (w *world) log(p *proc, v Verb, record Record) Reply {
+	if p.taken {
+		return refused(Conflict)
+	}
 	switch v {
 	case Begin:
 		w.history.begins(p.op)
@@ -162,4 +169,5 @@ func (w *world) log(p *proc, v Verb, record Record) {
 	case Forget:
 		p.begun = false
 	}
+	return Reply{Class: Applied, Code: OK}
 }

@@ -79,6 +79,9 @@ func newWorld(cfg *config) *world {
 	for range cfg.adopters {
 		w.procs = append(w.procs, &proc{adopter: true})
 	}
+	for range cfg.takers {
+		w.procs = append(w.procs, &proc{taker: true})
+	}
 	w.changers()
 	w.lodge()
 	return w
