@@ -138,6 +138,9 @@ func (c *Coordinator) change(ctx context.Context, kind ChangeKind, peer region.P
 			return nil, err
 		}
 	}
+	if err := c.identify(ctx, op.Peers); err != nil {
+		return nil, fmt.Errorf("%s of %s: %w: %w", kind, peer, ErrAborted, err)
+	}
 	waited := silent
 	if ctx.Err() == nil { // else what is asked now fails as well, and is not the cause
 		waited = cmp.Or(c.recoverFirst(ctx), silent)

@@ -26,6 +26,7 @@ type identities struct {
 	met    map[region.PeerName]meeting
 	asked  map[region.PeerName]time.Time      // when a peer was asked last together with others
 	judged map[string]protocol.Identification // nil if something has changed since
+	unkept map[*region.Conn]bool              // clusters that cannot keep a ring's ID
 }
 
 // meeting is what the cluster behind a connection told of itself.
@@ -37,7 +38,7 @@ type meeting struct {
 }
 
 func newIdentities() *identities {
-	return &identities{turn: make(chan struct{}, 1), met: map[region.PeerName]meeting{}, asked: map[region.PeerName]time.Time{}}
+	return &identities{turn: make(chan struct{}, 1), met: map[region.PeerName]meeting{}, asked: map[region.PeerName]time.Time{}, unkept: map[*region.Conn]bool{}}
 }
 
 // standing says whether conn's cluster was met, and why its answers do not count.
@@ -106,6 +107,38 @@ func (s *identities) update(conn *region.Conn, set *readSet) {
 		m.set = set
 		s.met[conn.Peer()], s.judged = m, nil
 	}
+}
+
+// ringless says whether conn's cluster cannot keep a ring's ID.
+func (s *identities) ringless(conn *region.Conn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.unkept[conn]
+}
+
+// lackRing says whether a member has no ring ID.
+func (s *identities) lackRing() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range s.met {
+		if m.set != nil && m.set.view.Ring == "" && len(m.set.view.Members) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// known is the ring, once it is known for certain.
+func (s *identities) known() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ring
+}
+
+func (s *identities) keepsNoRing(conn *region.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unkept[conn] = true
 }
 
 // due says whether a peer is to be asked together with another: if its connection was

@@ -23,8 +23,9 @@ import (
 // InitPeers writes the first PeerSet of every peer of the Directory: all are
 // Active members. Every peer must answer. It is idempotent, and refuses with an
 // error that wraps ErrMembership, before it writes anything, if a peer has
-// another PeerSet already; peers are added to a ring by joining it. Two peers
-// that are one cluster are refused with region.ErrSameCluster.
+// another PeerSet already, and ErrOtherRing if two belong to different rings; peers
+// are added to a ring by joining it. Two peers that are one cluster are refused with
+// region.ErrSameCluster.
 func (c *Coordinator) InitPeers(ctx context.Context) error {
 	if _, err := c.peers(ctx); err != nil {
 		return err
@@ -63,19 +64,57 @@ func (c *Coordinator) InitPeers(ctx context.Context) error {
 			}
 		}
 	}
+	ring, err := ringOf(present)
+	if err != nil {
+		return err
+	}
+	// The first one's decides what the ring is called, also for others who begin now.
+	first, err := c.directory.Conn(region.PeerName(members[0].Peer))
+	if err != nil {
+		return err
+	}
+	ring, err = within(ctx, c.opts.CallTimeout, func(ctx context.Context) (string, error) {
+		return c.createPeerSet(ctx, first, cmp.Or(ring, newRingID()), members)
+	})
+	if err != nil {
+		return explain(first.Peer(), "create the PeerSet", err)
+	}
 	_, err = region.Each(ctx, c.directory, "create the PeerSet", region.All(), func(ctx context.Context, conn *region.Conn) (struct{}, error) {
-		ctx, cancel := context.WithTimeout(ctx, c.opts.CallTimeout)
-		defer cancel()
-		return struct{}{}, explain(conn.Peer(), "create the PeerSet", c.createPeerSet(ctx, conn, members))
+		if conn == first {
+			return struct{}{}, nil
+		}
+		got, err := within(ctx, c.opts.CallTimeout, func(ctx context.Context) (string, error) { return c.createPeerSet(ctx, conn, ring, members) })
+		if err == nil && got != "" && ring != "" && got != ring {
+			err = fmt.Errorf("%w: peer %s belongs to ring %s, and %s to ring %s", ErrOtherRing, conn.Peer(), got, first.Peer(), ring)
+		}
+		return struct{}{}, explain(conn.Peer(), "create the PeerSet", err)
 	})
 	return err
 }
 
-func (c *Coordinator) createPeerSet(ctx context.Context, conn *region.Conn, members []v1alpha1.Member) error {
+// ringOf is the ring that the PeerSets which are there already belong to, or empty.
+func ringOf(present region.Results[*readSet]) (string, error) {
+	var ring string
+	var at region.PeerName
+	for o := range present.All() {
+		switch {
+		case o.Value == nil || o.Value.Spec.Ring == "":
+		case ring == "":
+			ring, at = o.Value.Spec.Ring, o.Peer
+		case o.Value.Spec.Ring != ring:
+			return "", fmt.Errorf("%w: peer %s belongs to ring %s, and %s to ring %s", ErrOtherRing, o.Peer, o.Value.Spec.Ring, at, ring)
+		}
+	}
+	return ring, nil
+}
+
+// createPeerSet creates the PeerSet of a peer and returns the ring that it belongs to:
+// another's, if somebody was faster.
+func (c *Coordinator) createPeerSet(ctx context.Context, conn *region.Conn, ring string, members []v1alpha1.Member) (string, error) {
 	set := v1alpha1.PeerSet{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "PeerSet"},
 		ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.PeerSetName},
-		Spec:       v1alpha1.PeerSetSpec{Members: members, Epoch: 1},
+		Spec:       v1alpha1.PeerSetSpec{Ring: ring, Members: members, Epoch: 1},
 	}
 	for _, m := range members {
 		if m.Peer == string(conn.Peer()) {
@@ -84,21 +123,21 @@ func (c *Coordinator) createPeerSet(ctx context.Context, conn *region.Conn, memb
 	}
 	raw, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&set)
 	if err != nil {
-		return err
+		return "", err
 	}
 	_, err = conn.Dynamic().Resource(peerSets).Create(ctx, &unstructured.Unstructured{Object: raw}, metav1.CreateOptions{FieldManager: fieldManager})
 	if apierrors.IsAlreadyExists(err) {
 		// Somebody initialised the ring at the same time.
 		got, err := c.sets.read(ctx, conn)
 		if err != nil {
-			return err
+			return "", err
 		}
 		if problem := differs(got.PeerSet, string(conn.Peer()), members); problem != "" {
-			return fmt.Errorf("%w: %s", ErrMembership, problem)
+			return "", fmt.Errorf("%w: %s", ErrMembership, problem)
 		}
-		return nil
+		return got.Spec.Ring, nil
 	}
-	return err
+	return ring, err
 }
 
 // differs says in what a PeerSet is not the one that peer would get.

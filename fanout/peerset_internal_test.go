@@ -44,7 +44,8 @@ func TestSetReader(t *testing.T) {
 	c := &Coordinator{sets: s}
 	members := []v1alpha1.Member{{Peer: "eu", UID: "1", State: v1alpha1.PeerActive}, {Peer: "us", UID: "2", State: v1alpha1.PeerActive}}
 	for _, peer := range []region.PeerName{"eu", "us"} {
-		require.NoError(t, c.createPeerSet(t.Context(), conn(peer), members))
+		_, err := c.createPeerSet(t.Context(), conn(peer), "r", members)
+		require.NoError(t, err)
 	}
 	first, err := s.read(t.Context(), conn("eu"))
 	require.NoError(t, err)

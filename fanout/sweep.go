@@ -42,15 +42,20 @@ func (c *Coordinator) sweep(ctx context.Context, ours func(Kind, types.Namespace
 	}
 	var errs []error
 	unread := map[string]error{}
+	lacking := false
 	for _, kind := range c.opts.Kinds {
 		s := c.look(ctx, kind, peers)
 		unreadAll(unread, s.unread)
+		lacking = lacking || len(s.unread) == 0 && lacksRing(s.sets)
 		n, err := c.mendAll(ctx, kind, peers, s.examine(), ours)
 		swept += n
 		errs = append(errs, err)
 	}
 	for _, p := range peers {
 		errs = append(errs, unread[p])
+	}
+	if lacking {
+		errs = append(errs, c.ensureRing(ctx, peers))
 	}
 	return swept, errors.Join(errs...)
 }

@@ -114,12 +114,24 @@ func (j *jury) alone(peer string, p Presence) Identification {
 	case p.HasSet && p.UID != "" && self.UID != p.UID:
 		return Identification{Standing: WrongCluster, Mismatch: MismatchUID, Found: p.UID, Want: self.UID}
 	case p.HasSet && p.Set.Ring != "" && j.ring != "" && p.Set.Ring != j.ring:
-		return Identification{Standing: WrongCluster, Mismatch: MismatchRing, Found: p.Set.Ring, Want: j.ring}
+		return Identification{Standing: WrongCluster, Mismatch: MismatchRing, Found: p.Set.Ring, Want: j.ring, By: j.of(j.ring)}
 	case p.UID == "" && (!p.HasSet || p.Set.Ring == ""):
 		return Identification{Standing: UnknownIdentity}
 	default:
 		return Identification{Standing: NotMember}
 	}
+}
+
+// of are the peers whose PeerSets are of a ring.
+func (j *jury) of(ring string) []string {
+	var peers []string
+	for peer, p := range j.peers {
+		if p.HasSet && p.Set.Ring == ring {
+			peers = append(peers, peer)
+		}
+	}
+	slices.Sort(peers)
+	return peers
 }
 
 // poll collects what the peers know that are members by their own word.

@@ -1,0 +1,159 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fanout
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/atoll-dev/atoll/fanout/internal/protocol"
+	"github.com/atoll-dev/atoll/fanout/v1alpha1"
+	"github.com/atoll-dev/atoll/internal/logging"
+	"github.com/atoll-dev/atoll/region"
+)
+
+func newRingID() string {
+	var random [10]byte
+	// crypto/rand.Read never fails.
+	_, _ = rand.Read(random[:])
+	return hex.EncodeToString(random[:])
+}
+
+// ringRounds bounds how often the PeerSets are read again: after the ID is made, after
+// it was copied, and once for another who does the same.
+const ringRounds = 4
+
+// ensureRing gives a ring of the first release its ID, and members that lack it. It does
+// nothing unless all members answer and no change of the membership is under way.
+func (c *Coordinator) ensureRing(ctx context.Context, peers []string) error {
+	for range ringRounds {
+		plan, sets := c.planRing(ctx, peers)
+		switch {
+		case plan.Conflict != "":
+			return fmt.Errorf("%w: %s: delete the PeerSet that is wrong, remove its peer by force, and join it again", ErrOtherRing, plan.Conflict)
+		case len(plan.At) == 0:
+			return nil
+		case plan.ID == "":
+			plan.ID = cmp.Or(c.identities.known(), newRingID())
+		}
+		for _, p := range plan.At {
+			if done, err := c.writeRing(ctx, region.PeerName(p), sets[p].RV, plan.ID); err != nil || !done {
+				return explain(region.PeerName(p), "write the ring's ID", err)
+			}
+		}
+	}
+	return nil
+}
+
+// planRing reads the PeerSets of all peers. One that does not answer is reported by
+// those who look at objects.
+func (c *Coordinator) planRing(ctx context.Context, peers []string) (protocol.RingPlan, map[string]protocol.PeerSet) {
+	var (
+		mu   sync.Mutex
+		wg   sync.WaitGroup
+		sets = map[string]protocol.PeerSet{}
+	)
+	for _, p := range peers {
+		wg.Go(func() {
+			if set, err := c.peerSet(ctx, region.PeerName(p)); err == nil {
+				mu.Lock()
+				defer mu.Unlock()
+				sets[p] = set
+			}
+		})
+	}
+	wg.Wait()
+	return protocol.PlanRing(sets), sets
+}
+
+// identify refuses a change of the membership while a peer is a wrong cluster: it would
+// wait for it, and a peer of another ring must not join. A ring without an ID gets one
+// before, so that the peer concerned knows it.
+func (c *Coordinator) identify(ctx context.Context, peers []string) error {
+	errs := make([]error, len(peers))
+	var wg sync.WaitGroup
+	for i, p := range peers {
+		wg.Go(func() {
+			_, err := c.trusted(ctx, region.PeerName(p))
+			errs[i] = explain(region.PeerName(p), "identify", err)
+		})
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if errors.Is(err, ErrWrongPeer) {
+			return err
+		}
+	}
+	if err := errors.Join(errs...); err != nil || !c.identities.lackRing() {
+		return nil // one that is silent is waited for, and named, by the change
+	}
+	if err := c.ensureRing(ctx, peers); errors.Is(err, ErrOtherRing) {
+		return err
+	}
+	return nil
+}
+
+// lacksRing says whether a PeerSet has no ring ID.
+func lacksRing(sets map[string]protocol.PeerSet) bool {
+	for _, set := range sets {
+		if set.Ring == "" && set.Self.Peer != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// writeRing writes the ring's ID into a PeerSet as it was read. That another write came
+// between is no error: what stands there is read back. It reports false where the ID
+// cannot be kept: the cluster has the first release's CRD, or grants no update.
+func (c *Coordinator) writeRing(ctx context.Context, peer region.PeerName, rv, id string) (bool, error) {
+	conn, err := c.trusted(ctx, peer)
+	if err != nil {
+		return false, err
+	}
+	if c.identities.ringless(conn) {
+		return false, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.opts.CallTimeout)
+	defer cancel()
+	client := conn.Dynamic().Resource(peerSets)
+	// As it stands, so that fields of a later release stay.
+	set, err := client.Get(ctx, v1alpha1.PeerSetName, metav1.GetOptions{})
+	if err != nil || set.GetResourceVersion() != rv {
+		return err == nil, err
+	}
+	epoch, _, err := unstructured.NestedInt64(set.Object, "spec", "epoch")
+	if err == nil {
+		err = errors.Join(unstructured.SetNestedField(set.Object, id, "spec", "ring"), unstructured.SetNestedField(set.Object, epoch+1, "spec", "epoch"))
+	}
+	if err != nil {
+		return false, err
+	}
+	now, err := client.Update(ctx, set, metav1.UpdateOptions{FieldManager: fieldManager})
+	switch {
+	case apierrors.IsConflict(err):
+		return true, nil
+	case apierrors.IsForbidden(err):
+		c.identities.keepsNoRing(conn)
+		logging.From(ctx).Info("the ring's ID cannot be written: grant the rights that \"atollctl rbac\" prints", "peer", peer, "error", err.Error())
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	if kept, _, _ := unstructured.NestedString(now.Object, "spec", "ring"); kept != id {
+		c.identities.keepsNoRing(conn)
+		logging.From(ctx).Info("the ring's ID is not kept: install this release's CRDs (atollctl install-crds)", "peer", peer)
+		return false, nil
+	}
+	return true, nil
+}
