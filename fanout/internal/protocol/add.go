@@ -192,7 +192,7 @@ func (m *Machine) afterAdvancing() {
 		case m.Op.Action == Add:
 			m.abort()
 		case m.Unlogged:
-			m.end(InDoubt)
+			m.relinquish()
 		case m.Op.Action == Move:
 			m.refrain()
 		case m.Unsure:

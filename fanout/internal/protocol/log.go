@@ -99,9 +99,8 @@ func (m *Machine) unended(r Reply) {
 	}
 }
 
-// relinquish leaves the operation to the coordinator that has taken it over. It
-// changes nothing more: not in the peers, where that one is at work, and not in
-// the log.
+// relinquish leaves the operation to the coordinator that has taken it over, or to
+// its recovery. It changes nothing more: neither the peers nor the log.
 func (m *Machine) relinquish() {
 	m.Result.Ending, m.Result.Keep = InDoubt, true
 	m.Result.Primary = m.Record.Primary
