@@ -144,9 +144,13 @@ type noLog struct{}
 
 var errNoLog = errors.New("this command has no log and changes nothing")
 
+func (noLog) Shared() bool                                          { return false }
 func (noLog) Begin(context.Context, wal.Entry) (wal.Entry, error)   { return wal.Entry{}, errNoLog }
 func (noLog) Advance(context.Context, wal.Entry) (wal.Entry, error) { return wal.Entry{}, errNoLog }
 func (noLog) End(context.Context, wal.Entry, []byte) error          { return errNoLog }
+func (noLog) Decision(context.Context, string) (wal.Decision, error) {
+	return wal.Decision{}, wal.ErrNoDecisions
+}
 func (noLog) Open(context.Context) iter.Seq2[wal.Entry, error] {
 	return func(func(wal.Entry, error) bool) {}
 }

@@ -98,8 +98,9 @@ finishes what an earlier run left behind, and audits the peers.
 Name the peers with --kubeconfig NAME=PATH, once for each, or with --config FILE.
 Commands that change something write a log first. A run that was killed is
 finished by the next such run, or by "wal recover", with the same --wal. With
---log the log is one of a central plane that several coordinators share: who
-stopped is finished by any of them, after a lease.
+--log the log is one of a central plane that several coordinators share: an
+operation whose coordinator shows no sign of life for a lease is finished by any
+of them. The peers decide what is committed, as with a file.
 
 ` + exitCodes,
 		SilenceErrors:     true,
