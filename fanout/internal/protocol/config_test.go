@@ -35,6 +35,7 @@ type config struct {
 	inTurn      bool    // a change begins when the one before it is over
 	helpers     int     // how many processes go on with changes that they meet
 	reads       bool    // a changer's reads of PeerSets may be late
+	replies     bool    // an answer is a step of its own: it may come when other things have happened
 	lodger      *config // what is added to the namespace that the object owns, by machines of its own
 	tenant      int     // 1 + the peer in which something is added to the namespace that the object owns
 

@@ -72,7 +72,11 @@ func (w *world) enabled() []action {
 		if m.orphan && !m.applied && w.isDown(w.store.index(m.cmd.Peer)) {
 			continue // it may arrive when its peer is back
 		}
-		add(actDeliver, k, 0)
+		if w.cfg.replies && m.awaited() {
+			add(actApply, k, 0)
+		} else {
+			add(actDeliver, k, 0)
+		}
 		if w.split && !m.applied && !m.orphan && m.cmd.Verb != Sleep {
 			add(actApply, k, 0)
 		}

@@ -89,10 +89,33 @@ func (w *world) key(k *keyer) uint64 {
 	for i := range w.net {
 		m := &w.net[i]
 		k.n(m.proc)
-		k.b(m.orphan, m.double)
+		k.b(m.orphan, m.double, m.applied)
 		k.command(&m.cmd)
+		if m.applied {
+			k.reply(m.reply)
+		}
 	}
 	return maphash.Bytes(keySeed, k.buf)
+}
+
+// reply writes an answer that is on its way.
+func (k *keyer) reply(r *Reply) {
+	k.n(int(r.Class))
+	k.s(string(r.Code))
+	k.object(&r.Object)
+	if r.PeerSet.UID != "" {
+		k.set(&r.PeerSet)
+	}
+	if r.Decision != nil {
+		k.decision(r.Decision)
+	}
+	for i := range r.Found {
+		k.object(&r.Found[i].Object)
+	}
+	for _, o := range r.Occupants {
+		k.s(o.Peer + o.Name + string(o.Stage))
+	}
+	k.n(250)
 }
 
 func order(m message) int {

@@ -18,6 +18,9 @@ type message struct {
 	reply   *Reply
 }
 
+// awaited says that m has yet to be applied and that somebody waits for its answer.
+func (m message) awaited() bool { return !m.applied && !m.orphan && m.cmd.Verb != Sleep }
+
 // deliver carries message k out and answers it.
 func (w *world) deliver(k int) {
 	m := w.net[k]
