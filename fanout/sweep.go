@@ -187,7 +187,6 @@ func (c *Coordinator) sweeper(ctx context.Context, kind Kind, peer region.PeerNa
 		Inert:       kind.Inert != nil,
 		Holds:       len(kind.Holds) > 0,
 		Limit:       c.opts.RemovalCap.limit(),
-		Lost:        true,
 		Lease:       lease,
 		Watch:       watch,
 	}

@@ -71,9 +71,9 @@ func (m *Machine) stepAcquire(i int, r Reply) {
 	case "decided":
 		m.acquireDecided(i, r)
 	case "judge":
-		m.judged(i, judge(m.Op.Mode, s.X, r), r.Object)
+		m.judged(i, m.verdict(s.X, r), r.Object)
 	case "follow":
-		if v := judge(m.Op.Mode, s.Y, r); v == owned || v == leaving {
+		if v := m.verdict(s.Y, r); v == owned || v == leaving {
 			m.owner(i, s.Y.Of(m.Op.Mode).Peer, r.Object)
 			return
 		}
@@ -251,6 +251,9 @@ func (m *Machine) judged(i int, v verdict, y Object) {
 		m.linger(i)
 	case owned, leaving:
 		m.owner(i, at, y)
+	case lost:
+		m.suspect(s.X, s.Peer)
+		m.heldBy(i, Suspect, s.Peer, s.X)
 	case stray:
 		m.send(i, "stray", Command{Verb: ReadPeerSet, Peer: s.Peer})
 	default:

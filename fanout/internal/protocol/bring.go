@@ -38,6 +38,7 @@ func (m *Machine) bring() {
 	if m.Op.Mode == Once {
 		return
 	}
+	m.Forked = Object{}
 	if !m.HaveSet {
 		// The members are read after the commit: a peer that joined while it
 		// was on its way copied the older content.
@@ -76,6 +77,9 @@ func (m *Machine) afterBringing() {
 		case m.Astray:
 			m.regain()
 			return
+		case m.Forked.Claimed:
+			m.reconcile()
+			return
 		case begun && m.retire(j):
 			return
 		case begun:
@@ -86,6 +90,10 @@ func (m *Machine) afterBringing() {
 			// Who the members are is not known, so nothing is confirmed.
 			m.pend(m.Record.Primary.Peer)
 		}
+	}
+	if m.bindsGuards() {
+		m.bindGuards()
+		return
 	}
 	m.brought()
 }
@@ -177,7 +185,7 @@ func (m *Machine) stepBring(i int, r Reply) {
 	case "rival record":
 		m.rivalRecord(i, r)
 	case "rival":
-		switch v := judge(m.Op.Mode, s.X, r); {
+		switch v := m.verdict(s.X, r); {
 		case v == dead:
 			m.send(i, "remove", Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
 		case v == moved && s.X.Claim.Operation == m.Primary.Claim.Operation:
@@ -196,7 +204,7 @@ func (m *Machine) stepBring(i int, r Reply) {
 		case r.Code == OK && m.strayed(r.Object):
 			m.astray(r.Object, m.Record.Primary.Peer)
 			m.finish(i)
-		case (r.Code == NotFound || r.Code == OK && r.Object.UID != m.Record.Primary.UID) && m.vanished(s.X):
+		case (r.Code == NotFound || r.Code == OK && r.Object.UID != m.Record.Primary.UID) && m.evidence(s.X):
 			// The next sweep judges it.
 			m.unconfirmed(i)
 		case r.Code == NotFound, r.Code == OK && (r.Object.UID != m.Record.Primary.UID || r.Object.Leaving()):

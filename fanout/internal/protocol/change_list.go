@@ -42,6 +42,9 @@ func (c *Change) surveyed(peer string, found []Found) {
 	for _, f := range found {
 		if op, ok := c.errand(f); ok {
 			op.ID, op.Coordinator, op.Mode, op.Target, op.Met = c.id(), c.Op.Coordinator, f.Mode, peer, f.Object
+			if c.newcomer() {
+				op.Doubted = c.Op.Peer
+			}
 			errands = append(errands, changeStrand{Job: chSub, Peer: peer, Key: f.Key, Sub: op})
 		}
 	}

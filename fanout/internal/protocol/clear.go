@@ -67,14 +67,31 @@ func (m *Machine) stepClear(i int, r Reply) {
 			if !m.again(i, "reread") {
 				m.unconfirmed(i)
 			}
+		case m.Primary.UID != "":
+			// A peer that was restored meanwhile may have the object in force again.
+			s.X = o
+			m.send(i, "primary", Command{Verb: Read, Peer: m.Record.Primary.Peer})
 		default:
 			m.send(i, "delete", Command{Verb: Delete, Peer: s.Peer, UID: o.UID, RV: o.RV})
 		}
+	case "primary":
+		switch {
+		case r.Code == NotFound, r.Code == OK && (r.Object.UID != m.Record.Primary.UID || r.Object.Leaving()):
+			m.send(i, "delete", Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
+		case r.Code == OK || r.Code == Denied || !m.again(i, "reread"):
+			m.unconfirmed(i)
+		}
 	case "judge":
 		// It names an earlier home of what is being removed.
-		switch judge(m.Op.Mode, s.X, r) {
+		switch m.verdict(s.X, r) {
 		case dead:
 			m.send(i, "delete", Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
+		case lost:
+			if m.Record.Origin != "" {
+				m.send(i, "delete", Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
+				return
+			}
+			m.unconfirmed(i)
 		case owned, leaving, pending:
 			m.cleared(i)
 		default:
@@ -118,10 +135,20 @@ func (m *Machine) afterClearing() {
 		m.await()
 	case m.Op.Mode == Everywhere:
 		m.release()
+	case m.untold():
+		m.await()
 	default:
-		// A guard that could not be reached is dead once its primary is gone.
+		// The log's entry stays until the guards are gone that could not be reached.
 		m.drop()
 	}
+}
+
+// untold says whether a guard is left that only the primary tells of: a sweep has
+// no log, and the log of a removal names the configured peers.
+func (m *Machine) untold() bool {
+	return slices.ContainsFunc(m.Result.Pending, func(p string) bool {
+		return m.Op.Action != Remove || !slices.Contains(m.Op.Peers, p)
+	})
 }
 
 // accompanied says whether the membership has others than the primary's peer,

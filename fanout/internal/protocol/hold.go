@@ -71,20 +71,6 @@ func (m *Machine) consider() {
 	}
 }
 
-// vanished says whether x is in force and its home went without a removal, which
-// would have taken x first: somebody took our finalizer from it.
-func (m *Machine) vanished(x Object) bool {
-	return m.Op.Lost && !m.Cleared && x.Valve && x.Stage == Active && !x.Terminating
-}
-
-// considerLost decides about the replica that was met, whose home is gone, as if a
-// plain delete requested its removal.
-func (m *Machine) considerLost() {
-	m.Primary = m.Op.Met
-	m.Record.Primary = Ref{Peer: m.Op.Target, UID: m.Op.Met.UID}
-	m.consider()
-}
-
 func (m *Machine) stepCount(i int, r Reply) {
 	s := &m.Strands[i]
 	switch {
@@ -109,12 +95,8 @@ func (m *Machine) afterCounting() {
 	case m.Requests.Settling:
 		m.stay()
 	case m.Op.Limit.Exceeded(m.Requests):
-		went := "were deleted at once in " + home
-		if m.Vanished {
-			went = "have lost their homes"
-		}
-		m.postpone(Held{HoldTooMany, fmt.Sprintf("%d of %d %s, at most %d may be",
-			m.Requests.Requested, m.Requests.Homes, went, max(m.Op.Limit.Objects, int(m.Op.Limit.Share*float64(m.Requests.Homes))))})
+		m.postpone(Held{HoldTooMany, fmt.Sprintf("%d of %d were deleted at once in %s, at most %d may be",
+			m.Requests.Requested, m.Requests.Homes, home, max(m.Op.Limit.Objects, int(m.Op.Limit.Share*float64(m.Requests.Homes))))})
 	case !m.Op.Holds:
 		m.commitRequest()
 	default:
@@ -146,14 +128,8 @@ func (m *Machine) weigh() {
 	}
 }
 
-// commitRequest marks the home Removing, or takes away the replica that has none.
+// commitRequest marks the home Removing.
 func (m *Machine) commitRequest() {
-	if m.Vanished {
-		m.Cleared = true
-		m.enter(judging)
-		m.spawn(jobJudge, m.Op.Target)
-		return
-	}
 	m.Stopping, m.Unsure = false, false
 	m.enter(committing)
 	m.spawn(jobMark, m.Record.Primary.Peer)
@@ -190,10 +166,6 @@ func (m *Machine) stepHold(i int, r Reply) {
 
 // stay keeps the object in force everywhere, as if no removal were requested.
 func (m *Machine) stay() {
-	if m.Vanished {
-		m.end(Done)
-		return
-	}
 	m.Record.Committed = true
 	m.Result.Reason, m.Result.Peer = "", ""
 	m.HaveSet = false

@@ -21,6 +21,9 @@ const (
 	moved verdict = "moved"
 	// undecidable: touch nothing.
 	undecidable verdict = "undecidable"
+	// lost: it proves a commit that its primary's peer knows nothing of. Touch
+	// nothing; report it.
+	lost verdict = "lost"
 	// stray: its primary's peer is not configured here or does not answer; ask
 	// the PeerSet of the peer in which it stands.
 	stray verdict = "stray"
@@ -38,20 +41,20 @@ func judge(mode Mode, x Object, y Reply) verdict {
 		// Its home may not know yet that it is one.
 		return moved
 	case y.Code == NotFound:
-		return dead
+		return x.contradicted(mode, dead)
 	case y.Code != OK:
 		return stray
 	}
 	o := y.Object
 	switch {
 	case o.UID != x.Of(mode).UID:
-		return dead
+		return x.contradicted(mode, dead)
 	case !o.Claimed:
 		return owned
 	case o.Pending():
-		return pending
+		return x.contradicted(mode, pending)
 	case o.Stage == Reserved:
-		return fenced
+		return x.contradicted(mode, fenced)
 	case mode == Everywhere && !o.Primary(mode) && o.term() > x.term():
 		return moved
 	case mode == Everywhere && !o.Primary(mode):

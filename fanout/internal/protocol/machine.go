@@ -40,8 +40,8 @@ type Machine struct {
 	Turns    int    // how often it was lost
 
 	Requests Requests // what was counted at the home
-	Vanished bool     // a replica was met whose home is gone without a removal
-	Cleared  bool     // and nothing holds its removal
+	Forked   Object   // a replica in force with a revision that its home never had
+	Promised bool     // what is left to do the caller need not wait for
 
 	Departed []string // whom a member knows to be one no more
 

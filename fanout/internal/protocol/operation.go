@@ -76,7 +76,7 @@ type Operation struct {
 	Within   bool  // the namespace's owner must be Active
 	Holds    bool  // the object owns a namespace that must be empty to remove it
 	Limit    Limit // of a sweep: how many removals plain deletes may request at once
-	Lost     bool  // of a sweep: a replica in force whose home vanished is held like a requested removal
+	Doubted  string // a peer that comes back: what it holds proves nothing
 	Patience Patience
 	Lease    int  // quanta without a sign of life after which a reservation may be fenced
 	Watch    bool // of a sweep: stay to see whether a lease expires
@@ -140,6 +140,7 @@ const (
 	Homeless     Reason = "homeless"     // what Result.Peer holds is not home, and nothing else is
 	Lost         Reason = "lost"         // with Result.Peer, which has departed
 	Departing    Reason = "departing"    // what was to be adopted is being deleted
+	Suspect      Reason = "suspect"      // Result.Suspicion holds the name
 	UnknownOwner Reason = "unknown peer" // Result.Peer holds the primary and is not configured
 )
 
@@ -157,7 +158,9 @@ type Result struct {
 	Problem   string   // of Membership: what differs, for people
 	Pending   []string // peers that have not confirmed, or in which a dead reservation may be left
 	Held      Held     // of a sweep: why a requested removal is held
-	Removed   bool     // of a sweep: something dead was removed
-	Mended    bool     // of a sweep: something missing was restored
-	Keep      bool     // the log's entry must stay
+	Suspicion Suspicion
+	Mend      Mend // of what exists everywhere: what was reconciled
+	Removed   bool // of a sweep: something dead was removed
+	Mended    bool // of a sweep: something missing was restored
+	Keep      bool // the log's entry must stay
 }

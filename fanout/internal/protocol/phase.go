@@ -33,6 +33,8 @@ const (
 	freezing   Phase = "freezing"  // its replicas
 	crowning   Phase = "crowning"  // its heir
 	resigning  Phase = "resigning" // what was home before
+	sealing    Phase = "sealing"   // binding guards after the commit
+	mending    Phase = "mending"   // a home that a replica contradicts
 	judging    Phase = "judging"
 	covering   Phase = "covering" // a primary, in peers that become members
 	recovering Phase = "recovering"
@@ -116,6 +118,10 @@ func (m *Machine) next() {
 		m.afterFreezing()
 	case crowning:
 		m.afterCrowning()
+	case sealing:
+		m.brought()
+	case mending:
+		m.afterMending()
 	case judging, resigning:
 		m.afterJudging()
 	case binding:

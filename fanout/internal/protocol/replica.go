@@ -100,6 +100,9 @@ func (m *Machine) align(i int, y Object) {
 	case (s.X.term() < y.term() || s.X.Stage == Reserved) && s.X.lost(y):
 		m.send(i, "remove", Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
 		return
+	case s.X.Stage == Active && s.X.term() == y.term() && !s.X.Home.Yielded && s.X.lost(y):
+		m.forked(i)
+		return
 	case s.X.Stage == Active && s.X.Revision.Number >= y.Revision.Number && s.X.term() == y.term() && !s.X.Home.Yielded && m.outlived(i):
 		m.renew(i)
 		return

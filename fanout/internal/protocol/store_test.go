@@ -224,7 +224,7 @@ func rules(mode Mode, old, o Object) string {
 		return "rule: the claim is immutable"
 	case old.Claimed && rank(o.Stage) < rank(old.Stage), old.Claimed && rank(old.Stage) == 1 && rank(o.Stage) == 1 && o.Stage != old.Stage:
 		return fmt.Sprintf("rule: stage %s after %s", o.Stage, old.Stage)
-	case old.Bound != Ref{} && o.Bound != old.Bound, o.Bound != Ref{} && (o.Claim.Record == "" || o.Claim.Primary):
+	case old.Bound != Ref{} && o.Bound != old.Bound, o.Bound != Ref{} && (o.Claim.Primary || o.Claim.Of != Ref{} && o.Claim.Of != o.Bound):
 		return "rule: a claim is bound once"
 	case o.Heartbeat != old.Heartbeat && o.Heartbeat != old.Heartbeat+1:
 		return "rule: the heartbeat adds one"

@@ -69,6 +69,8 @@ const (
 	jobFreeze   job = "freeze"
 	jobCrown    job = "crown"
 	jobResign   job = "resign"
+	jobSeal     job = "seal"
+	jobMend     job = "mend"
 )
 
 // send emits a command of strand i.
@@ -176,5 +178,9 @@ func (m *Machine) step(i int, r Reply) {
 		m.stepCrown(i, r)
 	case jobResign:
 		m.stepResign(i, r)
+	case jobSeal:
+		m.stepSeal(i, r)
+	case jobMend:
+		m.stepMend(i, r)
 	}
 }

@@ -40,10 +40,6 @@ func (m *Machine) afterJudging() {
 		m.regain()
 		return
 	}
-	if m.Vanished && !m.Cleared {
-		m.considerLost()
-		return
-	}
 	m.end(Done)
 }
 
@@ -75,9 +71,14 @@ func (m *Machine) stepJudge(i int, r Reply) {
 	case "decided":
 		m.sweepDecided(i, r)
 	case "primary":
-		m.sweepSecondary(i, judge(m.Op.Mode, s.X, r), r.Object)
+		m.sweepSecondary(i, m.verdict(s.X, r), r.Object)
 	case "stray":
 		m.sweepSecondary(i, judgeStray(m.Op.Mode, s.X, r), Object{})
+	case "unchanged":
+		if r.Code == OK && r.Object.UID == s.X.UID && r.Object.RV == s.X.RV {
+			m.suspect(s.X, s.Peer)
+		}
+		m.finish(i)
 	case "fence", "remove", "mend", "scrub":
 		m.Result.Removed = m.Result.Removed || (s.Step == "fence" || s.Step == "remove") && r.Class == Applied
 		m.Result.Mended = m.Result.Mended || s.Step == "scrub" && r.Class == Applied
@@ -116,11 +117,6 @@ func (m *Machine) sweepSecondary(i int, v verdict, y Object) {
 	s := &m.Strands[i]
 	switch v {
 	case dead, leaving:
-		if v == dead && s.Step == "primary" && m.vanished(s.X) {
-			m.Vanished = true
-			m.finish(i)
-			return
-		}
 		m.send(i, "remove", Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
 	case pending:
 		if y.Undecided() {
@@ -131,9 +127,13 @@ func (m *Machine) sweepSecondary(i int, v verdict, y Object) {
 		m.outlast(i, s.X.Of(m.Op.Mode).Peer, y)
 	case stray:
 		m.send(i, "stray", Command{Verb: ReadPeerSet, Peer: s.Peer})
-	case owned, undecidable:
+	case owned, undecidable, lost:
 		if s.X.Overfull(m.Op.Mode) {
 			m.scrub(i)
+			return
+		}
+		if v == lost {
+			m.doubt(i)
 			return
 		}
 		if v == undecidable {
@@ -153,6 +153,12 @@ func (m *Machine) sweepSecondary(i int, v verdict, y Object) {
 	default:
 		m.unconfirmed(i)
 	}
+}
+
+// doubt suspects X of strand i if it stands there still: a removal may have taken
+// it, and its primary, between the reads.
+func (m *Machine) doubt(i int) {
+	m.send(i, "unchanged", Command{Verb: Read, Peer: m.Strands[i].Peer})
 }
 
 // scrub takes the payload from guard X of strand i. Its claim stays, so that no
@@ -203,7 +209,7 @@ func (m *Machine) stepGuard(i int, r Reply) {
 			}
 		case s.X.Claimed && s.X.Of(m.Op.Mode) == m.Record.Primary && m.outlived(i):
 			m.renew(i)
-		case s.X.Claimed && s.X.Of(m.Op.Mode) == m.Record.Primary && s.Unsure:
+		case s.X.Claimed && s.X.Of(m.Op.Mode) == m.Record.Primary && (s.Unsure || m.unbound(s.X)):
 			m.send(i, "verify", Command{Verb: Read, Peer: m.Record.Primary.Peer})
 		case s.X.Claimed && s.X.Of(m.Op.Mode) == m.Record.Primary:
 			m.finish(i)
@@ -228,14 +234,14 @@ func (m *Machine) stepGuard(i int, r Reply) {
 	case "rival record":
 		m.rivalRecord(i, r)
 	case "rival":
-		if judge(m.Op.Mode, s.X, r) == dead {
+		if m.verdict(s.X, r) == dead {
 			m.send(i, "remove", Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
 			return
 		}
 		m.rivaled(i, r)
 	case "renew":
 		switch {
-		case r.Class == Applied && s.Unsure:
+		case r.Class == Applied && (s.Unsure || m.unbound(r.Object)):
 			s.X, s.Fresh = r.Object, true
 			m.send(i, "verify", Command{Verb: Read, Peer: m.Record.Primary.Peer})
 		case r.Class == Applied:
@@ -252,12 +258,21 @@ func (m *Machine) stepGuard(i int, r Reply) {
 			m.unconfirmed(i)
 		}
 	case "verify":
-		// A removal may have cleared this peer before the guard was there.
-		if r.Code == NotFound || r.Code == OK && (r.Object.UID != m.Record.Primary.UID || r.Object.Leaving()) {
+		gone := r.Code == NotFound || r.Code == OK && r.Object.UID != m.Record.Primary.UID
+		switch {
+		case gone && m.evidence(s.X):
+			// The next sweep judges it.
+			m.unconfirmed(i)
+		case gone, r.Code == OK && r.Object.Leaving():
+			// A removal may have cleared this peer before the guard was there.
 			m.send(i, "withdraw", Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
-			return
+		case r.Code == OK && r.Object.Committed() && m.unbound(s.X):
+			m.sendBound(i, s.X)
+		default:
+			m.finish(i)
 		}
-		m.finish(i)
+	case "bound":
+		m.wasBound(i, r, "again")
 	case "withdraw":
 		if r.Code == Unavailable && m.again(i, "again") {
 			return

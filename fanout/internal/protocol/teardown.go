@@ -30,6 +30,9 @@ func (m *Machine) stepEmpty(i int, r Reply) {
 			if !m.again(i, "reread") {
 				m.unconfirmed(i)
 			}
+		case !o.Leaving():
+			// Its peer was restored from before the removal, which runs again.
+			m.unconfirmed(i)
 		case !o.Terminating:
 			m.send(i, "delete", Command{Verb: Delete, Peer: s.Peer, UID: o.UID, RV: o.RV})
 		case o.Foreign:
@@ -125,6 +128,8 @@ func (m *Machine) stepDrop(i int, r Reply) {
 			if !m.again(i, "reread") {
 				m.unconfirmed(i)
 			}
+		case !r.Object.Leaving():
+			m.unconfirmed(i)
 		default:
 			m.Primary = r.Object
 			m.sendDrop(i)

@@ -111,23 +111,27 @@ func (m *Machine) revisionRead(i int, r Reply) {
 // revision that this update committed: in another generation only its history
 // can tell.
 func (m *Machine) remembered() bool {
-	return m.Primary.term()/generation == m.Record.Term/generation || slices.ContainsFunc(m.Primary.History, func(h Revision) bool {
-		return h.Number == m.Record.Base+1 && h.Operation == m.Op.ID
-	})
+	return m.Primary.term()/generation == m.Record.Term/generation || m.Primary.made(m.Op.ID)
+}
+
+// made says whether home o remembers a revision by operation. A reconciled one has
+// another number than it was committed under.
+func (o Object) made(operation string) bool {
+	return slices.ContainsFunc(o.History, func(h Revision) bool { return h.Operation == operation })
 }
 
 // overtaken decides by the history of o, whose number is at least this update's.
 func (m *Machine) overtaken(i int, o Object) {
 	s := &m.Strands[i]
 	m.finish(i)
+	if o.made(m.Op.ID) {
+		m.Primary = o
+		m.Record.Committed = true
+		return
+	}
 	for _, h := range o.History {
 		if h.Number != m.Record.Base+1 {
 			continue
-		}
-		if h.Operation == m.Op.ID {
-			m.Primary = o
-			m.Record.Committed = true
-			return
 		}
 		m.Result.Revision = o.Revision.Number
 		m.because(Outdated, s.Peer)

@@ -15,6 +15,7 @@ const (
 	VerdictLeaving     = leaving
 	VerdictMoved       = moved
 	VerdictUndecidable = undecidable
+	VerdictLost        = lost
 )
 
 // Judge says what secondary x is, as a machine does, from what was read of its
