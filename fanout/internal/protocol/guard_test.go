@@ -24,7 +24,7 @@ var guardMutants = []broken{
 			}
 			return r
 		}, command: func(_ *world, p *proc, c Command) Command {
-			if c.Verb == Put && p.strand(c).Step == "scrub" {
+			if s := p.strand(c); c.Verb == Put && (s.Step == "scrub" || s.Step == "bound") {
 				c.Object.Payload = "p"
 			}
 			return c

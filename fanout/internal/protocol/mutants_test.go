@@ -204,7 +204,7 @@ var mutants = []broken{
 			}
 			return cmds
 		}},
-	}, want: "I2"},
+	}, want: "I4"},
 	{n: "N33", rule: "an update reads the members after its commit", cfg: config{
 		mode: Everywhere, peers: 3, ring: 2, changes: []ChangeOperation{change("j", Join, "c")}, committed: "p", plans: []plan{update("x", "q")},
 		mutant: mutant{reply: earlyMembers(finding, jobLook)},

@@ -71,9 +71,20 @@ func (m *Machine) stepSeal(i int, r Reply) {
 	case "read":
 		switch o := r.Object; {
 		case r.Code == OK && o.Claimed && o.Of(Once) == m.Record.Primary && m.unbound(o):
-			m.sendBound(i, o)
+			// It may be of a late create, after the removal.
+			s.X = o
+			m.send(i, "verify", Command{Verb: Read, Peer: m.Record.Primary.Peer})
 		case r.Code == OK, r.Code == NotFound, r.Code == Denied:
 			// It is bound, or was removed with its primary, or a sweep makes it anew.
+			m.finish(i)
+		case !m.again(i, "reread"):
+			m.unconfirmed(i)
+		}
+	case "verify":
+		switch {
+		case r.Code == OK && r.Object.UID == m.Record.Primary.UID && r.Object.Committed():
+			m.sendBound(i, s.X)
+		case r.Code == OK, r.Code == NotFound, r.Code == Denied:
 			m.finish(i)
 		case !m.again(i, "reread"):
 			m.unconfirmed(i)
