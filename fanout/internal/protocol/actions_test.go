@@ -36,6 +36,8 @@ const (
 	actAdopt
 	actLose
 	actRestart
+	actBackup
+	actRestore
 	actRelease
 	actTake
 )
@@ -135,6 +137,10 @@ func (w *world) do(a action) {
 		w.losing = losing{gone: true, down: true}
 	case actRestart:
 		w.losing.down = false
+	case actBackup:
+		w.backup(i)
+	case actRestore:
+		w.restore(i)
 	case actHelp:
 		w.help(i, int(a.b))
 	case actMove:

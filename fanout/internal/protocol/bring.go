@@ -77,6 +77,9 @@ func (m *Machine) afterBringing() {
 		case m.Astray:
 			m.regain()
 			return
+		case m.Undone:
+			m.redo()
+			return
 		case m.Forked.Claimed:
 			m.reconcile()
 			return
@@ -100,6 +103,9 @@ func (m *Machine) afterBringing() {
 
 // brought ends an operation that is in effect.
 func (m *Machine) brought() {
+	if m.Op.Mode == Everywhere {
+		m.Result.Durable = len(m.Result.Pending) == 0 && !m.Revoked
+	}
 	switch {
 	case m.Result.Reason == alreadyDone:
 		m.end(AlreadyDone)
@@ -213,6 +219,12 @@ func (m *Machine) stepBring(i int, r Reply) {
 			if !m.again(i, "again") {
 				m.unconfirmed(i)
 			}
+		case r.Object.Stage == Reserved:
+			// Its peer was restored from before the commit.
+			m.unconfirmed(i)
+		case m.unmadeAt(r.Object):
+			m.Undone = true
+			m.finish(i)
 		case r.Object.Edited():
 			// A replica never shows what is not committed.
 			m.sendAccepted(i, "accept", r.Object)

@@ -32,6 +32,7 @@ type config struct {
 	ring        int    // how many of the first peers are members from the start; 0: all
 	changes     []ChangeOperation
 	loss        loss    // a peer that goes down
+	restored    string  // a peer that is restored from a backup
 	inTurn      bool    // a change begins when the one before it is over
 	helpers     int     // how many processes go on with changes that they meet
 	reads       bool    // a changer's reads of PeerSets may be late

@@ -11,6 +11,7 @@ func (w *world) enabled() []action {
 	add := func(k kind, a, b int) { out = append(out, action{k, uint8(a), uint8(b)}) }
 	w.adoptable(add)
 	w.losses(add)
+	w.restores(add)
 	for i, p := range w.procs {
 		switch {
 		case p.adopter:

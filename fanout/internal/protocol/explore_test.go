@@ -125,6 +125,10 @@ func (e *exploration) settle(w *world) string {
 	for _, o := range w.committed {
 		e.k.s(o)
 	}
+	e.k.b(w.restoring.over)
+	for _, o := range w.dropped {
+		e.k.s(o)
+	}
 	e.k.lodger(w.lodger)
 	h := maphash.Bytes(keySeed, e.k.buf)
 	s, ok := e.rests[h]

@@ -12,6 +12,7 @@ import (
 // judge compares what a machine says at its end with what happened.
 func (w *world) judge(p *proc) {
 	r, op := p.m.Result, p.m.Op
+	w.reported(p.m)
 	if p.sweep {
 		return
 	}
@@ -29,6 +30,8 @@ func (w *world) judge(p *proc) {
 			w.judgeRemoval(p)
 		case op.Action == Move:
 			w.judgeMove(p)
+		case op.Action == Update && r.Ending == Done && w.restoring.over:
+			w.judgeRevision(p)
 		case op.Action == Update && r.Ending == Done && !w.everywhere(p.m.Primary.Claim.Operation, r.Revision):
 			w.fault("STALE: " + op.ID + " says everywhere and a member has an older revision")
 		case !applied:
@@ -39,7 +42,7 @@ func (w *world) judge(p *proc) {
 			w.fault("I4: " + op.ID + " is not already done")
 		}
 	case Aborted:
-		if applied {
+		if applied && !w.restoring.over {
 			w.fault("I4: " + op.ID + " says aborted and was committed")
 		}
 		w.denied = append(w.denied, op.ID)
@@ -79,6 +82,8 @@ func (w *world) judgeRemoval(p *proc) {
 		// What it still has there is in effect nowhere.
 	case r.Ending == Done:
 		w.fault("I4: " + p.op.ID + " says done and its object is there")
+	case w.doubtful(at):
+		// The removal is open, and runs again.
 	case !o.Leaving():
 		w.fault("I4: " + p.op.ID + " says committed and its object is not leaving")
 	}
@@ -86,7 +91,7 @@ func (w *world) judgeRemoval(p *proc) {
 		return
 	}
 	for i, c := range w.store.cells {
-		if w.forced(i) {
+		if w.forced(i) || w.doubtful(i) {
 			continue // I7 is about members
 		}
 		if set := w.store.cells[at].set; set != nil && set.Gone(peerName(i)) {
@@ -117,7 +122,7 @@ func (w *world) brings(op, peer string) bool {
 
 // judgeLeftovers finds what an operation left without a word.
 func (w *world) judgeLeftovers(op string, e Ending) {
-	if e == Done || e == Committed {
+	if e == Done || e == Committed || w.restoring.over {
 		return
 	}
 	for i, c := range w.store.cells {
@@ -159,10 +164,13 @@ func (w *world) check() string {
 	if s := w.left(); s != "" {
 		return s
 	}
+	if s := w.silent(); s != "" {
+		return s
+	}
 	mode := w.cfg.mode
 	owner := -1
 	for i, c := range w.store.cells {
-		if c.obj == nil || !c.obj.Primary(mode) || c.obj.Stage == Reserved || !w.member(i) {
+		if c.obj == nil || !c.obj.Primary(mode) || c.obj.Stage == Reserved || !w.counts(i) {
 			continue
 		}
 		if owner >= 0 {
@@ -174,7 +182,7 @@ func (w *world) check() string {
 		y := w.store.cells[owner].obj
 		for i, c := range w.store.cells {
 			switch {
-			case i == owner, w.outsider(i), w.behind(c.obj, y), w.replacing(y):
+			case i == owner, w.outsider(i), w.doubtful(i), w.behind(c.obj, y), w.replacing(y):
 			case c.obj != nil && c.obj.Sibling(*y) && w.decided(c.obj):
 			case c.obj == nil, !c.obj.Claimed, c.obj.Primary(mode), c.obj.Of(mode) != Ref{peerName(owner), y.UID}:
 				if w.deletes == w.cfg.deletes || mode == Once || y.Requested() && w.cfg.deletes == 1 {
@@ -195,10 +203,13 @@ func (w *world) check() string {
 func (w *world) checkReplicas() string {
 	for i, c := range w.store.cells {
 		x := c.obj
-		if x == nil || !x.Claimed || x.Primary(Everywhere) || x.yielded(Everywhere) || x.Stage == Reserved || !w.member(i) {
+		if x == nil || !x.Claimed || x.Primary(Everywhere) || x.yielded(Everywhere) || x.Stage == Reserved || !w.counts(i) {
 			continue
 		}
 		of := x.Of(Everywhere)
+		if w.doubtful(w.store.index(of.Peer)) {
+			continue
+		}
 		if set := w.store.cells[w.store.index(of.Peer)].set; set != nil && set.Gone(peerName(i)) && c.set.Self.State == peerLeaving {
 			continue // who leaves is emptied before it is out
 		}

@@ -20,7 +20,13 @@ func (w *world) key(k *keyer) uint64 {
 		w.creates, w.edits, w.withdrawals} {
 		k.n(b)
 	}
-	k.b(w.losing.gone, w.losing.down)
+	k.b(w.losing.gone, w.losing.down, w.restoring.backup != nil, w.restoring.over)
+	if w.restoring.backup != nil {
+		k.object(w.restoring.backup.obj)
+	}
+	for _, op := range w.dropped {
+		k.s(op)
+	}
 	k.s(w.admitting)
 	if w.cfg.valve {
 		k.b(w.occupied)

@@ -41,6 +41,8 @@ type Machine struct {
 
 	Requests Requests // what was counted at the home
 	Forked   Object   // a replica in force with a revision that its home never had
+	Revoked  bool     // a replica was taken away again, since its home is gone
+	Undone   bool     // the home does not have the revision that this update committed
 	Promised bool     // what is left to do the caller need not wait for
 
 	Departed []string // whom a member knows to be one no more

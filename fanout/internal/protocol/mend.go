@@ -24,6 +24,28 @@ func (m *Machine) forked(i int) {
 	m.finish(i)
 }
 
+// unmadeAt says whether home o does not have the revision that this update
+// committed: its peer was restored from before it.
+func (m *Machine) unmadeAt(o Object) bool {
+	if m.Op.Action != Update || !m.Record.Committed || m.Result.Reason == alreadyDone || o.made(m.Op.ID) {
+		return false
+	}
+	return o.Revision.Number < m.Result.Revision || len(o.History) > 0 && o.History[0].Number <= m.Result.Revision
+}
+
+// redo commits the update again: nobody was told yet that it is in effect.
+func (m *Machine) redo() {
+	m.Undone = false
+	if m.Turns++; m.Turns > takeovers {
+		m.pend(m.Record.Primary.Peer)
+		m.brought()
+		return
+	}
+	m.Record.Committed = false
+	m.Result.Pending = nil
+	m.find()
+}
+
 // reconcile writes the home above what contradicts it.
 func (m *Machine) reconcile() {
 	if m.Turns++; m.Turns > takeovers {

@@ -36,6 +36,8 @@ type latest struct {
 func (w *world) homes(peer string, o Object) {
 	lost := w.forced(w.store.index(peer))
 	switch {
+	case w.restoring.over:
+		return
 	case w.cfg.mode != Everywhere || o.Stage == Reserved:
 		return
 	case o.yielded(Everywhere) && !o.frozen() && !lost && w.electable(peer, o.Home.Peer):
@@ -159,7 +161,7 @@ func (w *world) judgeEnded(p *proc) {
 // settledHome tests that the object did not get lost, and that nothing but its
 // home is held as one.
 func (w *world) settledHome(owner *Object) string {
-	if w.cfg.mode != Everywhere {
+	if w.cfg.mode != Everywhere || w.restoring.over {
 		return ""
 	}
 	// A person may have deleted the replicas that would have outlived a lost home.

@@ -70,12 +70,12 @@ type Operation struct {
 	Met         Object   // of a sweep, cover, resignation or discard
 	Into        []string // of a cover; of a succession or resignation: all members that are left; of a move of what was met: where to
 
-	Central  bool  // of an add of the first release: a record in a central log is its decision
-	Agree    bool  // any content that is committed will do
-	Inert    bool  // reservations carry no payload; the commit brings it
-	Within   bool  // the namespace's owner must be Active
-	Holds    bool  // the object owns a namespace that must be empty to remove it
-	Limit    Limit // of a sweep: how many removals plain deletes may request at once
+	Central  bool   // of an add of the first release: a record in a central log is its decision
+	Agree    bool   // any content that is committed will do
+	Inert    bool   // reservations carry no payload; the commit brings it
+	Within   bool   // the namespace's owner must be Active
+	Holds    bool   // the object owns a namespace that must be empty to remove it
+	Limit    Limit  // of a sweep: how many removals plain deletes may request at once
 	Doubted  string // a peer that comes back: what it holds proves nothing
 	Patience Patience
 	Lease    int  // quanta without a sign of life after which a reservation may be fenced
@@ -158,6 +158,7 @@ type Result struct {
 	Problem   string   // of Membership: what differs, for people
 	Pending   []string // peers that have not confirmed, or in which a dead reservation may be left
 	Held      Held     // of a sweep: why a requested removal is held
+	Durable   bool     // every other member was seen to hold evidence of it
 	Suspicion Suspicion
 	Mend      Mend // of what exists everywhere: what was reconciled
 	Removed   bool // of a sweep: something dead was removed

@@ -107,6 +107,14 @@ func (m *Machine) recoverAdd() {
 		m.bring()
 		return
 	}
+	if mine && o.Pending() && m.Record.Committed && o.UID == m.Record.Primary.UID {
+		// Its peer was restored from before the commit, which the log knows of.
+		m.Primary = o
+		m.Record.Committed, m.Unsure = false, true
+		m.enter(committing)
+		m.commit()
+		return
+	}
 	if m.Record.Committed {
 		// Removed by somebody since, and so are its guards or replicas, or dead.
 		m.end(Done)

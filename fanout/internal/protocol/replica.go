@@ -21,7 +21,7 @@ func (m *Machine) undid(i int, r Reply) {
 	s := &m.Strands[i]
 	switch {
 	case r.Code == NotFound, s.Step == "undid" && r.Code == OK && r.Object.UID != s.X.UID:
-		s.X = Object{}
+		s.X, m.Revoked = Object{}, true
 		m.finish(i)
 	case s.Step == "undo" && r.Class == Applied:
 		m.send(i, "undid", Command{Verb: Read, Peer: s.Peer})

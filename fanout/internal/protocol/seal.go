@@ -23,6 +23,7 @@ func (m *Machine) bindsGuards() bool {
 func (m *Machine) bindGuards() {
 	m.Promised = len(m.Result.Pending) == 0
 	m.Stopping = false
+	m.Result.Durable = true
 	m.enter(sealing)
 	for _, p := range m.Op.Peers {
 		if p != m.Record.Primary.Peer {
@@ -49,11 +50,20 @@ func (m *Machine) sendBound(i int, x Object) {
 // earlier release refuses it: then the guard stays as it is.
 func (m *Machine) wasBound(i int, r Reply, retry step) {
 	switch {
-	case r.Class == Applied, r.Code == Denied:
+	case r.Class == Applied:
 		m.finish(i)
+	case r.Code == Denied:
+		m.undurable(i)
 	case !m.again(i, retry):
+		m.Result.Durable = false
 		m.unconfirmed(i)
 	}
+}
+
+// undurable ends strand i, whose guard a sweep may bind later.
+func (m *Machine) undurable(i int) {
+	m.Result.Durable = false
+	m.finish(i)
 }
 
 // stepSeal binds the guard in the strand's peer.
@@ -74,10 +84,13 @@ func (m *Machine) stepSeal(i int, r Reply) {
 			// It may be of a late create, after the removal.
 			s.X = o
 			m.send(i, "verify", Command{Verb: Read, Peer: m.Record.Primary.Peer})
-		case r.Code == OK, r.Code == NotFound, r.Code == Denied:
-			// It is bound, or was removed with its primary, or a sweep makes it anew.
+		case r.Code == OK && o.Bound == m.Record.Primary:
 			m.finish(i)
+		case r.Code == OK, r.Code == NotFound, r.Code == Denied:
+			// It was removed with its primary, or a sweep makes it anew.
+			m.undurable(i)
 		case !m.again(i, "reread"):
+			m.Result.Durable = false
 			m.unconfirmed(i)
 		}
 	case "verify":
@@ -85,8 +98,9 @@ func (m *Machine) stepSeal(i int, r Reply) {
 		case r.Code == OK && r.Object.UID == m.Record.Primary.UID && r.Object.Committed():
 			m.sendBound(i, s.X)
 		case r.Code == OK, r.Code == NotFound, r.Code == Denied:
-			m.finish(i)
+			m.undurable(i)
 		case !m.again(i, "reread"):
+			m.Result.Durable = false
 			m.unconfirmed(i)
 		}
 	case "bound":

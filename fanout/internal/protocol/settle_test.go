@@ -133,7 +133,7 @@ func (w *world) settled() string {
 	var owner *Object
 	at := ""
 	for i, c := range w.store.cells {
-		if c.obj != nil && c.obj.Primary(mode) && w.member(i) {
+		if c.obj != nil && c.obj.Primary(mode) && w.counts(i) {
 			owner, at = c.obj, peerName(i)
 			if mode == Everywhere && owner.Edited() {
 				return "K19: nobody takes the edit in " + at + " up"
@@ -146,7 +146,8 @@ func (w *world) settled() string {
 	for i, c := range w.store.cells {
 		x := c.obj
 		switch {
-		case !w.member(i):
+		case !w.counts(i):
+		case x != nil && x.Claimed && !x.Primary(mode) && w.suspendedAt(x):
 		case x == nil && owner == nil, x != nil && !x.Claimed, x != nil && x.Primary(mode):
 		case x == nil:
 			return "I2: nothing in " + peerName(i) + " after the sweep"
@@ -156,6 +157,9 @@ func (w *world) settled() string {
 		case mode == Everywhere && (x.Stage != Active || x.Revision != owner.Revision || x.Payload != owner.Payload):
 			return "I7: the replica in " + peerName(i) + " stays behind"
 		}
+	}
+	if s := w.forked(); s != "" {
+		return s
 	}
 	if s := w.settledHome(owner); s != "" {
 		return s

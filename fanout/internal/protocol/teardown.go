@@ -128,7 +128,8 @@ func (m *Machine) stepDrop(i int, r Reply) {
 			if !m.again(i, "reread") {
 				m.unconfirmed(i)
 			}
-		case !r.Object.Leaving():
+		case !r.Object.Leaving(), !r.Object.Terminating:
+			// Its peer was restored: the removal runs again.
 			m.unconfirmed(i)
 		default:
 			m.Primary = r.Object

@@ -65,6 +65,10 @@ func (w *world) describe(a action) string {
 		return name(i) + " takes up " + w.store.records[a.b].op
 	case actLose:
 		return peerName(i) + " goes down"
+	case actBackup:
+		return "a backup of " + peerName(int(a.a)) + " is taken"
+	case actRestore:
+		return peerName(int(a.a)) + " is restored from it"
 	case actRestart:
 		return peerName(i) + " is back with all that it had"
 	case actHelp:

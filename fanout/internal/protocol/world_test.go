@@ -19,7 +19,9 @@ type world struct {
 	timeouts, unsent, denials, crashes, duplicates, expiries int
 	bumps, deletes, foreign, beats, moves                    int
 	persons
-	losing losing
+	losing    losing
+	restoring restoring
+	dropped   []string // operations whose content was told to be lost
 
 	committed []string // operations whose commit was applied
 	denied    []string // operations that were said to have been aborted

@@ -1,0 +1,181 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"fmt"
+	"slices"
+)
+
+// restoring is what becomes of the peer that is restored: a backup is taken of it
+// at some time, and put back at a later one. A restore ends all connections, so
+// nothing that was sent before it is applied after it.
+type restoring struct {
+	backup *cell
+	over   bool
+}
+
+// restores are what may happen to the peer that is restored.
+func (w *world) restores(add func(k kind, a, b int)) {
+	i := w.store.index(w.cfg.restored)
+	switch {
+	case i < 0 || w.restoring.over:
+	case w.restoring.backup == nil:
+		add(actBackup, i, 0)
+	default:
+		add(actRestore, i, 0)
+	}
+}
+
+func (w *world) backup(i int) {
+	kept := w.store.cells[i]
+	w.restoring.backup = &kept
+}
+
+// restore puts the backup of peer i back.
+func (w *world) restore(i int) {
+	w.store.cells[i] = *w.restoring.backup
+	w.restoring = restoring{over: true}
+	var cut []message
+	w.net = slices.DeleteFunc(w.net, func(m message) bool {
+		if m.cmd.Peer != peerName(i) || m.applied {
+			return false
+		}
+		if !m.orphan {
+			cut = append(cut, m)
+		}
+		return true
+	})
+	for _, m := range cut {
+		if p := w.procs[m.proc]; p.life == m.life {
+			w.tellProc(m, Reply{Class: Unknown, Code: Unavailable})
+		}
+	}
+}
+
+// doubtful says that peer i was restored: what it holds counts for nothing.
+func (w *world) doubtful(i int) bool {
+	return w.restoring.over && i >= 0 && peerName(i) == w.cfg.restored
+}
+
+// counts says whether what peer i holds is to be right.
+func (w *world) counts(i int) bool { return w.member(i) && !w.doubtful(i) }
+
+// durable are the operations that were told to be in effect everywhere, with all
+// their guards bound, and that nobody removes.
+func (w *world) durable() []string {
+	if slices.ContainsFunc(w.procs, func(p *proc) bool { return p.op.Action == Remove && p.state != idle }) {
+		return nil
+	}
+	var ops []string
+	if w.cfg.committed != "" {
+		ops = append(ops, "o")
+	}
+	for i, p := range w.procs {
+		if i < len(w.cfg.plans) && p.op.Action == Add && p.m == nil && p.result.Ending == Done && p.result.Durable {
+			ops = append(ops, p.op.ID)
+		}
+	}
+	return ops
+}
+
+// silent says which durable object is lost without a trace: it is in effect
+// nowhere, and nothing holds its name.
+func (w *world) silent() string {
+	if w.cfg.restored == "" || w.deletes < w.cfg.deletes {
+		return ""
+	}
+	for _, op := range w.durable() {
+		if !slices.ContainsFunc(w.store.cells, func(c cell) bool {
+			return c.obj != nil && c.obj.Claim.Operation == op && (c.obj.InEffect() || c.obj.Evidence(w.cfg.mode))
+		}) {
+			return "SILENT: " + op + " is lost and nothing tells of it"
+		}
+	}
+	return ""
+}
+
+// suspended says whether x waits for the peer that was restored.
+func (w *world) suspendedAt(x *Object) bool {
+	of := x.Of(w.cfg.mode)
+	at := w.store.index(of.Peer)
+	if !w.doubtful(at) {
+		return false
+	}
+	y := w.store.cells[at].obj
+	return x.Evidence(w.cfg.mode) || y != nil && y.UID == of.UID
+}
+
+// forked says in which peer a replica contradicts the restored home after sweeps.
+func (w *world) forked() string {
+	at := w.store.index(w.cfg.restored)
+	if w.cfg.mode != Everywhere || !w.doubtful(at) {
+		return ""
+	}
+	home := w.store.cells[at].obj
+	if home == nil || !home.Primary(Everywhere) || !home.Committed() {
+		return ""
+	}
+	for i, c := range w.store.cells {
+		if x := c.obj; i != at && x != nil && x.Claimed && x.Of(Everywhere) == (Ref{peerName(at), home.UID}) &&
+			(x.Revision != home.Revision || x.Payload != home.Payload) {
+			return "LIE: the replica in " + peerName(i) + " disagrees with its home after the sweep"
+		}
+	}
+	for i, p := range w.procs {
+		if i >= len(w.cfg.plans) || p.op.Action != Update || p.result.Ending != Done {
+			continue
+		}
+		overwritten := slices.ContainsFunc(home.History, func(h Revision) bool { return h.Number > p.result.Revision })
+		if p.result.Durable && !home.made(p.op.ID) && !overwritten && !slices.Contains(w.dropped, p.op.ID) {
+			return "LIE: " + p.op.ID + " said everywhere, and is lost without a report"
+		}
+	}
+	return ""
+}
+
+// contradicted notes a Done of an update beside a replica that has another
+// operation's revision under its number.
+func (w *world) judgeRevision(p *proc) {
+	rev := p.m.Primary.Revision
+	for i, c := range w.store.cells {
+		x := c.obj
+		if x != nil && !w.doubtful(i) && x.Claimed && x.Stage == Active && x.Claim.Operation == p.m.Primary.Claim.Operation &&
+			x.Revision.Number == rev.Number && x.Revision.Operation != rev.Operation {
+			w.fault(fmt.Sprintf("LIE: %s says everywhere and %s has %s under number %d", p.op.ID, peerName(i), x.Revision.Operation, rev.Number))
+		}
+	}
+}
+
+// reported notes the operations whose content was told to be in force nowhere.
+func (w *world) reported(m *Machine) {
+	if op := m.Result.Mend.Dropped.Operation; op != "" && !slices.Contains(w.dropped, op) {
+		w.dropped = append(slices.Clip(w.dropped), op)
+	}
+}
+
+// restores are configurations in which nobody knows of a restore but by evidence.
+var restoreSmall = []config{
+	{name: "A is restored, X@A", peers: 2, restored: "a", sweepers: 1, plans: []plan{add("x", "a", 1, "p")}},
+	{name: "A is restored, X@A, Y@B", peers: 2, restored: "a", plans: []plan{add("x", "a", 1, "p"), add("y", "b", 2, "q")}},
+	{name: "B is restored, X@A, Y@A", peers: 2, restored: "b", plans: []plan{add("x", "a", 1, "p"), add("y", "a", 2, "q")}},
+	{name: "the owner's peer is restored, Y@B", peers: 2, committed: "p", restored: "a", sweepers: 1, plans: []plan{add("y", "b", 1, "q")}},
+	{name: "a guard's peer is restored, Y@B", peers: 2, committed: "p", restored: "b", sweepers: 1, plans: []plan{add("y", "b", 1, "q")}},
+	{name: "the owner's peer is restored, removal", peers: 2, committed: "p", restored: "a", sweepers: 1, plans: []plan{removal("r")}},
+	{name: "the home's peer is restored, update", mode: Everywhere, peers: 2, committed: "p", restored: "a", sweepers: 1, plans: []plan{update("x", "q")}},
+	{name: "the home's peer is restored, two updates", mode: Everywhere, peers: 2, committed: "p", restored: "a", plans: []plan{update("x", "q"), update("y", "s")}},
+	{name: "a replica's peer is restored, update", mode: Everywhere, peers: 2, committed: "p", restored: "b", sweepers: 1, plans: []plan{update("x", "q")}},
+	{name: "the home's peer is restored, removal", mode: Everywhere, peers: 2, committed: "p", restored: "a", plans: []plan{removal("r")}},
+	{name: "A is restored, account", mode: Everywhere, peers: 2, restored: "a", sweepers: 1, plans: []plan{add("x", "a", 1, "p")}},
+}
+
+var restoreDeep = []config{
+	{name: "A is restored, X@A, Y@B, sweep", peers: 2, restored: "a", sweepers: 1, plans: []plan{add("x", "a", 1, "p"), add("y", "b", 2, "q")}},
+	{name: "B is restored, X@A, Y@B, sweep", peers: 2, restored: "b", sweepers: 1, plans: []plan{add("x", "a", 1, "p"), add("y", "b", 2, "q")}},
+	{name: "A is restored, X@A, Y@B, a crash", peers: 2, restored: "a", crashes: 1, plans: []plan{add("x", "a", 1, "p"), add("y", "b", 2, "q")}},
+	{name: "A is restored, X@A, Y@B, 3 peers", peers: 3, restored: "a", plans: []plan{add("x", "a", 1, "p"), add("y", "b", 2, "q")}},
+	{name: "the home's peer is restored, two updates, sweep", mode: Everywhere, peers: 2, committed: "p", restored: "a", sweepers: 1, plans: []plan{update("x", "q"), update("y", "s")}},
+	{name: "the home's peer is restored, two updates, 3 peers", mode: Everywhere, peers: 3, committed: "p", restored: "a", plans: []plan{update("x", "q"), update("y", "s")}},
+	{name: "a replica's peer is restored, update, removal", mode: Everywhere, peers: 2, committed: "p", restored: "b", plans: []plan{update("x", "q"), removal("r")}},
+}
