@@ -25,7 +25,8 @@ import (
 // they are; what is edited meanwhile is adopted as edited. An object that is
 // under the protocol already is success, with Operation.AlreadyDone.
 //
-// It returns nil when the adoption is committed, as Add does. Otherwise the
+// It returns nil when the adoption is committed, as Add does, but waits until it is
+// durable. Otherwise the
 // object is as it was, without a claim: the error is a *HeldError if another
 // object has the name, be it one without a claim in another peer (Operation is
 // empty then: once one of the two is deleted by hand, the other can be adopted);
@@ -57,6 +58,8 @@ func (c *Coordinator) adoptObject(ctx context.Context, peer region.PeerName, gk 
 		key:    key,
 		target: peer,
 		uid:    uid,
+
+		durable: true,
 	})
 	return op, err
 }

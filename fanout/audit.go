@@ -57,6 +57,9 @@ type Violation struct {
 // what that mended. A peer that cannot be read makes no error: Report.Unread
 // names it. It blocks and is idempotent.
 func (c *Coordinator) Audit(ctx context.Context, repair bool) (*Report, error) {
+	if err := c.Wait(ctx); err != nil {
+		return nil, err
+	}
 	peers, err := c.peers(ctx)
 	if err != nil {
 		return nil, err

@@ -21,9 +21,6 @@ type census struct {
 	coordinator *Coordinator
 	kind        Kind
 
-	// lost are the replicas in force of a peer whose homes are gone, as the pass met them.
-	lost map[region.PeerName]int
-
 	mu    sync.Mutex
 	peers map[region.PeerName]*count
 }
@@ -32,21 +29,10 @@ type count struct {
 	turn     chan struct{} // holds one: whose turn it is to count
 	done     bool
 	requests protocol.Requests
-	objects  int // all of the kind
 }
 
 func newCensus(c *Coordinator, kind Kind) *census {
 	return &census{coordinator: c, kind: kind, peers: map[region.PeerName]*count{}}
-}
-
-// losses takes from findings how many replicas in force have lost their homes.
-func (s *census) losses(findings []finding) {
-	s.lost = map[region.PeerName]int{}
-	for _, f := range findings {
-		if f.lost {
-			s.lost[f.Peer]++
-		}
-	}
 }
 
 // of counts in conn's peer, or waits for who does. What fails is tried again by the
@@ -68,26 +54,23 @@ func (s *census) of(ctx context.Context, conn *region.Conn) (*count, error) {
 	if n.done {
 		return n, nil
 	}
-	requests, objects, err := s.take(ctx, conn)
+	requests, err := s.take(ctx, conn)
 	if err != nil {
 		return nil, err
 	}
-	n.done, n.requests, n.objects = true, requests, objects
+	n.done, n.requests = true, requests
 	return n, nil
 }
 
-func (s *census) take(ctx context.Context, conn *region.Conn) (total protocol.Requests, objects int, err error) {
-	var (
-		opts = metav1.ListOptions{Limit: pageSize}
-	)
+func (s *census) take(ctx context.Context, conn *region.Conn) (total protocol.Requests, err error) {
+	opts := metav1.ListOptions{Limit: pageSize}
 	for {
 		list, err := within(ctx, s.coordinator.opts.CallTimeout, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
 			return conn.Dynamic().Resource(s.kind.Resource).List(ctx, opts)
 		})
 		if err != nil {
-			return total, objects, err
+			return total, err
 		}
-		objects += len(list.Items)
 		for i := range list.Items {
 			view, _, err := s.kind.view(&list.Items[i])
 			if err != nil || !view.Primary(protocol.Mode(s.kind.Mode)) || !view.InEffect() && !view.Leaving() {
@@ -99,22 +82,18 @@ func (s *census) take(ctx context.Context, conn *region.Conn) (total protocol.Re
 			}
 		}
 		if opts.Continue = list.GetContinue(); opts.Continue == "" {
-			return total, objects, nil
+			return total, nil
 		}
 	}
 }
 
 // count answers how many removals plain deletes request beside the one of the object
-// that the command names, or, if that has lost its home, how many have.
+// that the command names.
 func (r *runner) count(ctx context.Context, conn *region.Conn, command protocol.Command) (protocol.Reply, error) {
 	n, err := r.census.of(ctx, conn)
 	reply := protocol.Reply{Class: protocol.Applied, Code: classifyRead(err)}
 	if err != nil {
 		return reply, err
-	}
-	if !command.Object.Requested() {
-		reply.Requests = protocol.Requests{Homes: n.objects, Requested: max(1, r.census.lost[conn.Peer()])}
-		return reply, nil
 	}
 	reply.Requests = n.requests
 	if obj, _, ok := r.recall(command.Object.UID, command.Object.RV); ok && obj.GetDeletionTimestamp() != nil {

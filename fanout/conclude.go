@@ -32,6 +32,7 @@ func (r *runner) conclude(ctx context.Context, result protocol.Result, err error
 		Kind:      r.kind.GroupKind(),
 		Key:       r.key,
 		State:     operation.State,
+		Durable:   operation.Durable,
 		Err:       err,
 	})
 	return operation, err
@@ -102,6 +103,7 @@ func (r *runner) result(result protocol.Result) outcome {
 		State:       stateOf(result),
 		Primary:     region.PeerName(result.Primary.Peer), // the rival's, if that had the effect
 		Revision:    result.Revision,
+		Durable:     result.Durable,
 		AlreadyDone: result.Ending == protocol.AlreadyDone,
 		Reason:      string(result.Reason),
 		Peers:       r.machine.Op.Peers,
@@ -128,7 +130,7 @@ func (r *runner) told(result protocol.Result) string {
 	const limit = 2 << 10
 	var err error
 	switch result.Reason {
-	case protocol.HeldByOther, protocol.GaveWay, protocol.Outdated, protocol.Occupied, protocol.Missing:
+	case protocol.HeldByOther, protocol.GaveWay, protocol.Suspect, protocol.Outdated, protocol.Occupied, protocol.Missing:
 		err = r.reason(context.Background(), result)
 	default:
 		err = r.cause(context.Background(), result)
@@ -140,7 +142,7 @@ func (r *runner) told(result protocol.Result) string {
 // operation is what an outcome tells: where the object is, and what the peers
 // hold of it.
 func (o outcome) operation(id string, kind Kind) *Operation {
-	operation := &Operation{ID: id, State: o.State, Primary: o.Primary, Revision: o.Revision, AlreadyDone: o.AlreadyDone}
+	operation := &Operation{ID: id, State: o.State, Primary: o.Primary, Revision: o.Revision, Durable: o.Durable, AlreadyDone: o.AlreadyDone}
 	var outcomes []region.Outcome[PeerState]
 	for _, p := range o.Peers {
 		peer := region.Outcome[PeerState]{Peer: region.PeerName(p), Value: PeerGuard}
@@ -185,7 +187,7 @@ func (r *runner) reason(ctx context.Context, result protocol.Result) error {
 		return r.inDoubt(result)
 	}
 	switch result.Reason {
-	case protocol.HeldByOther, protocol.GaveWay:
+	case protocol.HeldByOther, protocol.GaveWay, protocol.Suspect:
 		return r.held(result)
 	case protocol.Outdated:
 		return &ConflictError{Kind: r.kind.GroupKind(), Key: r.key, Revision: result.Revision}
@@ -305,6 +307,10 @@ func (r *runner) held(result protocol.Result) error {
 	}
 	if h.Claimed {
 		e.Stage = stageOf(h)
+	}
+	if result.Reason == protocol.Suspect {
+		of := h.Of(protocol.Mode(r.kind.Mode))
+		e.Lost, e.UID = region.PeerName(of.Peer), types.UID(of.UID)
 	}
 	return e
 }

@@ -51,6 +51,7 @@ type Coordinator struct {
 	nothing map[string]watched   // entries of a shared log that came to nothing
 	rest    map[string]time.Time // when an operation that could not be settled may be tried again
 
+	tails      tails
 	sets       *setReader
 	identities *identities
 	reach      reach
@@ -151,6 +152,7 @@ func (c *Coordinator) add(ctx context.Context, obj Object, opts AddOptions, agre
 		fieldManager:   opts.FieldManager,
 		unreachable:    opts.Unreachable,
 		agree:          agree,
+		durable:        opts.Durable,
 	})
 }
 
@@ -235,6 +237,7 @@ func (c *Coordinator) owns(kind Kind, key types.NamespacedName) bool {
 // operation, so a short-lived program need not call it.
 func (c *Coordinator) Start(ctx context.Context) error {
 	ctx = logging.Into(ctx, c.opts.Logger, "fanout")
+	defer func() { _ = c.Wait(context.WithoutCancel(ctx)) }()
 	for {
 		// What fails is logged and tried again: a peer that is away must not
 		// stop the work on the others.

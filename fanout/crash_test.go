@@ -99,7 +99,7 @@ var crashCases = []crashCase{
 			return key(acme, unique("db"))
 		},
 		run: func(ctx context.Context, c *fanout.Coordinator, key types.NamespacedName) error {
-			_, err := c.Add(ctx, newServiceCluster(key.Namespace, key.Name), fanout.AddOptions{Target: "us-east"})
+			_, err := c.Add(ctx, newServiceCluster(key.Namespace, key.Name), fanout.AddOptions{Target: "us-east", Durable: true})
 			return err
 		},
 	},
@@ -109,7 +109,7 @@ var crashCases = []crashCase{
 		prepare: func(t *testing.T, c *fanout.Coordinator, acme string) types.NamespacedName {
 			t.Helper()
 			name := unique("db")
-			_, err := c.Add(t.Context(), newServiceCluster(acme, name), fanout.AddOptions{Target: "us-east"})
+			_, err := c.Add(t.Context(), newServiceCluster(acme, name), fanout.AddOptions{Target: "us-east", Durable: true})
 			require.NoError(t, err)
 			return key(acme, name)
 		},

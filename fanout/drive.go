@@ -25,62 +25,101 @@ type machine interface {
 }
 
 // drive has commands executed until m is over. Begin is called while the machine
-// stands still; what it returns carries the command out. When ctx ends, the
-// machine is told so and has the time of cleanup to end.
+// stands still; what it returns carries the command out. When ctx ends, the machine
+// is told so and has the time of cleanup to end.
 func drive(ctx context.Context, m machine, cleanup time.Duration, begin func(protocol.Command) func(context.Context) protocol.Reply) error {
-	detached := context.WithoutCancel(ctx)
-	stop, cancelAll := context.WithCancel(detached)
-	var (
-		wg          sync.WaitGroup
-		replies     = make(chan protocol.Reply)
-		outstanding int
-	)
-	launch := func(ctx context.Context, commands []protocol.Command) {
-		for _, command := range commands {
-			outstanding++
-			call, cancel := context.WithCancel(ctx)
-			detach := context.AfterFunc(stop, cancel)
-			execute := begin(command)
-			wg.Go(func() {
-				defer cancel()
-				defer detach()
-				reply := execute(call)
-				reply.Strand, reply.Seq = command.Strand, command.Seq
-				select {
-				case replies <- reply:
-				case <-stop.Done():
-				}
-			})
-		}
-	}
-	defer wg.Wait()
-	defer cancelAll()
+	d := newDriver(m, cleanup, begin)
+	defer d.close()
+	_, err := d.run(ctx, nil)
+	return err
+}
 
-	launch(ctx, m.Start())
+// driver has the commands of a machine executed.
+type driver struct {
+	machine machine
+	cleanup time.Duration
+	begin   func(protocol.Command) func(context.Context) protocol.Reply
+
+	started     bool
+	next        []protocol.Command // of a machine that stopped on the way
+	outstanding int
+	replies     chan protocol.Reply
+	wg          sync.WaitGroup
+	stop        context.Context
+	cancelAll   context.CancelFunc
+}
+
+func newDriver(m machine, cleanup time.Duration, begin func(protocol.Command) func(context.Context) protocol.Reply) *driver {
+	d := &driver{machine: m, cleanup: cleanup, begin: begin, replies: make(chan protocol.Reply)}
+	d.stop, d.cancelAll = context.WithCancel(context.Background())
+	return d
+}
+
+// close ends what is still on its way and waits for it.
+func (d *driver) close() {
+	d.cancelAll()
+	d.wg.Wait()
+}
+
+func (d *driver) launch(ctx context.Context, commands []protocol.Command) {
+	for _, command := range commands {
+		d.outstanding++
+		call, cancel := context.WithCancel(ctx)
+		detach := context.AfterFunc(d.stop, cancel)
+		execute := d.begin(command)
+		d.wg.Go(func() {
+			defer cancel()
+			defer detach()
+			reply := execute(call)
+			reply.Strand, reply.Seq = command.Strand, command.Seq
+			select {
+			case d.replies <- reply:
+			case <-d.stop.Done():
+			}
+		})
+	}
+}
+
+// run drives the machine until it is over, or until enough says after an answer
+// that it may go on later: then it returns false, and the next run goes on.
+func (d *driver) run(ctx context.Context, enough func() bool) (over bool, err error) {
+	m := d.machine
+	commands := d.next
+	if !d.started {
+		d.started = true
+		commands = m.Start()
+	}
+	d.next = nil
+	d.launch(ctx, commands)
 	for !m.Over() && ctx.Err() == nil {
-		if outstanding == 0 {
-			return errStalled
+		if d.outstanding == 0 {
+			return false, errStalled
 		}
 		select {
-		case reply := <-replies:
-			outstanding--
-			launch(ctx, m.Handle(reply))
+		case reply := <-d.replies:
+			d.outstanding--
+			commands := m.Handle(reply)
+			if enough != nil && !m.Over() && enough() {
+				d.next = commands
+				return false, nil
+			}
+			d.launch(ctx, commands)
 		case <-ctx.Done():
 		}
 	}
 	if m.Over() {
-		return nil
+		return true, nil
 	}
-	grace, cancel := context.WithTimeout(detached, cleanup)
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.cleanup)
 	defer cancel()
-	launch(grace, m.Expire())
+	d.launch(grace, m.Expire())
 	for !m.Over() {
-		if outstanding == 0 {
-			return errStalled
+		if d.outstanding == 0 {
+			return false, errStalled
 		}
-		reply := <-replies
-		outstanding--
-		launch(grace, m.Handle(reply))
+		reply := <-d.replies
+		d.outstanding--
+		d.launch(grace, m.Handle(reply))
 	}
-	return nil
+	return true, nil
 }

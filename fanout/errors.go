@@ -62,6 +62,10 @@ type HeldError struct {
 	Since     time.Time
 	// Coordinator is who took the name; empty without a claim.
 	Coordinator string
+	// Lost, unless empty, is the peer where the object of that UID was committed and
+	// is missing: what stands in Holder proves it. The peer was restored from an older
+	// state, or somebody took our finalizer from the object.
+	Lost region.PeerName
 }
 
 // Error names the object, who holds it, where and since when, and what to do.
@@ -80,6 +84,8 @@ func (e *HeldError) Error() string {
 		fmt.Fprintf(&b, ", taken by %s", e.Coordinator)
 	}
 	switch {
+	case e.Lost != "":
+		fmt.Fprintf(&b, ", for the object that was committed in %[1]s and is missing there (UID %[2]s): bring the peer back (atollctl peer comeback %[1]s), or release the loss (atollctl release)", e.Lost, e.UID)
 	case e.Operation == "":
 		b.WriteString(": adopt it, delete it there, or choose another name")
 	case e.Stage == "Reserved":

@@ -20,8 +20,7 @@ import (
 type finding struct {
 	Violation
 	underWay bool
-	lost     bool // a replica in force whose home is gone
-	mend     met  // the object whose sweep mends it; no object if nothing does
+	mend     met // the object whose sweep mends it; no object if nothing does
 	mendAt   string
 }
 
@@ -193,29 +192,39 @@ func (e *examination) secondary(peer string, m met) {
 	now := e.late[e.key][peer]
 	switch {
 	case ok && primary.bad != nil:
-	case (!ok || primary.view.UID != of.UID) && lostHome(m.view) && m.view.Held.Reason != "" && !m.view.Released:
-		e.report("held", peer, m, true, "its home in %s is gone, its removal is held (%s): %s: add the object anew, or release it",
-			of.Peer, m.view.Held.Reason, m.view.Held.Text).lost = true
+	case m.view.UID != now.view.UID && m.view.Evidence(mode):
+		// It went, or changed, between the looks.
+	case e.verdict(e.key, standing{peer, m}) == protocol.VerdictLost:
+		e.report("lost", peer, met{}, false, "%s", lostText(e.kind, e.key, m.view, of))
 	case (!ok || primary.view.UID != of.UID) && now.view.UID == m.view.UID && e.waiting(now) != "":
 		e.report("removal", peer, now, true, "its primary in %s is gone, and it is being deleted%s", of.Peer, e.waiting(now))
 	case !ok || primary.view.UID != of.UID:
-		e.report("I6", peer, m, false, "a leftover of operation %s: its primary in %s is gone", m.view.Claim.Operation, of.Peer).lost = lostHome(m.view)
+		e.report("I6", peer, m, false, "a leftover of operation %s: its primary in %s is gone", m.view.Claim.Operation, of.Peer)
+	case mode == protocol.Once && primary.view.Committed() && m.view.Bound == (protocol.Ref{}) && m.view.Claim.Record == "":
+		e.report("guard", peer, primary, true, "it is not bound yet to the object that is committed in %s: until it is, that object is not durable", of.Peer).mendAt = of.Peer
+		e.overfull(peer, m)
 	case mode == protocol.Once && (!primary.view.Claimed || primary.view.Committed()):
 		e.overfull(peer, m)
 	case !primary.view.Claimed:
 	case m.view.Stage == protocol.Active && primary.view.Stage == protocol.Reserved:
 		e.report("I7", peer, m, false, "it is Active, its primary in %s is not committed", of.Peer)
 	case m.view.Stage == protocol.Active && m.view.Revision.Number > primary.view.Revision.Number:
-		e.report("I7", peer, met{}, false, "it has revision %d, ahead of its primary in %s with %d", m.view.Revision.Number, of.Peer, primary.view.Revision.Number)
+		e.report("conflict", peer, primary, false, "it has revision %d of operation %s, ahead of its primary in %s with %d: that peer was restored from an older state; a sweep writes the later of the two contents above both",
+			m.view.Revision.Number, m.view.Revision.Operation, of.Peer, primary.view.Revision.Number).mendAt = of.Peer
+	case m.view.Stage == protocol.Active && m.view.Revision.Number == primary.view.Revision.Number && m.view.Revision.Operation != primary.view.Revision.Operation:
+		e.report("conflict", peer, primary, false, "its revision %d is of operation %s, its primary's in %s of %s: one of the two peers was restored from an older state; a sweep writes the later of the two contents above both",
+			m.view.Revision.Number, m.view.Revision.Operation, of.Peer, primary.view.Revision.Operation).mendAt = of.Peer
 	case m.view.Stage == protocol.Active && m.view.Revision.Number == primary.view.Revision.Number && m.view.Revision.Digest != primary.view.Revision.Digest:
 		e.report("I7", peer, met{}, false, "its digest of revision %d differs from its primary's in %s", m.view.Revision.Number, of.Peer)
 	}
 }
 
-// lostHome says of a secondary whose primary is gone that it is in force: no removal
-// has taken it.
-func lostHome(x protocol.Object) bool {
-	return x.Valve && x.Stage == protocol.Active && !x.Terminating
+// lostText says for people what evidence x without its primary means, and what
+// ends it.
+func lostText(kind Kind, key types.NamespacedName, x protocol.Object, of protocol.Ref) string {
+	return fmt.Sprintf("operation %s committed %s %s in %s (UID %s), which does not hold it any more: that peer was restored from an older state, "+
+		"or somebody took our finalizer away: the name stays held until the peer has come back (atollctl peer comeback %s) or the loss is released (atollctl release)",
+		x.Claim.Operation, kind.Kind, keyString(key), of.Peer, of.UID, of.Peer)
 }
 
 // overfull examines a guard that stays. One whose primary is pending may go with

@@ -119,6 +119,10 @@ func (s survey) explainSecondary(key types.NamespacedName, x standing) PeerExpla
 		p.Judgement = "leftover"
 		p.Text = fmt.Sprintf("its primary in %s, UID %s, is gone: it is dead for ever and holds nothing", of.Peer, of.UID)
 		p.Next = "any sweep, or the next operation of the name, deletes it"
+	case protocol.VerdictLost:
+		p.Judgement = "lost"
+		p.Text = lostText(s.kind, key, x.view, of)
+		p.Next = fmt.Sprintf("that %s has come back, or a release (ReleaseRemoval)", of.Peer)
 	case protocol.VerdictPending:
 		p.Judgement = "reservation"
 		p.Text = fmt.Sprintf("its primary in %s may yet be committed", of.Peer)

@@ -26,13 +26,14 @@ import (
 )
 
 // Hold is a removal that a plain delete of a primary requests and that is not
-// committed: the object is in force in all peers. The replicas of a primary that
-// vanished, since somebody took our finalizer from it, are held likewise.
+// committed: the object is in force in all peers. What is left of an object whose
+// primary is lost is held likewise, until a release.
 type Hold struct {
 	// Reason is "Occupied" while something lives in the namespace that the object
-	// owns, "Unknown" while a peer cannot say whether something does, and "TooMany"
-	// if Options.RemovalCap was exceeded, until a release; empty if no sweep has
-	// judged it yet.
+	// owns, "Unknown" while a peer cannot say whether something does, "TooMany"
+	// if Options.RemovalCap was exceeded, until a release, and "Lost" of a guard or
+	// replica whose primary is gone without a removal; empty if no sweep has judged
+	// it yet.
 	Reason string
 	// Message says for people what lives where, or what was exceeded.
 	Message string
@@ -42,14 +43,14 @@ type Hold struct {
 	Released bool
 }
 
-// Hold returns how the removal of obj stands that a plain delete requests, or why a
-// replica without a primary is held; ok is false if obj is neither. It is pure.
+// Hold returns how the removal of obj stands that a plain delete requests; ok is
+// false if none does. It is pure.
 func (k Kind) Hold(obj *unstructured.Unstructured) (hold Hold, ok bool) {
-	if obj == nil || obj.GetDeletionTimestamp() == nil && heldIn(obj) == (protocol.Held{}) {
+	if obj == nil || obj.GetDeletionTimestamp() == nil {
 		return Hold{}, false
 	}
 	view, _, err := k.view(obj)
-	if err != nil || !view.Requested() && (view.Held.Reason == "" || view.Primary(protocol.Mode(k.Mode)) || !lostHome(view)) {
+	if err != nil || !view.Requested() {
 		return Hold{}, false
 	}
 	return RecordedHold(obj), true
@@ -120,9 +121,10 @@ var ErrNotHeld = errors.New("no deletion of it waits for a release")
 // and that is held: the next sweep of any coordinator commits it, whatever lives in
 // the object's namespace and however many wait. It sets the annotation
 // v1alpha1.ReleaseRemovalAnnotation on the primary to the primary's UID, so it holds
-// for this object alone and for none that gets its name later; replicas whose primary
-// vanished are released likewise. uid, unless empty,
-// must be the primary's UID. It returns what was held, reads all peers, blocks, and
+// for this object alone and for none that gets its name later. Guards and replicas
+// whose primary is lost are released likewise, each in its own peer: they are dead
+// then, and the name is free. uid, unless empty, must be the primary's UID, or that
+// of the primary that is lost. It returns what was held, reads all peers, blocks, and
 // may be repeated. The error wraps ErrNotHeld if nothing waits, or says which peer
 // could not be read.
 func (c *Coordinator) ReleaseRemoval(ctx context.Context, gk schema.GroupKind, key types.NamespacedName, uid types.UID) (Hold, error) {
@@ -146,8 +148,16 @@ func (c *Coordinator) ReleaseRemoval(ctx context.Context, gk schema.GroupKind, k
 	)
 	for _, peer := range slices.Sorted(maps.Keys(s.late[key])) {
 		m := s.late[key][peer]
+		if m.bad != nil {
+			continue
+		}
 		held, ok := kind.Hold(m.obj)
-		if !ok || uid != "" && uid != m.obj.GetUID() {
+		named := m.obj.GetUID()
+		if !ok && s.verdict(key, standing{peer, m}) == protocol.VerdictLost {
+			of := m.view.Of(protocol.Mode(kind.Mode))
+			held, ok, named = Hold{Reason: "Lost", Message: lostText(kind, key, m.view, of)}, true, types.UID(of.UID)
+		}
+		if !ok || uid != "" && uid != named {
 			continue
 		}
 		found, any = held, true

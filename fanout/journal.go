@@ -58,6 +58,7 @@ type outcome struct {
 	State       State           `json:"state"`
 	Primary     region.PeerName `json:"primary,omitempty"`
 	Revision    int64           `json:"revision,omitempty"`
+	Durable     bool            `json:"durable,omitempty"`
 	AlreadyDone bool            `json:"alreadyDone,omitempty"`
 	Reason      string          `json:"reason,omitempty"`
 	Cause       string          `json:"cause,omitempty"` // for people

@@ -20,6 +20,10 @@ type Observer struct {
 	Step func(ctx context.Context, e StepEvent)
 	// End is called when an operation has ended or its call returns.
 	End func(ctx context.Context, e EndEvent)
+	// Durable is called after End when an operation that was answered at its commit
+	// has ended: EndEvent.Durable says whether it is durable, and State is Committed
+	// if recovery or a sweep has yet to make it so.
+	Durable func(ctx context.Context, e EndEvent)
 }
 
 // StepEvent is one command of the protocol.
@@ -48,12 +52,20 @@ type EndEvent struct {
 	Kind      schema.GroupKind
 	Key       types.NamespacedName
 	State     State
-	Err       error
+	// Durable says what Operation.Durable does.
+	Durable bool
+	Err     error
 }
 
 func (o *Observer) step(ctx context.Context, e StepEvent) {
 	if o != nil && o.Step != nil {
 		o.Step(ctx, e)
+	}
+}
+
+func (o *Observer) durable(ctx context.Context, e EndEvent) {
+	if o != nil && o.Durable != nil {
+		o.Durable(ctx, e)
 	}
 }
 

@@ -62,6 +62,12 @@ type Operation struct {
 	// Revision is the number of the content that the operation committed, for
 	// kinds that exist everywhere.
 	Revision int64
+	// Durable says that every other member was seen to hold evidence of the commit: a
+	// guard that is bound to it, or a replica in force. What is durable is not lost
+	// without a report if a peer is restored from an older state. Add of a kind
+	// that exists once returns at the commit and makes it durable at once after it,
+	// without the caller: AddOptions.Durable waits for that, Observer.Durable tells.
+	Durable bool
 	// AlreadyDone says that an earlier operation had the same effect, so that
 	// this one changed nothing.
 	AlreadyDone bool

@@ -157,6 +157,10 @@ type AddOptions struct {
 	// Unreachable says what to do about peers that do not answer: Fail, the
 	// default, or Wait.
 	Unreachable Unreachable
+
+	// Durable makes the call return when the operation is durable, one request to
+	// each peer later, and not at its commit. See Operation.Durable.
+	Durable bool
 }
 
 // RemoveOptions tune one Remove.

@@ -166,8 +166,8 @@ func (p policy) validations() []any {
 		"an object that was applied without a claim is adopted as a committed Primary at once, never as a reservation: adopt it through a coordinator")
 	add(`variables.oldStage == '' || variables.newStage == '' || variables.newStage == variables.oldStage || variables.oldStage == 'Reserved' || (variables.oldStage != 'Removing' && variables.newStage == 'Removing')`,
 		"stage cannot go back: it goes from Reserved to "+strings.Join(p.stages[1:len(p.stages)-1], " or ")+", and from there to Removing")
-	add(`variables.newText == '' || (variables.newBound == '' ? variables.oldBound == '' : variables.newClaim.contains('"role":"Secondary"') && variables.newClaim.contains(',"record":"') && (variables.oldBound == '' || variables.newBound == variables.oldBound))`,
-		"bound is set once, on a Secondary whose claim names a record")
+	add(`variables.newText == '' || (variables.newBound == '' ? variables.oldBound == '' : variables.newClaim.contains('"role":"Secondary"') && (variables.newClaim.contains(',"record":"') || variables.newClaim.contains(',"primary":' + variables.newBound.split(',"bound":')[1])) && (variables.oldBound == '' || variables.newBound == variables.oldBound))`,
+		"bound is set once, on a Secondary, to the primary that its claim names if it names one")
 	add(`variables.newText == '' || variables.newHeartbeat >= variables.oldHeartbeat`,
 		"heartbeat cannot fall: write the value that was read, or one more")
 	add(`variables.newText == '' || (variables.newRemoval != '') == (variables.newStage == 'Removing')`,

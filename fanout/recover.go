@@ -202,6 +202,9 @@ func (c *Coordinator) settleEntry(ctx context.Context, entry wal.Entry) (*Operat
 // settleAsked settles an open operation for somebody who asks for it: one that
 // this process is working on is in doubt until then.
 func (c *Coordinator) settleAsked(ctx context.Context, entry wal.Entry) (*Operation, error) {
+	if err := c.Wait(ctx); err != nil {
+		return nil, err
+	}
 	operation, err := c.settleEntry(ctx, entry)
 	if errors.Is(err, errAtWork) {
 		err = &InDoubtError{Operation: entry.ID, Settles: "it is settled by the call that works on it", Err: err}

@@ -38,6 +38,7 @@ type request struct {
 	fieldManager   string
 	unreachable    Unreachable
 	agree          bool
+	durable        bool
 	start          time.Time // of its first attempt; zero for now
 }
 

@@ -82,6 +82,7 @@ func coordinator(t testing.TB, d region.Directory, log wal.Log, opts fanout.Opti
 	}
 	c, err := fanout.New(d, log, opts)
 	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Wait(context.WithoutCancel(t.Context()))) })
 	return c
 }
 

@@ -73,11 +73,17 @@ func (c *Coordinator) runner(kind Kind, key types.NamespacedName, machine *proto
 // Options.Cleanup.
 func (r *runner) run(ctx context.Context) (protocol.Result, error) {
 	defer r.showLife(ctx)()
-	err := drive(ctx, timed{r.machine, &r.troubles}, r.coordinator.opts.Cleanup, func(command protocol.Command) func(context.Context) protocol.Reply {
+	d := r.driver()
+	defer d.close()
+	_, err := d.run(ctx, nil)
+	return r.machine.Result, err
+}
+
+func (r *runner) driver() *driver {
+	return newDriver(timed{r.machine, &r.troubles}, r.coordinator.opts.Cleanup, func(command protocol.Command) func(context.Context) protocol.Reply {
 		write := r.prepare(command)
 		return func(ctx context.Context) protocol.Reply { return r.execute(ctx, command, write) }
 	})
-	return r.machine.Result, err
 }
 
 // logWrite is what a command writes to the log, taken while the machine stands

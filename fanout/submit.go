@@ -66,7 +66,14 @@ func (c *Coordinator) submit(ctx context.Context, req request) (*Operation, *run
 	if !c.begin(id) {
 		return nil, nil, fmt.Errorf("operation ID %s is in use", id)
 	}
-	defer c.done(id)
+	var rest func()
+	defer func() {
+		if rest == nil {
+			c.done(id)
+			return
+		}
+		rest()
+	}()
 	j := journal{
 		Group:        req.kind.Resource.Group,
 		Kind:         req.kind.Kind,
@@ -93,7 +100,8 @@ func (c *Coordinator) submit(ctx context.Context, req request) (*Operation, *run
 	for {
 		r := c.runner(req.kind, req.key, protocol.New(op), j)
 		r.entry = entry
-		result, err := r.run(ctx)
+		var result protocol.Result
+		result, rest, err = r.answer(ctx, req.durable)
 		entry = r.entry
 		if result.Reason == protocol.LogFailed && errors.Is(r.failure(""), wal.ErrExists) {
 			// Another call with this idempotency key was faster.

@@ -119,7 +119,6 @@ func (c *Coordinator) mend(ctx context.Context, kind Kind, findings []finding) (
 		g    errgroup.Group
 		pass = newCensus(c, kind)
 	)
-	pass.losses(findings)
 	g.SetLimit(sweepers)
 	for i, f := range findings {
 		at := place{f.mendAt, f.mend.view.UID}

@@ -69,7 +69,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.revision) || !has(oldSelf.revision) || self.revision.number != oldSelf.revision.number || self.revision == oldSelf.revision",message="revision cannot be changed under the same number: another content needs the next number"
 // +kubebuilder:validation:XValidation:rule="self.?home.term.orValue(0) >= oldSelf.?home.term.orValue(0)",message="home.term cannot fall: read the object again, its home has moved on"
 // +kubebuilder:validation:XValidation:rule="!has(self.home) || !has(oldSelf.home) || self.home.term != oldSelf.home.term || (self.home.peer == oldSelf.home.peer && (!has(oldSelf.home.uid) || size(oldSelf.home.uid) == 0 || (has(self.home.uid) && self.home.uid == oldSelf.home.uid)))",message="home cannot be changed within a term: a move needs the next term"
-// +kubebuilder:validation:XValidation:rule="has(self.bound) ? has(self.claim) && has(self.claim.record) && self.claim.role == 'Secondary' && (!has(oldSelf.bound) || self.bound == oldSelf.bound) : !has(oldSelf.bound)",message="bound is set once, on a Secondary whose claim names a record"
+// +kubebuilder:validation:XValidation:rule="has(self.bound) ? has(self.claim) && self.claim.role == 'Secondary' && (!has(self.claim.primary) || (self.bound.peer == self.claim.primary.peer && self.bound.uid == self.claim.primary.uid)) && (!has(oldSelf.bound) || self.bound == oldSelf.bound) : !has(oldSelf.bound)",message="bound is set once, on a Secondary, to the primary that its claim names if it names one"
 type Fanout struct {
 	// Claim says who took the name, when and for which operation. Once set it
 	// never changes.
@@ -82,7 +82,10 @@ type Fanout struct {
 	// +optional
 	Stage Stage `json:"stage,omitempty"`
 
-	// Bound is the object that the claim's record was decided for.
+	// Bound is written on a guard after its primary's commit and proves that
+	// commit: a guard with it stays when its primary is missing, since the
+	// primary's peer may have been restored from an older state. Where the claim
+	// names a record in a central log, it is the object that was decided for.
 	//
 	// +optional
 	Bound *ObjectRef `json:"bound,omitempty"`

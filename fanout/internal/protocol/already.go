@@ -40,6 +40,11 @@ func (m *Machine) alreadyDone() {
 	m.Result.Pending = nil // what is left of its own claims is nothing of that one's
 	m.Primary = m.Result.Holder
 	m.Record.Primary = Ref{Peer: m.Result.HolderAt, UID: m.Primary.UID}
+	if m.Op.Mode == Once && m.Op.Action == Adopt && m.Resumed {
+		m.Claims = map[string]Claimed{}
+		m.bindGuards()
+		return
+	}
 	if m.Op.Mode == Once {
 		m.end(AlreadyDone)
 		return

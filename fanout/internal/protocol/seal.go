@@ -21,7 +21,7 @@ func (m *Machine) bindsGuards() bool {
 
 // bindGuards goes on after the commit has been answered.
 func (m *Machine) bindGuards() {
-	m.Promised = len(m.Result.Pending) == 0
+	m.Promised = len(m.Result.Pending) == 0 && m.Result.Reason != alreadyDone
 	m.Stopping = false
 	m.Result.Durable = true
 	m.enter(sealing)

@@ -1,0 +1,94 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fanout
+
+import (
+	"context"
+	"sync"
+
+	"github.com/atoll-dev/atoll/fanout/internal/protocol"
+)
+
+// tails counts the operations that were answered and are not durable yet.
+type tails struct {
+	mu   sync.Mutex
+	n    int
+	none chan struct{} // closed when there are none again; nil while there are none
+}
+
+func (t *tails) begin() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.n++; t.none == nil {
+		t.none = make(chan struct{})
+	}
+}
+
+func (t *tails) end() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.n--; t.n == 0 {
+		close(t.none)
+		t.none = nil
+	}
+}
+
+// wait returns the error of ctx, or nil when there are none.
+func (t *tails) wait(ctx context.Context) error {
+	t.mu.Lock()
+	none := t.none
+	t.mu.Unlock()
+	if none == nil {
+		return nil
+	}
+	select {
+	case <-none:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Wait blocks until every Add of this Coordinator that has returned is
+// durable or has left the rest to recovery, and returns nil, or the error of ctx if
+// that ends first. Call it before the log is closed; what is cut off goes on with the
+// next Recover. Each takes at most Options.LeaseTimeout and Options.Cleanup.
+func (c *Coordinator) Wait(ctx context.Context) error { return c.tails.wait(ctx) }
+
+// answer runs the machine until its caller can be answered. What is left to do then
+// is done by rest, which must be called if it is not nil, once.
+func (r *runner) answer(ctx context.Context, durable bool) (result protocol.Result, rest func(), err error) {
+	promised := func() bool {
+		_, ok := r.machine.Promise()
+		return ok
+	}
+	if durable {
+		promised = nil
+	}
+	stop := r.showLife(ctx)
+	d := r.driver()
+	over, err := d.run(ctx, promised)
+	if over || err != nil {
+		d.close()
+		stop()
+		return r.machine.Result, nil, err
+	}
+	result, _ = r.machine.Promise()
+	r.coordinator.tails.begin()
+	return result, func() {
+		go func() {
+			defer r.coordinator.tails.end()
+			defer r.coordinator.done(r.entry.ID)
+			defer stop()
+			defer d.close()
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.coordinator.opts.LeaseTimeout)
+			defer cancel()
+			_, err := d.run(ctx, nil)
+			result := r.machine.Result
+			r.coordinator.opts.Observer.durable(ctx, EndEvent{
+				Operation: r.entry.ID, Kind: r.kind.GroupKind(), Key: r.key, State: stateOf(result), Durable: result.Durable, Err: err,
+			})
+		}()
+	}, nil
+}
