@@ -213,7 +213,7 @@ func TestARemovalThatDiedAsItBeganToCommitWaitsForWhatCameIn(t *testing.T) {
 		returned <- err
 	}()
 	<-stop.stopped
-	_, err := other.Add(t.Context(), newServiceCluster(name, "db"), fanout.AddOptions{Target: "eu-west"})
+	_, err := other.Add(t.Context(), newServiceCluster(name, "db"), fanout.AddOptions{Target: "eu-west", Durable: true})
 	require.NoError(t, err)
 
 	next := log.Reopen()

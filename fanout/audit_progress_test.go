@@ -123,7 +123,7 @@ func TestAnAuditOfAGuardThatAFinalizerHolds(t *testing.T) {
 	r := newRing(t)
 	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
 	acme := addAccount(t, c)
-	_, err := c.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east"})
+	_, err := c.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east", Durable: true})
 	require.NoError(t, err)
 	release := hold(t, clusters(t, r, "eu-west", acme), "db")
 	_, err = c.Remove(within(t, 2*time.Second), serviceClusters, key(acme, "db"), fanout.RemoveOptions{Unreachable: fanout.Forward})

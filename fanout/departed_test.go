@@ -98,7 +98,7 @@ func TestAGuardForAPeerThatHasLeftMeanwhile(t *testing.T) {
 		name := unique("db")
 		returned := make(chan error, 1)
 		go func() {
-			_, err := slow.Add(t.Context(), newServiceCluster(acme, name), fanout.AddOptions{Target: "us-east"})
+			_, err := slow.Add(t.Context(), newServiceCluster(acme, name), fanout.AddOptions{Target: "us-east", Durable: true})
 			returned <- err
 		}()
 		for range four {

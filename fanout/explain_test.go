@@ -43,7 +43,7 @@ func TestExplain(t *testing.T) {
 	acme := addAccount(t, c)
 	stranger := coordinator(t, r, waltest.NewMemory(), fanout.Options{Identity: "stranger/1"})
 
-	op, err := c.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east"})
+	op, err := c.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east", Durable: true})
 	require.NoError(t, err)
 	for _, who := range []*fanout.Coordinator{c, stranger} {
 		e, err := who.Explain(t.Context(), op.ID)

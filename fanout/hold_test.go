@@ -4,6 +4,7 @@
 package fanout_test
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/atoll-dev/atoll/account"
 	"github.com/atoll-dev/atoll/config"
@@ -362,77 +364,82 @@ func strip(t testing.TB, r *regiontest.Ring, peer region.PeerName, name string) 
 	require.NoError(t, err)
 }
 
-func TestReplicasAreHeldWhenTheirHomeVanishes(t *testing.T) {
+// A home that goes without a removal takes nothing with it: its replicas prove the
+// commit. They hold the name, and are reported, until somebody releases them.
+func TestReplicasWithoutAHomeAreKept(t *testing.T) {
 	r := newRing(t)
 	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
 	names := addAccounts(t, c, 2)
-	acme, empty := names[0], names[1]
-	_, err := c.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east"})
-	require.NoError(t, err)
 	for _, name := range names {
 		deleteAt(t, r, home, name)
 		strip(t, r, home, name)
 	}
-	sweep(t, c)
-	requireGone(t, r, empty)
-	left := func() {
-		t.Helper()
-		for _, p := range []region.PeerName{"eu-west", "us-east"} {
-			obj, err := accountsIn(t, r, p).Get(t.Context(), acme, metav1.GetOptions{})
-			require.NoError(t, err)
-			held, ok := account.Kind().Hold(obj)
-			require.True(t, ok)
-			require.Equal(t, "Occupied", held.Reason)
-			require.Equal(t, "1 serviceclusters.kubecarrier.io in us-east", held.Message)
-		}
-	}
-	left()
 	for _, p := range peers {
 		r.Server(p).Reset()
 	}
 	sweep(t, coordinator(t, r, waltest.NewMemory(), fanout.Options{}), c)
 	require.Zero(t, writes(r))
-	left()
 	report, err := c.Audit(t.Context(), true)
 	require.NoError(t, err)
-	require.Len(t, report.Pending, 2)
-	require.Contains(t, report.Pending[0].Text, "its home in ap-south is gone")
-
-	// Added anew, it has a home again.
-	_, err = c.Add(t.Context(), newAccount(acme), fanout.AddOptions{Target: home})
-	require.NoError(t, err)
-	sweep(t, c)
-	requireInForce(t, r, acme)
-	requireClean(t, c)
-
-	// Or it is released.
-	deleteAt(t, r, home, acme)
-	strip(t, r, home, acme)
-	sweep(t, c)
-	left()
-	_, err = c.ReleaseRemoval(t.Context(), accounts, key("", acme), "")
-	require.NoError(t, err)
-	sweep(t, c)
-	requireGone(t, r, acme)
-}
-
-func TestReplicasOfManyHomesThatVanishAreHeld(t *testing.T) {
-	r := newRing(t)
-	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{RemovalCap: fanout.RemovalCap{Objects: 2, Share: 0.5}})
-	names := addAccounts(t, c, 4)
-	for _, name := range names {
-		deleteAt(t, r, home, name)
-		strip(t, r, home, name)
-	}
-	sweep(t, c)
+	require.Equal(t, []string{"lost", "lost", "lost", "lost"}, invariants(report.Violations))
+	require.Contains(t, report.Violations[0].Text, "atollctl peer comeback "+string(home))
 	for _, p := range []region.PeerName{"eu-west", "us-east"} {
 		for _, name := range names {
-			obj, err := accountsIn(t, r, p).Get(t.Context(), name, metav1.GetOptions{})
+			_, err := accountsIn(t, r, p).Get(t.Context(), name, metav1.GetOptions{})
 			require.NoError(t, err)
-			held, ok := account.Kind().Hold(obj)
-			require.True(t, ok)
-			require.Equal(t, "TooMany", held.Reason)
-			require.Contains(t, held.Message, "4 of 4 have lost their homes")
 		}
 	}
+	_, err = c.Add(t.Context(), newAccount(names[0]), fanout.AddOptions{Target: "us-east"})
+	held, ok := errors.AsType[*fanout.HeldError](err)
+	require.True(t, ok, "%v", err)
+	require.Equal(t, home, held.Lost)
+
+	hold, err := c.ReleaseRemoval(t.Context(), accounts, key("", names[0]), held.UID)
+	require.NoError(t, err)
+	require.Equal(t, "Lost", hold.Reason)
+	sweep(t, c)
+	requireGone(t, r, names[0])
+	_, err = accountsIn(t, r, "eu-west").Get(t.Context(), names[1], metav1.GetOptions{})
+	require.NoError(t, err, "nobody released this one")
+}
+
+// A guard that is bound outlives its primary likewise.
+func TestAGuardWithoutItsPrimaryIsKept(t *testing.T) {
+	r := newRing(t)
+	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
+	acme := addAccount(t, c)
+	op, err := c.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east", Durable: true})
+	require.NoError(t, err)
+	require.True(t, op.Durable)
+	backup := read(t, clusters(t, r, "us-east", acme), "db")
+	forget(t, clusters(t, r, "us-east", acme), "db")
+	sweep(t, c)
+	report, err := c.Audit(t.Context(), true)
+	require.NoError(t, err)
+	require.Equal(t, []string{"lost", "lost"}, invariants(report.Violations))
+	require.Contains(t, report.Violations[0].Text, op.ID)
+	e, err := c.ExplainName(t.Context(), serviceClusters, key(acme, "db"))
+	require.NoError(t, err)
+	require.Equal(t, "lost by Judging a secondary", judged(t, e)["eu-west"])
+
+	_, err = c.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "eu-west"})
+	held, ok := errors.AsType[*fanout.HeldError](err)
+	require.True(t, ok, "%v", err)
+	require.EqualValues(t, "us-east", held.Lost)
+	require.Equal(t, backup.GetUID(), held.UID)
+	require.ErrorContains(t, err, "atollctl peer comeback us-east")
+
+	_, err = c.ReleaseRemoval(t.Context(), serviceClusters, key(acme, "db"), "")
+	require.NoError(t, err)
+	_, err = c.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "eu-west", Durable: true})
+	require.NoError(t, err)
+	requireClean(t, c)
+}
+
+// forget deletes an object without a trace, as a restore from an older backup does.
+func forget(t *testing.T, client dynamic.ResourceInterface, name string) {
+	t.Helper()
+	require.NoError(t, client.Delete(t.Context(), name, metav1.DeleteOptions{}))
+	_, err := client.Patch(t.Context(), name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+	require.NoError(t, err)
 }

@@ -102,8 +102,9 @@ func TestLegs(t *testing.T) {
 					return c.Add(ctx, newServiceCluster(acme, "db"), fanout.AddOptions{Target: target})
 				}},
 				// It is found, marked, deleted and read; who the members are is read;
-				// each guard is read, deleted and read; the finalizer goes.
-				{"remove", 6*cost.target + 3*cost.others, func(ctx context.Context) (*fanout.Operation, error) {
+				// each guard is read, and then the object, once more; each guard is deleted
+				// and read; the finalizer goes.
+				{"remove", 7*cost.target + 3*cost.others, func(ctx context.Context) (*fanout.Operation, error) {
 					return c.Remove(ctx, serviceClusters, key(acme, "db"), fanout.RemoveOptions{})
 				}},
 				{"account add", cost.addEverywhere(), func(ctx context.Context) (*fanout.Operation, error) {
@@ -114,6 +115,7 @@ func TestLegs(t *testing.T) {
 				_, err := operation.run(t.Context())
 				require.NoError(t, err)
 				require.Equal(t, operation.want, time.Since(begun), "%s in %s", operation.name, target)
+				require.NoError(t, c.Wait(t.Context()))
 			}
 		}
 	})

@@ -209,7 +209,7 @@ func TestASweepDoesNotBelieveAClusterOfAnotherName(t *testing.T) {
 	r := newRing(t)
 	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
 	acme := addAccount(t, c)
-	_, err := c.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "eu-west"})
+	_, err := c.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "eu-west", Durable: true})
 	require.NoError(t, err)
 	creds, err := region.FromConfig(r.Server("us-east").Config())
 	require.NoError(t, err)

@@ -202,6 +202,7 @@ func TestUnreachable(t *testing.T) {
 			op, err := tc.run(ctx, c, tc.mode)
 			r.Partition(tc.silent, false)
 			tc.want(t, op, err)
+			require.NoError(t, c.Wait(t.Context()))
 			_, err = c.Recover(t.Context())
 			require.NoError(t, err)
 			requireSettled(t, log)
@@ -229,6 +230,7 @@ func TestUnreachable(t *testing.T) {
 		op, err = c.Outcome(t.Context(), op.ID)
 		require.NoError(t, err)
 		require.Equal(t, fanout.Done, op.State, "the commit had been applied")
+		require.NoError(t, c.Wait(t.Context()))
 		requireSettled(t, log)
 	})
 }

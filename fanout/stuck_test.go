@@ -51,7 +51,7 @@ func TestASweepOfASoundRingWritesNothing(t *testing.T) {
 	acme := addAccount(t, c)
 	_, err := c.Update(t.Context(), newAccount(acme, "Provider"), fanout.AddOptions{})
 	require.NoError(t, err)
-	_, err = c.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east"})
+	_, err = c.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east", Durable: true})
 	require.NoError(t, err)
 	for _, p := range peers {
 		r.Server(p).Reset()

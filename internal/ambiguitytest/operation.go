@@ -41,7 +41,7 @@ var (
 )
 
 func addCluster(ctx context.Context, c *fanout.Coordinator, key types.NamespacedName) error {
-	_, err := c.Add(ctx, newServiceCluster(key.Namespace, key.Name), fanout.AddOptions{Target: Target})
+	_, err := c.Add(ctx, newServiceCluster(key.Namespace, key.Name), fanout.AddOptions{Target: Target, Durable: true})
 	return err
 }
 

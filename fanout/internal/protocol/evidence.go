@@ -11,10 +11,10 @@ import "strings"
 // makes it dead.
 
 // Evidence says that secondary o proves the commit of its primary: a guard that was
-// bound after it, or a replica in force. A claim under a central log is bound while
+// bound after it, or a replica in force, unless it is being deleted. A claim under a central log is bound while
 // its target may still be Reserved, so it proves nothing.
 func (o Object) Evidence(mode Mode) bool {
-	if !o.Claimed || o.Primary(mode) {
+	if !o.Claimed || o.Terminating || o.Primary(mode) {
 		return false
 	}
 	if mode == Once {
