@@ -79,6 +79,7 @@ func coordinate(t testing.TB, d region.Directory, kinds ...fanout.Kind) *fanout.
 		RemovalCap: noCap,
 	})
 	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Wait(context.WithoutCancel(t.Context()))) })
 	return c
 }
 

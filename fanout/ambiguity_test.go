@@ -6,6 +6,7 @@ package fanout_test
 import (
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -42,24 +43,26 @@ func TestAmbiguity(t *testing.T) {
 // A commit whose reply a cut loses is in doubt until the peer answers: the caller is not told that nothing is in effect.
 func TestACommitWhoseReplyIsLostIsInDoubt(t *testing.T) {
 	t.Parallel()
-	r := newRing(t)
-	log := waltest.NewMemory()
-	c := coordinator(t, r, log, fanout.Options{LeaseTimeout: 60 * time.Millisecond})
-	acme := addAccount(t, c)
-	target := r.Server("us-east")
-	target.Inject(regiontest.Fault{
-		Verb: "update", Resource: serviceClusterResource.GroupResource(),
-		Do: regiontest.CrashAfter(func() { target.Partition(true) }),
-	})
-	op, err := c.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east"})
-	_, inDoubt := errors.AsType[*fanout.InDoubtError](err)
-	require.True(t, inDoubt, "%v", err)
-	require.Equal(t, fanout.InDoubt, op.State)
+	synctest.Test(t, func(t *testing.T) {
+		r := newRing(t)
+		log := waltest.NewMemory()
+		c := coordinator(t, r, log, fanout.Options{LeaseTimeout: time.Minute})
+		acme := addAccount(t, c)
+		target := r.Server("us-east")
+		target.Inject(regiontest.Fault{
+			Verb: "update", Resource: serviceClusterResource.GroupResource(),
+			Do: regiontest.CrashAfter(func() { target.Partition(true) }),
+		})
+		op, err := c.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east"})
+		_, inDoubt := errors.AsType[*fanout.InDoubtError](err)
+		require.True(t, inDoubt, "%v", err)
+		require.Equal(t, fanout.InDoubt, op.State)
 
-	target.Partition(false)
-	_, err = c.Recover(t.Context())
-	require.NoError(t, err)
-	requireSettled(t, log)
-	require.True(t, present(held(t, r, key(acme, "db"))))
-	requireClean(t, c)
+		target.Partition(false)
+		_, err = c.Recover(t.Context())
+		require.NoError(t, err)
+		requireSettled(t, log)
+		require.True(t, present(held(t, r, key(acme, "db"))))
+		requireClean(t, c)
+	})
 }

@@ -195,7 +195,7 @@ func (e *examination) secondary(peer string, m met) {
 	case m.view.UID != now.view.UID && m.view.Evidence(mode):
 		// It went, or changed, between the looks.
 	case e.verdict(e.key, standing{peer, m}) == protocol.VerdictLost:
-		e.report("lost", peer, met{}, false, "%s", lostText(e.kind, e.key, m.view, of))
+		e.report("lost", peer, m, false, "%s", lostText(e.kind, e.key, m.view, of))
 	case (!ok || primary.view.UID != of.UID) && now.view.UID == m.view.UID && e.waiting(now) != "":
 		e.report("removal", peer, now, true, "its primary in %s is gone, and it is being deleted%s", of.Peer, e.waiting(now))
 	case !ok || primary.view.UID != of.UID:

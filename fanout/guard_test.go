@@ -291,7 +291,7 @@ func TestGuardsAreAskedForOnce(t *testing.T) {
 	require.NoError(t, r.AddCRDs(vaultCRD(false)))
 	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{Kinds: []fanout.Kind{bareKind()}})
 	for i, name := range []string{"a", "b", "c"} {
-		_, err := c.Add(t.Context(), newVault(name), fanout.AddOptions{Target: "us-east"})
+		_, err := c.Add(t.Context(), newVault(name), fanout.AddOptions{Target: "us-east", Durable: true})
 		require.NoError(t, err)
 		require.Equal(t, 2, dryRuns(r), "add %d", i)
 	}

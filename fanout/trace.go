@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/atoll-dev/atoll/fanout/internal/protocol"
+	"github.com/atoll-dev/atoll/fanout/v1alpha1"
 	"github.com/atoll-dev/atoll/region"
 )
 
@@ -236,7 +237,22 @@ func (s survey) verdict(key types.NamespacedName, x standing) protocol.Verdict {
 	if known, ok := s.sets[x.peer]; ok {
 		set.Code, set.PeerSet = protocol.OK, known
 	}
-	return protocol.Judge(mode, x.view, primary, set)
+	v := protocol.Judge(mode, x.view, primary, set)
+	if v == protocol.VerdictLost && s.refuted(key, x, of) {
+		return protocol.VerdictDead
+	}
+	return v
+}
+
+// refuted says whether a full member holds nothing of the object that x, whose
+// primary in of is missing, proves: then x is what a restore of its own peer brought
+// back, as protocol.Machine judges it.
+func (s survey) refuted(key types.NamespacedName, x standing, of string) bool {
+	return slices.ContainsFunc(s.peers, func(p string) bool {
+		set, there := s.sets[p], s.late[key][p]
+		return p != x.peer && p != of && set.Self.State == string(v1alpha1.PeerActive) && set.Lists(x.peer) && set.Lists(of) &&
+			there.bad == nil && (there.obj == nil || there.view.Claim.Operation != x.view.Claim.Operation)
+	})
 }
 
 // deleted is when somebody asked for the object's deletion.

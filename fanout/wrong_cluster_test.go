@@ -81,7 +81,7 @@ func TestAWrongClusterMakesNoSecondOwner(t *testing.T) {
 		own, other := newRing(t), newRing(t)
 		c := coordinator(t, own, waltest.NewMemory(), fanout.Options{})
 		acme := addAccount(t, c)
-		_, err := c.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east"})
+		_, err := c.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east", Durable: true})
 		require.NoError(t, err)
 		abroad := coordinator(t, other, waltest.NewMemory(), fanout.Options{})
 		_, err = abroad.Add(t.Context(), newAccount(acme), fanout.AddOptions{})
@@ -152,7 +152,7 @@ func TestARepairBesideAWrongCluster(t *testing.T) {
 		c := coordinator(t, own, waltest.NewMemory(), fanout.Options{})
 		acme := addAccount(t, c)
 		for _, p := range peers {
-			_, err := c.Add(t.Context(), newServiceCluster(acme, "db-"+string(p)), fanout.AddOptions{Target: p})
+			_, err := c.Add(t.Context(), newServiceCluster(acme, "db-"+string(p)), fanout.AddOptions{Target: p, Durable: true})
 			require.NoError(t, err)
 		}
 		age(own)

@@ -20,7 +20,7 @@ func (s *story) addAccount(ctx context.Context) error {
 
 // addServiceCluster adds a ServiceCluster to the second peer.
 func (s *story) addServiceCluster(ctx context.Context) error {
-	op, err := s.coordinator.Add(ctx, newServiceCluster(s.account, "db-1"), fanout.AddOptions{Target: s.ring.peer(1)})
+	op, err := s.coordinator.Add(ctx, newServiceCluster(s.account, "db-1"), fanout.AddOptions{Target: s.ring.peer(1), Durable: true})
 	return s.showAdded(ctx, s.serviceCluster("db-1"), op, err)
 }
 

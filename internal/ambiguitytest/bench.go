@@ -76,6 +76,7 @@ func (b *Bench) coordinator(t *testing.T, d region.Directory, log wal.Log, obser
 		Kinds: account.Kinds(), LeaseTimeout: b.lease, CallTimeout: time.Minute, MaxInFlight: time.Nanosecond, Observer: observer,
 	})
 	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Wait(context.WithoutCancel(t.Context()))) })
 	return c
 }
 

@@ -37,6 +37,7 @@ func (w *world) coordinator() *fanout.Coordinator {
 	w.t.Cleanup(func() { require.NoError(w.t, log.Close()) })
 	c, err := fanout.New(w.ring, log, fanout.Options{Kinds: append(account.Kinds(), Kind())})
 	require.NoError(w.t, err)
+	w.t.Cleanup(func() { require.NoError(w.t, c.Wait(context.WithoutCancel(w.t.Context()))) })
 	require.NoError(w.t, c.InitPeers(w.t.Context()))
 	_, err = c.Add(w.t.Context(), &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "catalog.kubecarrier.io/v1alpha1", "kind": "Account",

@@ -178,6 +178,7 @@ func (k *keyer) machine(m *Machine) {
 		k.b(s.Busy, s.Unsure, s.Fresh)
 		k.n(s.Tries)
 		k.n(s.Turns)
+		k.n(s.Asked)
 		if s.Step != "" {
 			k.object(&s.X)
 			k.object(&s.Y)

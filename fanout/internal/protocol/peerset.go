@@ -59,6 +59,9 @@ func (s PeerSet) lists(peer string) bool {
 	return slices.ContainsFunc(s.Members, func(m Member) bool { return m.Peer == peer })
 }
 
+// Lists says that peer is a member.
+func (s PeerSet) Lists(peer string) bool { return s.lists(peer) }
+
 // Gone says that peer has departed and is no member again: what names it is
 // dead.
 func (s PeerSet) Gone(peer string) bool {

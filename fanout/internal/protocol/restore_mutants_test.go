@@ -28,6 +28,15 @@ var restoreMutants = []broken{
 	{rule: "R14 a replica in force is not dead because its home is missing", want: "SILENT", cfg: config{
 		mode: Everywhere, peers: 2, restored: "a", sweepers: 1, plans: []plan{add("x", "a", 1, "p")}, mutant: blindly(Everywhere, "primary"),
 	}},
+	{rule: "R14 a witness is a full member that holds nothing", want: "SILENT", cfg: config{
+		peers: 3, restored: "a", sweepers: 1, plans: []plan{add("x", "a", 1, "p")},
+		mutant: mutant{reply: func(_ *world, p *proc, c Command, r Reply) Reply {
+			if p.strand(c).Step == "witness" {
+				r = refused(NotFound)
+			}
+			return r
+		}},
+	}},
 	{rule: "R15 guards are bound before an add is durable", want: "SILENT", cfg: config{
 		peers: 2, restored: "a", plans: []plan{add("x", "a", 1, "p"), add("y", "b", 2, "q")},
 		mutant: mutant{over: func(_ *world, p *proc) {

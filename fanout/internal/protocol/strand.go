@@ -18,6 +18,7 @@ type Strand struct {
 	Quiet  int    // quanta since it moved
 	Unsure bool   // a create of this strand may be applied yet
 	Fresh  bool   // X was written by this strand
+	Asked  int    // how many members were asked which of two was restored
 }
 
 type (

@@ -74,11 +74,8 @@ func (m *Machine) stepJudge(i int, r Reply) {
 		m.sweepSecondary(i, m.verdict(s.X, r), r.Object)
 	case "stray":
 		m.sweepSecondary(i, judgeStray(m.Op.Mode, s.X, r), Object{})
-	case "unchanged":
-		if r.Code == OK && r.Object.UID == s.X.UID && r.Object.RV == s.X.RV {
-			m.suspect(s.X, s.Peer)
-		}
-		m.finish(i)
+	case "unchanged", "witness member", "witness":
+		m.stepDoubt(i, r)
 	case "fence", "remove", "mend", "scrub":
 		m.Result.Removed = m.Result.Removed || (s.Step == "fence" || s.Step == "remove") && r.Class == Applied
 		m.Result.Mended = m.Result.Mended || s.Step == "scrub" && r.Class == Applied
@@ -153,12 +150,6 @@ func (m *Machine) sweepSecondary(i int, v verdict, y Object) {
 	default:
 		m.unconfirmed(i)
 	}
-}
-
-// doubt suspects X of strand i if it stands there still: a removal may have taken
-// it, and its primary, between the reads.
-func (m *Machine) doubt(i int) {
-	m.send(i, "unchanged", Command{Verb: Read, Peer: m.Strands[i].Peer})
 }
 
 // scrub takes the payload from guard X of strand i. Its claim stays, so that no

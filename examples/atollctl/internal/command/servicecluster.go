@@ -53,7 +53,7 @@ func (s *session) addServiceCluster() *cobra.Command {
 				return badInput("use --target PEER", "no target is given")
 			}
 			about := subject{kind, types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()}}
-			add := fanout.AddOptions{Target: region.PeerName(target), IdempotencyKey: opts.key, Unreachable: mode}
+			add := fanout.AddOptions{Target: region.PeerName(target), IdempotencyKey: opts.key, Unreachable: mode, Durable: true}
 			dry, err := rehearsed(dryRun)
 			if err != nil {
 				return err

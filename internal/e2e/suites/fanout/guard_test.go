@@ -4,6 +4,7 @@
 package fanout_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"testing"
@@ -107,6 +108,7 @@ func TestGuards(t *testing.T) {
 	coordinator := func(kind fanout.Kind) *fanout.Coordinator {
 		c, err := fanout.New(region.Fixed(conns...), waltest.NewMemory(), fanout.Options{Kinds: []fanout.Kind{kind}, Observer: trace(t)})
 		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, c.Wait(context.WithoutCancel(t.Context()))) })
 		return c
 	}
 	ctx := within(t, 2*time.Minute)

@@ -66,6 +66,7 @@ func TestAdmissionPolicy(t *testing.T) {
 	}
 	c, err := fanout.New(region.Fixed(conns...), waltest.NewMemory(), fanout.Options{Kinds: []fanout.Kind{kind}, Observer: trace(t)})
 	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Wait(context.WithoutCancel(t.Context()))) })
 	ctx := within(t, time.Minute)
 	name := unique("ca")
 	plan, err := c.Plan(ctx, secret(name, "Zmlyc3Q="), fanout.AddOptions{})

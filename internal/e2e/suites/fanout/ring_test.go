@@ -86,6 +86,7 @@ func (r *ring) coordinator(t *testing.T, opts fanout.Options) (*fanout.Coordinat
 	}
 	c, err := fanout.New(r.conns, log, opts)
 	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Wait(context.WithoutCancel(t.Context()))) })
 	return c, log
 }
 
