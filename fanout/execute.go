@@ -227,7 +227,7 @@ func (r *runner) writeLog(ctx context.Context, verb protocol.Verb, write logWrit
 		switch {
 		case write.skip:
 		case verb == protocol.Forget:
-			err = r.endEntry(ctx, entry, write.outcome)
+			err = r.endEntry(ctx, entry, write.outcome, write.result.committed())
 		case entry.Version == "":
 			entry, err = log.Begin(ctx, entry)
 		default:

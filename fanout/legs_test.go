@@ -121,6 +121,27 @@ func TestLegs(t *testing.T) {
 	})
 }
 
+// TestLegsWithASharedLog: beside the protocol an add costs five round trips to the
+// plane of a shared log: what is open, the entry, that a commit may be sent, the
+// end, and one page of what may be forgotten.
+func TestLegsWithASharedLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const plane = 40 * time.Millisecond
+		r, s := newRing(t), newCentral(t)
+		c := coordinator(t, r, sharedLog(t, s, &line{}), fanout.Options{Kinds: protocolOnly(), LeaseTimeout: time.Minute})
+		acme := addAccount(t, coordinator(t, r, waltest.NewMemory(), fanout.Options{}))
+		warm(t, c, acme)
+		farAway(r)
+		s.Inject(regiontest.Fault{Times: -1, Do: regiontest.Delay(plane)})
+		for _, target := range peers {
+			begun := time.Now()
+			_, err := c.Add(t.Context(), newServiceCluster(acme, "db-"+string(target)), fanout.AddOptions{Target: target})
+			require.NoError(t, err)
+			require.Equal(t, roundsOf(target).add()+5*plane, time.Since(begun), "%s", target)
+		}
+	})
+}
+
 // BenchmarkLatency adds ServiceClusters and Accounts over peers that are 10, 90
 // and 250 ms away, journalled in a file, and reports the protocol's own formula
 // over the measured time: what is below 1 is our own work and that of the peers

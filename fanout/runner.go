@@ -91,7 +91,7 @@ func (r *runner) driver() *driver {
 type logWrite struct {
 	entry   wal.Entry
 	outcome []byte
-	result  outcome // of a withdrawal
+	result  outcome // of a withdrawal or an ending
 	skip    bool
 	err     error
 }
@@ -122,7 +122,7 @@ func (r *runner) prepare(command protocol.Command) logWrite {
 		return logWrite{entry: e, err: err}
 	case protocol.Forget:
 		// A request that gave way goes on under the same entry.
-		return logWrite{entry: r.entry, outcome: outcome, skip: r.machine.Result.Reason == protocol.GaveWay}
+		return logWrite{entry: r.entry, outcome: outcome, result: r.result(r.machine.Result), skip: r.machine.Result.Reason == protocol.GaveWay}
 	default:
 		return logWrite{}
 	}

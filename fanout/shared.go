@@ -231,12 +231,12 @@ func (r *runner) ownStale(e, now wal.Entry, err error) bool {
 }
 
 // endEntry ends e. To end what has ended changes nothing: if another coordinator
-// has taken the entry over and ended it with another outcome, that is
-// wal.ErrStale.
-func (r *runner) endEntry(ctx context.Context, e wal.Entry, outcome []byte) error {
+// has taken the entry over and ended it with another outcome, an operation
+// without effect gets wal.ErrStale, since that one may have committed it.
+func (r *runner) endEntry(ctx context.Context, e wal.Entry, outcome []byte, committed bool) error {
 	log := r.coordinator.log
 	err := log.End(ctx, e, outcome)
-	if err != nil || !log.Shared() {
+	if err != nil || committed || !log.Shared() {
 		return err
 	}
 	ended, err := log.Find(ctx, e.Key)

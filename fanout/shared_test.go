@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/atoll-dev/atoll/fanout"
 	"github.com/atoll-dev/atoll/wal"
+	"github.com/atoll-dev/atoll/wal/waltest"
 )
 
 // measured is a decorator as programs write them for metrics: it embeds the
@@ -24,7 +26,8 @@ type measured struct{ wal.Log }
 // pausing stops an operation before its first command of that verb.
 type pausing struct {
 	verb    string
-	once    sync.Once
+	role    string // "": any
+	met     atomic.Bool
 	reached chan string // gets the operation's ID
 	wait    chan struct{}
 	release func()
@@ -37,11 +40,11 @@ func pauseAt(verb string) *pausing {
 
 func (h *pausing) observer() *fanout.Observer {
 	return &fanout.Observer{Step: func(_ context.Context, e fanout.StepEvent) {
-		if e.Verb == h.verb && !e.Done {
-			h.once.Do(func() {
+		if e.Verb == h.verb && (h.role == "" || e.Role == h.role) && !e.Done {
+			if h.met.CompareAndSwap(false, true) {
 				h.reached <- e.Operation
 				<-h.wait
-			})
+			}
 		}
 	}}
 }
@@ -82,6 +85,44 @@ func TestSharedLogLeavesTheLiving(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestSharedLogWhileItWaits: an operation that gave way to an older rival, and
+// waits for it, is alive for those who share its log.
+func TestSharedLogWhileItWaits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, s := newRing(t), newCentral(t)
+		const lease = 400 * time.Millisecond
+		hold := &pausing{verb: "create", role: "secondary", reached: make(chan string, 1), wait: make(chan struct{})}
+		hold.release = sync.OnceFunc(func() { close(hold.wait) })
+		defer hold.release()
+		older := coordinator(t, r, waltest.NewMemory(), fanout.Options{LeaseTimeout: lease, Observer: hold.observer()})
+		acme := addAccount(t, coordinator(t, r, waltest.NewMemory(), fanout.Options{}))
+		won, lost := make(chan error, 1), make(chan error, 1)
+		go func() { // its primary beats while one of its secondaries is held up
+			_, err := older.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east"})
+			won <- err
+		}()
+		<-hold.reached
+		waiting := coordinator(t, r, measured{sharedLog(t, s, &line{})}, fanout.Options{LeaseTimeout: lease})
+		go func() {
+			_, err := waiting.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "eu-west"})
+			lost <- err
+		}()
+		other := coordinator(t, r, measured{sharedLog(t, s, &line{})}, fanout.Options{LeaseTimeout: lease})
+		for range 8 {
+			time.Sleep(lease)
+			ops, err := other.Recover(t.Context())
+			require.NoError(t, err)
+			require.Empty(t, ops)
+		}
+		hold.release()
+		require.NoError(t, <-won)
+		_, held := errors.AsType[*fanout.HeldError](<-lost)
+		require.True(t, held)
+		requireClean(t, other)
+	})
 }
 
 // TestSharedLogAbortOfAnothers: what another coordinator works on is taken back
