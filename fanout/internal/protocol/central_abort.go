@@ -35,6 +35,9 @@ func (m *Machine) stepWithdraw(i int, r Reply) {
 			m.decided(i, *r.Decision)
 		case r.Code == OK && r.Decision.Taken:
 			m.Withdrawn = true
+			if m.Resumed {
+				m.Result.Reason, m.Result.Peer = TakenOver, ""
+			}
 			m.finish(i)
 		case r.Code == OK:
 			m.Decision = *r.Decision
@@ -54,6 +57,10 @@ func (m *Machine) stepWithdraw(i int, r Reply) {
 
 func (m *Machine) afterWithdrawing() {
 	switch {
+	case m.Result.Reason == TakenOver:
+		// The record is not decided. Its maker may still do so if it never learned
+		// that the record was taken from it.
+		m.relinquish()
 	case m.Decision.Committed:
 		m.Result.Ending, m.Result.Reason = Running, ""
 		m.bind()

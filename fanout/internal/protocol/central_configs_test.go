@@ -3,9 +3,14 @@
 
 package protocol
 
+// takenTwice is a record that two take over whose maker was not answered when it
+// made it, and takes it for its own still.
+var takenTwice = config{peers: 1, adopters: 2, retained: true, timeouts: 1, plans: []plan{central(add("x", "a", 1, "p"))}}
+
 // The configurations 5a to 5g are those of the central log with one process
 // that settles records and one that sweeps.
 var centralSmall = []config{
+	titled("a record taken over twice, whose maker does not know", takenTwice),
 	{name: "central add", peers: 2, sweepers: 1, timeouts: 1, plans: []plan{central(add("x", "a", 1, "p"))}},
 	{name: "central add, crash, adopter", peers: 2, adopters: 1, crashes: 1, plans: []plan{central(add("x", "a", 1, "p"))}},
 	{name: "central account", mode: Everywhere, peers: 2, adopters: 1, plans: []plan{central(add("x", "a", 1, "p"))}},
@@ -120,6 +125,14 @@ func beforeRecord(p *proc, cmds []Command) []Command {
 }
 
 var centralMutants = []broken{
+	{rule: "a record that was taken over is left to its holder, with its claims", want: "I3", cfg: with(takenTwice, mutant{
+		reply: func(_ *world, p *proc, c Command, r Reply) Reply {
+			if p.strand(c).Job == jobWithdraw && r.Decision != nil && r.Decision.Taken {
+				return refused(NotFound)
+			}
+			return r
+		},
+	})},
 	{n: "N41", rule: "claims begin when their record was answered", cfg: config{
 		peers: 2, sweepers: 1, plans: []plan{central(add("x", "a", 1, "p")), central(add("y", "b", 2, "q"))},
 		mutant: mutant{named: true, handled: beforeRecord},
