@@ -152,7 +152,7 @@ var adoptMutants = []broken{
 			}
 			return c
 		}},
-	}, want: "a revision keeps its number"},
+	}, want: "I2"},
 	{rule: "a join guards objects without a claim", cfg: config{
 		peers: 3, ring: 2, changes: changes(joinC), strangers: "b", plans: []plan{known(2, adoption("x", "b"))}, mutant: mutant{told: func(_ *world, _ *proc, _ Command, r Reply) Reply {
 			r.Found = slices.DeleteFunc(slices.Clone(r.Found), func(f Found) bool { return !f.Object.Claimed })

@@ -84,7 +84,7 @@ func (m *Machine) vouched(i int, r Reply) {
 // the replica cannot be brought along, only made anew.
 func (o Object) lost(y Object) bool {
 	return o.Revision.Number > y.Revision.Number ||
-		o.Revision.Number == y.Revision.Number && o.Revision.Operation != y.Revision.Operation
+		o.Revision.Number == y.Revision.Number && o.Revision != y.Revision
 }
 
 // align brings replica X of strand i up to primary y.

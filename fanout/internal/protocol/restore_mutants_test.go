@@ -80,7 +80,7 @@ var restoreMutants = []broken{
 			return r
 		}},
 	}},
-	{rule: "R17 a removal whose object stands again runs again", want: "rule: the removal", cfg: config{
+	{rule: "R17 a removal whose object stands again runs again", want: "rule: a removal", cfg: config{
 		peers: 2, committed: "p", restored: "a", plans: []plan{removal("r")},
 		mutant: mutant{reply: func(_ *world, p *proc, c Command, r Reply) Reply {
 			if s := p.strand(c); s.Job == jobDrop && s.Step == "read" && r.Code == OK {
