@@ -17,10 +17,10 @@ const (
 	// OperationBeginning is a record that has yet to take its key. It counts
 	// for nothing, and anybody may delete it.
 	OperationBeginning OperationState = "Beginning"
-	// OperationOpen is an operation that is under way and decided elsewhere.
+	// OperationOpen is an operation that is under way and decided in the peers.
 	OperationOpen OperationState = "Open"
-	// OperationPending is an operation whose decision is this record, and that
-	// is not decided. Anybody may abort it.
+	// OperationPending is an add of the first release whose decision is this
+	// record, and that is not decided. Anybody may abort it.
 	OperationPending OperationState = "Pending"
 	// OperationCommitted is a decided one, rolled forward by anybody.
 	OperationCommitted OperationState = "Committed"
@@ -30,10 +30,11 @@ const (
 	OperationKey OperationState = "Key"
 )
 
-// Operation is the record of one operation in a central log. Of an operation
-// that is decided here the change from Pending to Committed is the commit point,
-// and the change from Pending to Ended, or the record's deletion while it is
-// Pending, is the abort. Nobody rolls a Pending one forward but its holder.
+// Operation is the entry of one operation in a central log. The operation is
+// decided in the peers. Of an add of the first release that is decided here, the
+// change from Pending to Committed was the commit point, and the change from
+// Pending to Ended, or the record's deletion while it is Pending, is the abort.
+// Nothing makes such records any more.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,shortName=fop,categories=atoll

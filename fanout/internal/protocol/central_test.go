@@ -249,3 +249,10 @@ func drawCentral(r *rand.Rand, cfg *config) {
 		cfg.twice = Propose
 	}
 }
+
+// drawTakeovers lets coordinators share a log and take over each other's entries.
+func drawTakeovers(r *rand.Rand, cfg *config) {
+	if r.IntN(4) == 0 {
+		cfg.takers = 1 + r.IntN(2)
+	}
+}

@@ -110,6 +110,7 @@ func drawn(seed uint64) (config, *rand.Rand) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	cfg := draw(r)
 	drawLoss(rand.New(rand.NewPCG(seed, 2)), &cfg)
+	drawTakeovers(rand.New(rand.NewPCG(seed, 3)), &cfg)
 	return cfg, r
 }
 

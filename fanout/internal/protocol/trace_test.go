@@ -61,6 +61,8 @@ func (w *world) describe(a action) string {
 		return name(i) + " expires"
 	case actRetry:
 		return name(i) + " tries again"
+	case actTake:
+		return fmt.Sprintf("process %d takes over what %s works on", a.a, w.procs[a.b].op.ID)
 	case actAdopt:
 		return name(i) + " takes up " + w.store.records[a.b].op
 	case actLose:
