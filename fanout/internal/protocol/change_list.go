@@ -71,8 +71,8 @@ func (c *Change) errand(f Found) (Operation, bool) {
 		switch {
 		case f.Mode == Everywhere && o.Stage != Reserved && (primary || o.former(f.Mode) || o.yielded(f.Mode)):
 			return Operation{Action: Resign, Into: c.ring()}, true
-		case f.Mode == Everywhere && o.Claimed && !primary && !o.Undecided() && !c.listedByAny():
-			// The members have what counts. A move to it, or whatever else was begun
+		case o.Claimed && !primary && !o.Undecided() && !c.listedByAny():
+			// The members have what counts, and it is no evidence. A move to it, or whatever else was begun
 			// while it was a member, may be on its way to this very object.
 			return Operation{Action: Discard}, true
 		case primary && o.Leaving():
