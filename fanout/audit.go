@@ -5,7 +5,10 @@ package fanout
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -19,7 +22,8 @@ import (
 type Report struct {
 	// Objects is how many objects of the Coordinator's kinds were read.
 	Objects int
-	// Violations are the findings, by kind, object and peer.
+	// Violations are the findings, by kind, object and peer. Those of ClassRepair are
+	// mended by an audit with repair, the others are not.
 	Violations []Violation
 	// Pending is work in progress, which is no violation: reservations that are
 	// alive or of an operation that the Coordinator's log has open, replicas behind
@@ -28,6 +32,9 @@ type Report struct {
 	Pending []Violation
 	// Repaired are the findings that a repair mended.
 	Repaired []Violation
+	// Refused says why a repair that was asked for was not begun: a peer is the wrong
+	// cluster, so what the others hold cannot be judged. It wraps ErrWrongPeer.
+	Refused error
 	// Unread are the peers, with Err set for one that could not be read: what
 	// it holds was not judged.
 	Unread region.Results[struct{}]
@@ -35,7 +42,8 @@ type Report struct {
 
 // Violation is one finding of an audit.
 type Violation struct {
-	// Invariant is the rule's name in docs/fanout.md, "I1" to "I12"; or what
+	// Invariant is the rule's name in docs/fanout.md, "I1" to "I12"; "identity" for a
+	// peer that is not, or may not be, the cluster that the ring knows; or what
 	// is under way: "replica", "activation", "move", "removal", "edit",
 	// "adoption", "membership", "held" for a deletion that is not committed; or
 	// "claim" for a claim that cannot be
@@ -47,16 +55,39 @@ type Violation struct {
 	UID       types.UID
 	// Text says what is wrong.
 	Text string
+	// Class says what mends it, and Mend is the command that mends exactly this.
+	Class Class
+	Mend  string
 }
 
 // Audit reads all peers and reports every violated invariant of docs/fanout.md.
 // What is not as it should be is looked at twice, so that operations at work are
 // not taken for violations; a reservation, and what is left of one, is watched for
 // one lease and is one if it shows no sign of life, unless the log has its
-// operation open. With repair it sweeps first, as Start does, and tells
-// what that mended. A peer that cannot be read makes no error: Report.Unread
-// names it. It blocks and is idempotent.
+// operation open. With repair it sweeps what is of ClassRepair or in progress, as
+// Start does, and reports what that mended; the other classes it leaves alone, and all
+// if a peer is the wrong cluster: see Report.Refused. A peer that cannot be read makes
+// no error: Report.Unread names it. It blocks and is idempotent.
 func (c *Coordinator) Audit(ctx context.Context, repair bool) (*Report, error) {
+	return c.auditWith(ctx, c.opts.Kinds, repair, []Class{ClassRepair, ClassInProgress}, c.look)
+}
+
+// AuditObject is Audit of the object of that kind and name alone. With repair it mends
+// what of ClassConflict a sweep can decide, too: it was asked for by name.
+func (c *Coordinator) AuditObject(ctx context.Context, gk schema.GroupKind, key types.NamespacedName, repair bool) (*Report, error) {
+	kind, err := c.kindFor(gk)
+	if err == nil {
+		err = kind.check(key)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("audit: %w", err)
+	}
+	return c.auditWith(ctx, []Kind{kind}, repair, []Class{ClassRepair, ClassInProgress, ClassConflict}, func(ctx context.Context, kind Kind, peers []string) survey {
+		return c.lookAt(ctx, kind, key, peers)
+	})
+}
+
+func (c *Coordinator) auditWith(ctx context.Context, kinds []Kind, repair bool, classes []Class, look lookout) (*Report, error) {
 	if err := c.Wait(ctx); err != nil {
 		return nil, err
 	}
@@ -67,13 +98,20 @@ func (c *Coordinator) Audit(ctx context.Context, repair bool) (*Report, error) {
 	report := &Report{}
 	unread := map[string]error{}
 	surveys := map[schema.GroupResource]survey{}
-	for _, kind := range c.opts.Kinds {
-		s, findings := c.inspect(ctx, kind, peers)
+	if repair {
+		report.Refused = c.refuseRepair(ctx, peers)
+		repair = report.Refused == nil
+	}
+	for _, kind := range kinds {
+		s, findings := c.inspect(ctx, kind, peers, look)
+		if _, wrong := identityFindings(peers, s.unread); repair && wrong != nil {
+			report.Refused, repair = wrong, false
+		}
 		if repair {
 			before := findings
 			// What could not be mended is found again.
-			_, _ = c.mendAll(ctx, kind, peers, slices.Clone(before), everybodys)
-			s, findings = c.inspect(ctx, kind, peers)
+			_, _ = c.mendAll(ctx, kind, peers, repairable(before, classes), everybodys, look)
+			s, findings = c.inspect(ctx, kind, peers, look)
 			for _, f := range before {
 				if !slices.ContainsFunc(findings, func(g finding) bool { return g.Violation == f.Violation }) {
 					report.Repaired = append(report.Repaired, f.Violation)
@@ -93,15 +131,37 @@ func (c *Coordinator) Audit(ctx context.Context, repair bool) (*Report, error) {
 			}
 		}
 	}
-	for _, kind := range c.opts.Kinds {
+	for _, kind := range kinds {
 		if owners, ok := surveys[kind.Within.GroupResource()]; ok {
 			s := surveys[kind.Resource.GroupResource()]
 			report.Violations = append(report.Violations, c.orphans(ctx, s, owners)...)
 		}
 	}
+	identity, _ := identityFindings(peers, unread)
+	report.Violations = append(identity, report.Violations...)
 	report.Violations, report.Pending = unique(report.Violations), unique(report.Pending)
 	report.Unread = readOf("audit", peers, unread)
 	return report, nil
+}
+
+// refuseRepair says why nothing may be repaired.
+func (c *Coordinator) refuseRepair(ctx context.Context, peers []string) error {
+	errs := make([]error, len(peers))
+	var wg sync.WaitGroup
+	for i, p := range peers {
+		wg.Go(func() {
+			if _, err := c.trusted(ctx, region.PeerName(p)); errors.Is(err, ErrWrongPeer) {
+				errs[i] = explain(region.PeerName(p), "identify", err)
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// repairable are the findings of the classes that a repair may act on.
+func repairable(findings []finding, classes []Class) []finding {
+	return slices.DeleteFunc(slices.Clone(findings), func(f finding) bool { return !slices.Contains(classes, f.Class) })
 }
 
 // unique drops repeated findings: that PeerSets differ is found with each kind.
@@ -119,20 +179,26 @@ func unique(all []Violation) []Violation {
 // twice: a violation that is not found again was an operation at work, seen in
 // one peer before and in another after a step of it. Reservations are looked at
 // one lease apart: one that did not move is dead.
-func (c *Coordinator) inspect(ctx context.Context, kind Kind, peers []string) (survey, []finding) {
-	s := c.look(ctx, kind, peers)
+func (c *Coordinator) inspect(ctx context.Context, kind Kind, peers []string, look lookout) (survey, []finding) {
+	s := look(ctx, kind, peers)
 	findings := s.examine()
 	if len(findings) == 0 {
 		return s, nil
+	}
+	sort := func(all []finding) []finding {
+		for i := range all {
+			all[i] = all[i].sorted()
+		}
+		return all
 	}
 	if slices.ContainsFunc(findings, func(f finding) bool { return f.reservation() || f.leftover() }) {
 		select {
 		case <-time.After(c.opts.LeaseTimeout):
 		case <-ctx.Done():
-			return s, findings
+			return s, sort(findings)
 		}
 	}
-	again := c.look(ctx, kind, peers)
+	again := look(ctx, kind, peers)
 	open := c.openOperations(ctx)
 	var confirmed []finding
 	for _, f := range again.examine() {
@@ -142,6 +208,7 @@ func (c *Coordinator) inspect(ctx context.Context, kind Kind, peers []string) (s
 		case f.reservation() && ok && was.view.UID == f.mend.view.UID && was.view.RV == f.mend.view.RV:
 			id := f.mend.view.Claim.Operation
 			if open[id] {
+				f.open = id
 				f.Text += ": it shows no sign of life, and the log has it open: resume it (atollctl operation resume " + id + ")"
 				break
 			}
@@ -149,14 +216,14 @@ func (c *Coordinator) inspect(ctx context.Context, kind Kind, peers []string) (s
 			f.Text = "a reservation of dead " + f.Text + ": sweep it (atollctl audit --repair), or abort it (atollctl operation abort " + id + " --others)"
 		case f.leftover() && open[f.mend.view.Claim.Operation]:
 			id := f.mend.view.Claim.Operation
-			f.underWay = true
+			f.underWay, f.open = true, id
 			f.Text += ", and the log has the operation open: resume it (atollctl operation resume " + id + ")"
 		case !f.underWay && !before:
 			continue
 		}
 		confirmed = append(confirmed, f)
 	}
-	return again, confirmed
+	return again, sort(confirmed)
 }
 
 // openOperations are the IDs that the claims of the log's open operations have. A

@@ -19,9 +19,11 @@ import (
 // or work that is under way.
 type finding struct {
 	Violation
-	underWay bool
-	mend     met // the object whose sweep mends it; no object if nothing does
-	mendAt   string
+	underWay  bool
+	unclaimed bool   // an object without a claim stands beside the committed one
+	open      string // the operation that the log has open
+	mend      met    // the object whose sweep mends it; no object if nothing does
+	mendAt    string
 }
 
 // examine judges a survey. It is pure. What it finds may have been mended
@@ -96,7 +98,7 @@ func (s survey) examineKey(key types.NamespacedName) []finding {
 	for _, peer := range slices.Sorted(maps.Keys(s.late[key])) {
 		m := s.late[key][peer]
 		if len(owners) > 0 && m.bad == nil && !m.view.Claimed && s.late[key][owners[0]].view.InEffect() {
-			e.report("I1", peer, met{}, false, "an object without a claim stands beside the committed one in %s: delete it by hand", owners[0])
+			e.report("I1", peer, met{}, false, "an object without a claim stands beside the committed one in %s: delete it by hand", owners[0]).unclaimed = true
 		}
 	}
 	e.applied(owners)
@@ -195,7 +197,7 @@ func (e *examination) secondary(peer string, m met) {
 	case m.view.UID != now.view.UID && m.view.Evidence(mode):
 		// It went, or changed, between the looks.
 	case e.verdict(e.key, standing{peer, m}) == protocol.VerdictLost:
-		e.report("lost", peer, m, false, "%s", lostText(e.kind, e.key, m.view, of))
+		e.report("lost", peer, m, false, "%s", lostText(e.kind, e.key, m.view, of)).Mend = "atollctl peer comeback " + of.Peer
 	case (!ok || primary.view.UID != of.UID) && now.view.UID == m.view.UID && e.waiting(now) != "":
 		e.report("removal", peer, now, true, "its primary in %s is gone, and it is being deleted%s", of.Peer, e.waiting(now))
 	case !ok || primary.view.UID != of.UID:

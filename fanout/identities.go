@@ -60,6 +60,19 @@ func (s *identities) standing(conn *region.Conn) (known bool, err error) {
 	}
 }
 
+// of is how the cluster behind a connection that was met presents itself.
+func (s *identities) of(conn *region.Conn) PeerIdentity {
+	_, problem := s.standing(conn)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := s.met[conn.Peer()]
+	out := PeerIdentity{UID: m.uid, Problem: problem}
+	if m.set != nil {
+		out.Set = m.set.PeerSet
+	}
+	return out
+}
+
 // judge judges anew if something has changed. The lock is held.
 func (s *identities) judge() {
 	if s.judged != nil {

@@ -33,14 +33,14 @@ func (c *Coordinator) orphans(ctx context.Context, s, owners survey) []Violation
 			if !c.orphan(ctx, s, peer, m) {
 				continue
 			}
-			found = append(found, Violation{
+			found = append(found, finding{Violation: Violation{
 				Invariant: "owner",
 				Peer:      region.PeerName(peer),
 				Kind:      s.kind.GroupKind(),
 				Key:       key,
 				UID:       m.obj.GetUID(),
 				Text:      fmt.Sprintf("it is committed and no peer has %s %s", owners.kind.Kind, key.Namespace),
-			})
+			}}.sorted().Violation)
 		}
 	}
 	return found

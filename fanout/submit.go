@@ -175,11 +175,15 @@ func (c *Coordinator) distinct(ctx context.Context) (silent, err error) {
 			continue
 		}
 		if other, ok := first[o.Value]; ok {
-			return nil, fmt.Errorf("%w: %s and %s (kube-system has UID %s): configure it under one name", region.ErrSameCluster, other, o.Peer, o.Value)
+			return nil, sameCluster(other, o.Peer, o.Value)
 		}
 		first[o.Value] = o.Peer
 	}
 	return uids.Err(), nil
+}
+
+func sameCluster(one, other region.PeerName, uid types.UID) error {
+	return fmt.Errorf("%w: %s and %s (kube-system has UID %s): configure it under one name", region.ErrSameCluster, one, other, uid)
 }
 
 // fingerprint identifies what a request asks for.

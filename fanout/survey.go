@@ -38,6 +38,9 @@ type survey struct {
 	sets        map[string]protocol.PeerSet
 }
 
+// lookout surveys what peers hold of a kind, or of one name of it.
+type lookout func(ctx context.Context, kind Kind, peers []string) survey
+
 // look surveys the kind in all peers of the directory.
 func (c *Coordinator) look(ctx context.Context, kind Kind, peers []string) survey {
 	return c.lookTwice(kind, peers, func(peer region.PeerName) ([]unstructured.Unstructured, protocol.PeerSet, error) {

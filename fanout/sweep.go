@@ -47,7 +47,7 @@ func (c *Coordinator) sweep(ctx context.Context, ours func(Kind, types.Namespace
 		s := c.look(ctx, kind, peers)
 		unreadAll(unread, s.unread)
 		lacking = lacking || len(s.unread) == 0 && lacksRing(s.sets)
-		n, err := c.mendAll(ctx, kind, peers, s.examine(), ours)
+		n, err := c.mendAll(ctx, kind, peers, s.examine(), ours, c.look)
 		swept += n
 		errs = append(errs, err)
 	}
@@ -87,14 +87,14 @@ func (c *Coordinator) SweepObject(ctx context.Context, gk schema.GroupKind, key 
 
 // mendAll mends what findings name, and then what the end of a reservation has
 // laid bare: as long as it is pending, the secondaries that name it are too.
-func (c *Coordinator) mendAll(ctx context.Context, kind Kind, peers []string, findings []finding, ours func(Kind, types.NamespacedName) bool) (int, error) {
+func (c *Coordinator) mendAll(ctx context.Context, kind Kind, peers []string, findings []finding, ours func(Kind, types.NamespacedName) bool, look lookout) (int, error) {
 	findings = slices.DeleteFunc(findings, func(f finding) bool { return !ours(kind, f.Key) })
 	n, err := c.mend(ctx, kind, findings)
 	pending := func(f finding) bool { return f.mend.obj != nil && f.mend.view.Claim.Primary && f.mend.view.Pending() }
 	if !slices.ContainsFunc(findings, pending) {
 		return n, err
 	}
-	bare := slices.DeleteFunc(c.look(ctx, kind, peers).examine(), func(f finding) bool { return pending(f) || !ours(kind, f.Key) })
+	bare := slices.DeleteFunc(look(ctx, kind, peers).examine(), func(f finding) bool { return pending(f) || !ours(kind, f.Key) })
 	more, also := c.mend(ctx, kind, bare)
 	return n + more, errors.Join(err, also)
 }

@@ -1,0 +1,120 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fanout
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/atoll-dev/atoll/fanout/internal/protocol"
+	"github.com/atoll-dev/atoll/region"
+)
+
+// Class sorts what an audit finds by what mends it.
+type Class string
+
+const (
+	// ClassRepair is mended by a sweep, and by an audit with repair.
+	ClassRepair Class = "Repair"
+	// ClassIdentity says that a peer is not the cluster that the ring knows, that this
+	// cannot be checked, or that PeerSets and configuration differ. While a peer is a
+	// wrong cluster nothing is repaired.
+	ClassIdentity Class = "Identity"
+	// ClassRestored says that a peer was restored from an older state.
+	ClassRestored Class = "Restored"
+	// ClassConflict needs a person's decision: nothing mends it that was not asked for by
+	// the object's name.
+	ClassConflict Class = "Conflict"
+	// ClassInProgress is work that goes on by itself, and no violation.
+	ClassInProgress Class = "InProgress"
+)
+
+// sorted gives a finding its class, unless it has one, and the command that mends it.
+func (f finding) sorted() finding {
+	if f.Class == "" {
+		f.Class = f.class()
+	}
+	if f.Mend == "" {
+		f.Mend = f.remedy()
+	}
+	return f
+}
+
+func (f finding) class() Class {
+	switch {
+	case f.Invariant == "identity" || f.Invariant == "I11":
+		return ClassIdentity
+	case f.underWay:
+		return ClassInProgress
+	case f.Invariant == "lost":
+		return ClassRestored
+	case f.mend.obj == nil || f.Invariant == "conflict":
+		return ClassConflict
+	default:
+		return ClassRepair
+	}
+}
+
+// remedy is the command that mends the finding, and nothing else.
+func (f finding) remedy() string {
+	name := strings.ToLower(f.Kind.Kind) + "/" + keyString(f.Key)
+	repair := "atollctl audit --repair --only " + name
+	switch {
+	case f.Class == ClassIdentity:
+		return "atollctl peers"
+	case f.Class == ClassRestored:
+		return fmt.Sprintf("atollctl peer comeback %s", f.Peer)
+	case f.Class == ClassConflict && f.Invariant == "I1" && f.unclaimed:
+		return fmt.Sprintf("kubectl --context %s delete %s", f.Peer, f.object())
+	case f.Class == ClassConflict && f.Invariant == "claim":
+		return fmt.Sprintf("kubectl --context %s edit %s", f.Peer, f.object())
+	case f.Class == ClassConflict && f.Invariant == "owner":
+		return fmt.Sprintf("atollctl account add -f FILE, for the Account %s", f.Key.Namespace)
+	case f.Class == ClassConflict && f.Invariant == "conflict", f.Class == ClassRepair:
+		return repair
+	case f.Class == ClassConflict:
+		return "atollctl operation explain " + name
+	case f.Invariant == "membership":
+		return "atollctl wal recover"
+	case f.Invariant == "held":
+		return "atollctl account release " + f.Key.Name
+	case f.open != "":
+		return "atollctl operation resume " + f.open
+	case f.Invariant == "I6" && f.mend.view.Claim.Primary && f.mend.view.Stage == protocol.Reserved:
+		return "atollctl operation abort " + f.mend.view.Claim.Operation + " --others"
+	default:
+		return repair
+	}
+}
+
+// object names the object as kubectl does.
+func (f finding) object() string {
+	name := strings.ToLower(f.Kind.Kind) + "." + f.Kind.Group + " " + f.Key.Name
+	if f.Key.Namespace != "" {
+		name += " -n " + f.Key.Namespace
+	}
+	return name
+}
+
+// identityFindings are those of peers that could not be read because they are not, or
+// may not be, the clusters that the ring knows.
+func identityFindings(peers []string, unread map[string]error) (found []Violation, wrong error) {
+	for _, p := range peers {
+		err := unread[p]
+		v := Violation{Invariant: "identity", Class: ClassIdentity, Peer: region.PeerName(p), Kind: peerSetKind}
+		switch {
+		case errors.Is(err, ErrWrongPeer):
+			wrong = errors.Join(wrong, err)
+			v.Mend = fmt.Sprintf("correct the kubeconfig of peer %s, then: atollctl peers", p)
+		case errors.Is(err, region.ErrIdentityUnknown):
+			v.Mend = fmt.Sprintf("atollctl rbac | kubectl --context %s apply -f -", p)
+		default:
+			continue
+		}
+		v.Text = err.Error()
+		found = append(found, v)
+	}
+	return found, wrong
+}

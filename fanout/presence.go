@@ -1,0 +1,57 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fanout
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/fanout/v1alpha1"
+	"github.com/atoll-dev/atoll/region"
+)
+
+// PeerIdentity is how the cluster behind a configured peer presents itself.
+type PeerIdentity struct {
+	// UID is that of its namespace kube-system; empty if it may not be read.
+	UID types.UID
+	// Set is its PeerSet; nil if it has none.
+	Set *v1alpha1.PeerSet
+	// Problem says why its answers do not count: a *WrongPeerError, or an error that
+	// wraps region.ErrIdentityUnknown or region.ErrSameCluster; nil if they do.
+	Problem error
+}
+
+// Identities asks every configured peer now which cluster it is and judges the answers
+// together, as each operation does. The outcome of a peer that does not answer has an
+// error. It writes nothing and blocks until all peers have answered or were given up.
+func (c *Coordinator) Identities(ctx context.Context) (region.Results[PeerIdentity], error) {
+	if _, err := c.peers(ctx); err != nil {
+		return region.Results[PeerIdentity]{}, err
+	}
+	asked, _ := region.Each(ctx, c.directory, "identify", region.BestEffort(), func(ctx context.Context, conn *region.Conn) (struct{}, error) {
+		ctx, cancel := context.WithTimeout(ctx, c.opts.CallTimeout)
+		defer cancel()
+		return struct{}{}, explain(conn.Peer(), "identify", c.ask(ctx, conn))
+	})
+	first := map[types.UID]region.PeerName{}
+	var outcomes []region.Outcome[PeerIdentity]
+	for o := range asked.All() {
+		out := region.Outcome[PeerIdentity]{Peer: o.Peer, Err: o.Err}
+		if conn, err := c.directory.Conn(o.Peer); err != nil {
+			out.Err = err
+		} else if o.Err == nil {
+			out.Value = c.identities.of(conn)
+			out.Value.Problem = explain(o.Peer, "identify", out.Value.Problem)
+			if uid := out.Value.UID; uid != "" {
+				if other, ok := first[uid]; ok && out.Value.Problem == nil {
+					out.Value.Problem = sameCluster(other, o.Peer, uid)
+				}
+				first[uid] = o.Peer
+			}
+		}
+		outcomes = append(outcomes, out)
+	}
+	return region.ResultsOf("identify", outcomes...), nil
+}
