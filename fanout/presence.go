@@ -35,7 +35,7 @@ func (c *Coordinator) Identities(ctx context.Context) (region.Results[PeerIdenti
 		defer cancel()
 		return struct{}{}, explain(conn.Peer(), "identify", c.ask(ctx, conn))
 	})
-	first := map[types.UID]region.PeerName{}
+	named := map[types.UID][]int{} // peers that nothing else speaks against
 	var outcomes []region.Outcome[PeerIdentity]
 	for o := range asked.All() {
 		out := region.Outcome[PeerIdentity]{Peer: o.Peer, Err: o.Err}
@@ -44,14 +44,19 @@ func (c *Coordinator) Identities(ctx context.Context) (region.Results[PeerIdenti
 		} else if o.Err == nil {
 			out.Value = c.identities.of(conn)
 			out.Value.Problem = explain(o.Peer, "identify", out.Value.Problem)
-			if uid := out.Value.UID; uid != "" {
-				if other, ok := first[uid]; ok && out.Value.Problem == nil {
-					out.Value.Problem = sameCluster(other, o.Peer, uid)
-				}
-				first[uid] = o.Peer
-			}
+		} else if uid, err := within(ctx, c.opts.CallTimeout, conn.UID); err == nil {
+			out.Value.UID = uid // what it did not tell is its PeerSet, such as without the type
+		}
+		if uid := out.Value.UID; uid != "" && out.Value.Problem == nil {
+			named[uid] = append(named[uid], len(outcomes))
 		}
 		outcomes = append(outcomes, out)
+	}
+	for uid, at := range named {
+		for i := 1; i < len(at); i++ {
+			problem := sameCluster(outcomes[at[0]].Peer, outcomes[at[i]].Peer, uid)
+			outcomes[at[0]].Value.Problem, outcomes[at[i]].Value.Problem = problem, problem
+		}
 	}
 	return region.ResultsOf("identify", outcomes...), nil
 }

@@ -11,24 +11,49 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/atoll-dev/atoll/fanout"
+	"github.com/atoll-dev/atoll/region"
 )
 
 func (s *session) audit() *cobra.Command {
 	var repair bool
+	var only string
 	c := &cobra.Command{
 		Use:   "audit",
 		Short: "Read all peers and print every violation of the protocol's invariants",
-		Long: `Read all peers and print every violation of the protocol's invariants. What is
-under way, such as a reservation that is alive, is printed too and is no violation.
-With --repair, mend what the protocol's rules allow; what is left is printed.`,
+		Long: `Read all peers and print every violation of the protocol's invariants, sorted by what
+mends it, each with the command that mends exactly it:
+
+  Repair      a sweep mends it: --repair does
+  Identity    a peer is not the cluster that the ring knows, or may not be
+  Restored    a peer was restored from an older state
+  Conflict    a person decides
+  InProgress  it goes on by itself, such as a reservation that is alive; no violation
+
+--repair mends the first class and carries on the last; the others it leaves alone,
+and everything as long as a peer is the wrong cluster.`,
 		Args: cobra.NoArgs,
 		RunE: s.run(func(ctx context.Context, _ []string) error {
+			about, one, err := subject{}, false, error(nil)
+			if only != "" {
+				if about, one, err = named(only); err == nil && !one {
+					err = badInput("write servicecluster/ACCOUNT/NAME or account/NAME", "--only %s names no object", only)
+				}
+				if err != nil {
+					return err
+				}
+			}
 			with := s.observe
 			if repair {
 				with = s.coordinate
 			}
 			return with(ctx, func(c *fanout.Coordinator) error {
-				report, err := c.Audit(ctx, repair)
+				var report *fanout.Report
+				var err error
+				if one {
+					report, err = c.AuditObject(ctx, about.kind.GroupKind(), about.key, repair)
+				} else {
+					report, err = c.Audit(ctx, repair)
+				}
 				if err != nil {
 					return err
 				}
@@ -43,17 +68,22 @@ With --repair, mend what the protocol's rules allow; what is left is printed.`,
 		}),
 	}
 	c.Flags().BoolVar(&repair, "repair", false, "mend what the protocol's rules allow")
+	c.Flags().StringVar(&only, "only", "", "look at one object: servicecluster/ACCOUNT/NAME or account/NAME")
 	return c
 }
 
 func (s *session) printReport(r *fanout.Report) error {
-	l := listing{columns: []string{"Finding", "Invariant", "Peer", "Kind", "Namespace", "Name", "Text"}}
+	l := listing{columns: []string{"Finding", "Invariant", "Peer", "Kind", "Namespace", "Name", "Text", "Class", "Mend"}}
+	classes := map[fanout.Class]int{}
 	for _, part := range []struct {
 		finding string
 		list    []fanout.Violation
 	}{{"Violation", r.Violations}, {"Repaired", r.Repaired}, {"Pending", r.Pending}} {
 		for _, v := range part.list {
 			l.items = append(l.items, violationItem(part.finding, v))
+			if part.finding == "Violation" {
+				classes[v.Class]++
+			}
 		}
 	}
 	if len(l.items) > 0 || s.output != formatTable {
@@ -64,21 +94,46 @@ func (s *session) printReport(r *fanout.Report) error {
 	fmt.Fprintf(s.errOut, "%d objects read, %d violations, %d repaired, %d pending\n",
 		r.Objects, len(r.Violations), len(r.Repaired), len(r.Pending))
 	unread := s.unread(r.Unread.Err())
+	if r.Refused != nil {
+		return &problem{code: exitInput, remedy: "correct the credentials of that peer first", err: fmt.Errorf("nothing was repaired: %w", r.Refused)}
+	}
+	if classes[fanout.ClassIdentity] > 0 && wrongPeers(r) {
+		if n := len(r.Violations) - classes[fanout.ClassIdentity]; n > 0 {
+			s.warn("%d further violations may be no more than what follows from this", n)
+		}
+		return unread
+	}
 	if len(r.Violations) > 0 {
 		if unread != nil {
 			s.warn("%v", unread)
 		}
-		return &problem{code: exitViolations, remedy: fmt.Sprintf("run %q", s.program+" audit --repair"),
-			err: fmt.Errorf("%d violations", len(r.Violations))}
+		remedy := fmt.Sprintf("run %q", s.program+" audit --repair")
+		if left := len(r.Violations) - classes[fanout.ClassRepair]; left > 0 {
+			remedy = "each of them names the command that mends it"
+		}
+		return &problem{code: exitViolations, remedy: remedy, err: fmt.Errorf("%d violations", len(r.Violations))}
 	}
 	return unread
 }
 
+// wrongPeers says whether a peer's credentials, or their rights, are to be corrected.
+func wrongPeers(r *fanout.Report) bool {
+	for o := range r.Unread.All() {
+		if is(o.Err, fanout.ErrWrongPeer) || is(o.Err, region.ErrIdentityUnknown) {
+			return true
+		}
+	}
+	return false
+}
+
 func violationItem(finding string, v fanout.Violation) item {
+	if finding == "Repaired" {
+		v.Mend = ""
+	}
 	return item{
-		cells: []any{finding, or(v.Invariant), or(string(v.Peer)), or(v.Kind.Kind), or(v.Key.Namespace), or(v.Key.Name), v.Text},
+		cells: []any{finding, or(v.Invariant), or(string(v.Peer)), or(v.Kind.Kind), or(v.Key.Namespace), or(v.Key.Name), v.Text, string(v.Class), or(v.Mend)},
 		object: object("Finding", v.Key.Name, map[string]any{
-			"finding": finding, "invariant": v.Invariant, "peer": string(v.Peer), "text": v.Text,
+			"finding": finding, "class": string(v.Class), "mend": v.Mend, "invariant": v.Invariant, "peer": string(v.Peer), "text": v.Text,
 			"object": map[string]any{
 				"group": v.Kind.Group, "kind": v.Kind.Kind, "namespace": v.Key.Namespace, "name": v.Key.Name, "uid": string(v.UID),
 			},

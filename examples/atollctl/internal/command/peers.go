@@ -25,13 +25,18 @@ func (s *session) peersCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "peers",
 		Short: "Show all peers: address, identity, whether they answer, what they know of the ring",
-		Args:  cobra.NoArgs,
+		Long: `Show all peers: address, identity, whether they answer, what they know of the ring. A
+peer is Healthy if its cluster is the one that the ring knows under its name.
+Otherwise it is WrongCluster, SameCluster if two names lead to one cluster, or
+IdentityUnknown if its credentials may not read which cluster it is; then the exit
+code is 2.`,
+		Args: cobra.NoArgs,
 		RunE: s.run(func(ctx context.Context, _ []string) error {
 			d, err := s.connect(ctx)
 			if err != nil {
 				return err
 			}
-			results := read(ctx, d, "look at peer", look)
+			results, problems := s.outlooks(ctx, read(ctx, d, "look at peer", look))
 			l := listing{columns: []string{"Name", "Server", "UID", "Health", "State", "Members", "Epoch", "Change"}}
 			for o := range results.All() {
 				conn, err := d.Conn(o.Peer)
@@ -43,8 +48,15 @@ func (s *session) peersCommand() *cobra.Command {
 			if err := s.print(l); err != nil {
 				return err
 			}
-			if err := s.unread(results.Err()); err != nil {
-				return err
+			unread := s.unread(results.Err())
+			if problems != nil {
+				if unread != nil {
+					s.warn("%v", unread)
+				}
+				return s.unread(problems)
+			}
+			if unread != nil {
+				return unread
 			}
 			return s.lonely(results)
 		}),
@@ -53,9 +65,48 @@ func (s *session) peersCommand() *cobra.Command {
 
 // outlook is what a peer says of itself.
 type outlook struct {
-	uid   types.UID
-	state string
-	set   *fanoutv1alpha1.PeerSet
+	uid     types.UID
+	state   string
+	set     *fanoutv1alpha1.PeerSet
+	problem error // why its answers do not count
+}
+
+// outlooks adds to what the peers say of themselves which of them are the wrong
+// clusters; all such problems are in problems too.
+func (s *session) outlooks(ctx context.Context, seen region.Results[outlook]) (results region.Results[outlook], problems error) {
+	judged := map[region.PeerName]error{}
+	err := s.observe(ctx, func(c *fanout.Coordinator) error {
+		identities, err := c.Identities(ctx)
+		for o := range identities.All() {
+			judged[o.Peer] = o.Value.Problem
+		}
+		return err
+	})
+	if err != nil {
+		s.warn("which clusters they are was not compared: %s", oneLine(err))
+	}
+	var all []region.Outcome[outlook]
+	var wrong []region.Outcome[struct{}]
+	for o := range seen.All() {
+		o.Value.problem = judged[o.Peer]
+		all = append(all, o)
+		wrong = append(wrong, region.Outcome[struct{}]{Peer: o.Peer, Err: o.Value.problem})
+	}
+	return region.ResultsOf("look at peer", all...), region.ResultsOf("identify", wrong...).Err()
+}
+
+// health says in one word whether the peer answers, and as whom.
+func (o outlook) health() string {
+	switch {
+	case o.problem == nil:
+		return region.Healthy.String()
+	case is(o.problem, fanout.ErrWrongPeer):
+		return "WrongCluster"
+	case is(o.problem, region.ErrSameCluster):
+		return "SameCluster"
+	default:
+		return "IdentityUnknown"
+	}
 }
 
 const (
@@ -65,7 +116,7 @@ const (
 
 func look(ctx context.Context, c *region.Conn) (outlook, error) {
 	uid, err := c.UID(ctx)
-	if err != nil {
+	if err != nil && !is(err, region.ErrIdentityUnknown) {
 		return outlook{}, err
 	}
 	obj, err := c.Dynamic().Resource(peerSets).Get(ctx, fanoutv1alpha1.PeerSetName, metav1.GetOptions{})
@@ -106,6 +157,9 @@ func peerItem(conn *region.Conn, o region.Outcome[outlook]) item {
 			names = append(names, m.Peer)
 			list = append(list, map[string]any{"peer": m.Peer, "uid": string(m.UID), "state": string(m.State)})
 		}
+		if set.Spec.Ring != "" {
+			fields["ring"] = set.Spec.Ring
+		}
 		members, epoch = or(strings.Join(names, ",")), fmt.Sprint(set.Spec.Epoch)
 		fields["members"], fields["epoch"] = list, set.Spec.Epoch
 		if c := set.Spec.Change; c != nil {
@@ -113,9 +167,12 @@ func peerItem(conn *region.Conn, o region.Outcome[outlook]) item {
 			fields["change"] = map[string]any{"id": c.ID, "kind": c.Kind, "peer": c.Peer, "coordinator": c.Coordinator}
 		}
 	}
-	fields["uid"], fields["health"], fields["state"] = string(o.Value.uid), region.Healthy.String(), o.Value.state
+	fields["uid"], fields["health"], fields["state"] = string(o.Value.uid), o.Value.health(), o.Value.state
+	if o.Value.problem != nil {
+		fields["error"] = oneLine(o.Value.problem)
+	}
 	return item{
-		cells:  []any{name, server, string(o.Value.uid), region.Healthy.String(), o.Value.state, members, epoch, change},
+		cells:  []any{name, server, or(string(o.Value.uid)), o.Value.health(), o.Value.state, members, epoch, change},
 		object: object("Peer", name, fields),
 	}
 }

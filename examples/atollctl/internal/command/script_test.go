@@ -243,6 +243,7 @@ var changing = []struct {
 }{
 	{regexp.MustCompile(`\b[0-9a-f]{11}-[0-9a-f]{20}\b`), "OPERATION"},
 	{regexp.MustCompile(`\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b`), "UID"},
+	{regexp.MustCompile(`\b[0-9a-f]{20}\b`), "RING"},
 	{regexp.MustCompile(`127\.0\.0\.1:\d+`), "ADDRESS"},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`), "TIME"},
 	{regexp.MustCompile(`(?m)\b\d+s$`), "AGE"},
