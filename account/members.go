@@ -26,6 +26,7 @@ type member struct {
 	mu    sync.Mutex
 	uid   types.UID // of its cluster; empty until it is known
 	asked bool      // for its UID, with whatever answer
+	wrong error     // why its answers do not count
 	since time.Time // it is watched
 }
 
@@ -40,7 +41,7 @@ func (m *member) replica(key types.NamespacedName) *replica {
 
 // engage watches one peer for as long as it is there.
 func (r *Replicator) engage(ctx context.Context, c *region.Conn) error {
-	m := &member{conn: c, since: time.Now()}
+	m := &member{conn: c, since: time.Now(), wrong: errNotWatched}
 	m.copies = loop.NewObjects(c.Dynamic(), r.kind.Resource, loop.ObjectsOptions{Strip: pack(r.kind), Changed: r.add, Flows: r.all})
 	m.sets = loop.NewObjects(c.Dynamic(), peerSetsResource, loop.ObjectsOptions{
 		Strip: r.rosters.pack, Changed: func(types.NamespacedName) { r.all() }, Flows: r.all,
@@ -59,7 +60,8 @@ func (r *Replicator) engage(ctx context.Context, c *region.Conn) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = m.copies.Start(ctx) })
 	wg.Go(func() { _ = m.sets.Start(ctx) })
-	m.identify(ctx, r.all)
+	wg.Go(func() { m.identify(ctx, r.all) })
+	m.recognize(ctx, func(ctx context.Context) error { return r.coordinator.Recognize(ctx, c.Peer()) }, r.all)
 	wg.Wait()
 	return nil
 }
@@ -76,6 +78,37 @@ func (m *member) identify(ctx context.Context, known func()) {
 			return
 		}
 	}
+}
+
+// recognizeEvery is how often it is asked whether a peer is still believed. It costs no
+// request while it is.
+const recognizeEvery = 10 * time.Second
+
+// recognize keeps asking whether the peer's cluster is the one that the ring knows: what
+// another one lacks was not removed.
+func (m *member) recognize(ctx context.Context, ask func(context.Context) error, changed func()) {
+	for wait := 100 * time.Millisecond; ctx.Err() == nil; {
+		err := ask(ctx)
+		m.mu.Lock()
+		differs := (err == nil) != (m.wrong == nil)
+		m.wrong = err
+		m.mu.Unlock()
+		if differs {
+			changed()
+		}
+		if wait = min(2*wait, recognizeEvery); err == nil {
+			wait = recognizeEvery
+		}
+		if !pause(ctx, wait) {
+			return
+		}
+	}
+}
+
+func (m *member) unrecognized() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.wrong
 }
 
 // identifyTimeout bounds the question who a peer is.
@@ -101,7 +134,7 @@ func (m *member) err() error {
 	if m == nil {
 		return errNotWatched
 	}
-	if err := cmp.Or(m.copies.Err(), m.sets.Err()); err != nil {
+	if err := cmp.Or(m.copies.Err(), m.sets.Err(), m.unrecognized()); err != nil {
 		return err
 	}
 	if h := m.conn.Health(); h.State == region.Unhealthy {

@@ -110,6 +110,16 @@ func (c *Coordinator) trust(ctx context.Context, conn *region.Conn) error {
 	return err
 }
 
+// Recognize returns nil if the answers of a configured peer count: its cluster is the one
+// that the ring knows under its name, or belongs to no ring yet. Otherwise the error is a
+// *WrongPeerError, or wraps region.ErrIdentityUnknown, or says why the peer does not
+// answer. Those who read peers beside a Coordinator, from caches of their own, ask it
+// before they act on what a peer lacks. It asks the peers only if it does not know.
+func (c *Coordinator) Recognize(ctx context.Context, peer region.PeerName) error {
+	_, err := c.trusted(ctx, peer)
+	return explain(peer, "identify", err)
+}
+
 // trusted is the connection to a peer whose answers and writes count.
 func (c *Coordinator) trusted(ctx context.Context, peer region.PeerName) (*region.Conn, error) {
 	conn, err := c.directory.Conn(peer)
