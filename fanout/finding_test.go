@@ -28,6 +28,7 @@ func TestFindingsAreSorted(t *testing.T) {
 		require.NoError(t, err)
 	}
 	in := func(p region.PeerName) *region.Conn { return conn(t, r, p) }
+	require.NoError(t, c.Wait(t.Context()))
 	resource := schema.GroupVersionResource{Group: "kubecarrier.io", Version: "v1alpha1", Resource: "serviceclusters"}
 	for _, name := range []string{"one", "two"} {
 		require.NoError(t, in("eu-west").Dynamic().Resource(resource).Namespace(acme).Delete(t.Context(), name, metav1.DeleteOptions{}))
@@ -86,6 +87,7 @@ func TestARepairIsRefusedBesideAWrongCluster(t *testing.T) {
 	acme := addAccount(t, c)
 	_, err := c.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east"})
 	require.NoError(t, err)
+	require.NoError(t, c.Wait(t.Context()))
 	resource := schema.GroupVersionResource{Group: "kubecarrier.io", Version: "v1alpha1", Resource: "serviceclusters"}
 	require.NoError(t, conn(t, own, "ap-south").Dynamic().Resource(resource).Namespace(acme).Delete(t.Context(), "db", metav1.DeleteOptions{}))
 	for _, p := range peers {

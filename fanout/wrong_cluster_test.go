@@ -86,6 +86,8 @@ func TestAWrongClusterMakesNoSecondOwner(t *testing.T) {
 		abroad := coordinator(t, other, waltest.NewMemory(), fanout.Options{})
 		_, err = abroad.Add(t.Context(), newAccount(acme), fanout.AddOptions{})
 		require.NoError(t, err)
+		require.NoError(t, c.Wait(t.Context()))
+		require.NoError(t, abroad.Wait(t.Context()))
 		age(own)
 		age(other)
 		reset := func() {
@@ -155,6 +157,7 @@ func TestARepairBesideAWrongCluster(t *testing.T) {
 			_, err := c.Add(t.Context(), newServiceCluster(acme, "db-"+string(p)), fanout.AddOptions{Target: p, Durable: true})
 			require.NoError(t, err)
 		}
+		require.NoError(t, c.Wait(t.Context()))
 		age(own)
 		age(other)
 		for _, p := range peers {
