@@ -87,6 +87,29 @@ func TestSharedLogLeavesTheLiving(t *testing.T) {
 	}
 }
 
+// TestExclusiveLogIsRecoveredAtOnce: what is open in an exclusive log, wrapped or
+// not, is of a process that has ended, so its recovery waits for no lease.
+func TestExclusiveLogIsRecoveredAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, wrap := range []func(wal.Log) wal.Log{
+		func(l wal.Log) wal.Log { return l },
+		func(l wal.Log) wal.Log { return measured{l} },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r, log := newRing(t), waltest.NewMemory()
+			left := newInterrupted(t, r)
+			left.leave(t, log, 1)
+			begun := time.Now()
+			c := coordinator(t, r, wrap(log), fanout.Options{LeaseTimeout: time.Hour})
+			ops, err := c.Recover(t.Context())
+			require.NoError(t, err)
+			require.Len(t, ops, 1)
+			require.True(t, left.gone(t))
+			require.Less(t, time.Since(begun), time.Minute, "virtual time")
+		})
+	}
+}
+
 // TestSharedLogWhileItWaits: an operation that gave way to an older rival, and
 // waits for it, is alive for those who share its log.
 func TestSharedLogWhileItWaits(t *testing.T) {
