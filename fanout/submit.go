@@ -102,7 +102,7 @@ func (c *Coordinator) submit(ctx context.Context, req request) (*Operation, *run
 		r.entry = entry
 		var result protocol.Result
 		result, rest, err = r.answer(ctx, req.durable)
-		entry = r.entry
+		entry = r.present()
 		if result.Reason == protocol.LogFailed && errors.Is(r.failure(""), wal.ErrExists) {
 			// Another call with this idempotency key was faster.
 			return c.submit(ctx, req)

@@ -76,10 +76,11 @@ func (r *runner) answer(ctx context.Context, durable bool) (result protocol.Resu
 	}
 	result, _ = r.machine.Promise()
 	r.coordinator.tails.begin()
+	id := r.present().ID
 	return result, func() {
 		go func() {
 			defer r.coordinator.tails.end()
-			defer r.coordinator.done(r.entry.ID)
+			defer r.coordinator.done(id)
 			defer stop()
 			defer d.close()
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.coordinator.opts.LeaseTimeout)
@@ -87,7 +88,7 @@ func (r *runner) answer(ctx context.Context, durable bool) (result protocol.Resu
 			_, err := d.run(ctx, nil)
 			result := r.machine.Result
 			r.coordinator.opts.Observer.durable(ctx, EndEvent{
-				Operation: r.entry.ID, Kind: r.kind.GroupKind(), Key: r.key, State: stateOf(result), Durable: result.Durable, Err: err,
+				Operation: id, Kind: r.kind.GroupKind(), Key: r.key, State: stateOf(result), Durable: result.Durable, Err: err,
 			})
 		}()
 	}, nil
