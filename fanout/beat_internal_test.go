@@ -41,7 +41,8 @@ func TestHeartbeatAfterALostAnswer(t *testing.T) {
 	t.Parallel()
 	e := wal.Entry{ID: "a", Owner: "me", Version: "1"}
 	log := &answerless{stored: e, lose: true}
-	r := &runner{coordinator: &Coordinator{log: log, holder: "me"}, entry: e, logTurn: make(chan struct{}, 1)}
+	r := newLogEntry(&Coordinator{log: log, holder: "me"})
+	r.took(e)
 	require.ErrorContains(t, r.beat(t.Context()), "in doubt")
 	require.NoError(t, r.beat(t.Context()))
 	require.Equal(t, log.stored, r.present())

@@ -153,13 +153,13 @@ func (c *Coordinator) change(ctx context.Context, kind ChangeKind, peer region.P
 	}
 	defer c.done(op.ID)
 	r := c.changer(protocol.NewChange(op))
-	r.entry = wal.Entry{
+	r.entry.took(wal.Entry{
 		ID:    op.ID,
 		Kind:  fmt.Sprintf("%s %s", kind, peer),
 		Key:   "operation/" + op.ID,
-		Owner: c.opts.Identity,
+		Owner: cmp.Or(c.holder, c.opts.Identity),
 		Began: time.Now(),
-	}
+	})
 	return r.conclude(ctx, r.run(ctx))
 }
 
@@ -192,7 +192,7 @@ func (c *Coordinator) settleChange(ctx context.Context, entry wal.Entry, j chang
 		op.Peers = slices.DeleteFunc(slices.Clone(peers), func(p string) bool { return p == op.Peer })
 	}
 	r := c.changer(protocol.RecoverChange(op, j.Record))
-	r.entry = entry
+	r.entry.took(entry)
 	change, err := r.conclude(ctx, r.run(ctx))
 	if change.State == InDoubt {
 		c.postpone(entry.ID)

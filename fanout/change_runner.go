@@ -22,7 +22,6 @@ import (
 	"github.com/atoll-dev/atoll/fanout/internal/protocol"
 	"github.com/atoll-dev/atoll/fanout/v1alpha1"
 	"github.com/atoll-dev/atoll/region"
-	"github.com/atoll-dev/atoll/wal"
 )
 
 // changeRunner carries one change of the membership through, as a runner does an
@@ -30,7 +29,7 @@ import (
 type changeRunner struct {
 	coordinator *Coordinator
 	machine     *protocol.Change
-	entry       wal.Entry // zero for changes of others
+	entry       *logEntry // empty for changes of others
 	subs        chan struct{}
 
 	mu       sync.Mutex
@@ -50,6 +49,7 @@ func (c *Coordinator) changer(m *protocol.Change) *changeRunner {
 	return &changeRunner{
 		coordinator: c,
 		machine:     m,
+		entry:       newLogEntry(c),
 		subs:        make(chan struct{}, sweepers),
 		found:       map[string]foundAt{},
 		departed:    map[string]metav1.Time{},
@@ -57,6 +57,7 @@ func (c *Coordinator) changer(m *protocol.Change) *changeRunner {
 }
 
 func (r *changeRunner) run(ctx context.Context) error {
+	defer r.entry.showLife(ctx)()
 	return drive(ctx, timed{r.machine, &r.troubles}, r.coordinator.opts.Cleanup, func(command protocol.Command) func(context.Context) protocol.Reply {
 		write := r.prepare(command)
 		return func(ctx context.Context) protocol.Reply { return r.execute(ctx, command, write) }
@@ -65,11 +66,9 @@ func (r *changeRunner) run(ctx context.Context) error {
 
 // prepare takes from the machine what a log command needs.
 func (r *changeRunner) prepare(command protocol.Command) logWrite {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	e := r.entry.present()
 	switch command.Verb {
 	case protocol.Begin, protocol.Advance:
-		e := r.entry
 		e.State = string(r.machine.Phase)
 		j := journal{
 			Group: peerSetKind.Group, Kind: peerSetKind.Kind, Name: r.machine.Op.Peer,
@@ -79,7 +78,7 @@ func (r *changeRunner) prepare(command protocol.Command) logWrite {
 		e.Data = data
 		return logWrite{entry: e, err: err, skip: e.ID == ""}
 	case protocol.Forget:
-		return logWrite{entry: r.entry, skip: r.entry.ID == ""}
+		return logWrite{entry: e, skip: e.ID == ""}
 	default:
 		return logWrite{}
 	}
@@ -186,26 +185,24 @@ func (r *changeRunner) perform(ctx context.Context, attempt *region.Attempt, com
 func (r *changeRunner) writeLog(ctx context.Context, verb protocol.Verb, write logWrite) (protocol.Reply, error) {
 	log, err := r.coordinator.log, write.err
 	ctx = context.WithoutCancel(ctx)
+	r.entry.turn <- struct{}{}
+	defer func() { <-r.entry.turn }()
 	if err == nil && !write.skip {
 		entry := write.entry
+		entry.Version = r.entry.present().Version
 		switch {
 		case verb == protocol.Forget:
 			err = log.End(ctx, entry, r.outcome())
 		case entry.Version == "":
 			entry, err = log.Begin(ctx, entry)
 		default:
-			entry, err = log.Advance(ctx, entry)
+			entry, err = r.entry.advance(ctx, entry)
 		}
 		if err == nil && verb != protocol.Forget {
-			r.mu.Lock()
-			r.entry = entry
-			r.mu.Unlock()
+			r.entry.took(entry)
 		}
 	}
-	if err != nil {
-		return protocol.Reply{Class: protocol.NotApplied, Code: protocol.Denied}, fmt.Errorf("write-ahead log: %w", err)
-	}
-	return protocol.Reply{Class: protocol.Applied, Code: protocol.OK}, nil
+	return logged(err)
 }
 
 // noted keeps the times in a PeerSet for later writes.

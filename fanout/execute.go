@@ -128,11 +128,11 @@ func roleOf(command protocol.Command) string {
 // operationID is the one that the log and the caller know. A request that gave
 // way and was tried again has another one in its claims.
 func (r *runner) operationID() string {
+	if id := r.entry.present().ID; id != "" {
+		return id
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.entry.ID != "" {
-		return r.entry.ID
-	}
 	return r.journal.Operation.ID
 }
 
@@ -218,24 +218,24 @@ func (r *runner) writeLog(ctx context.Context, verb protocol.Verb, write logWrit
 	err := write.err
 	log := r.coordinator.log
 	ctx = context.WithoutCancel(ctx)
-	r.logTurn <- struct{}{}
-	defer func() { <-r.logTurn }()
+	r.entry.turn <- struct{}{}
+	defer func() { <-r.entry.turn }()
 	if err == nil {
 		begun := time.Now()
 		entry := write.entry
-		entry.Version = r.present().Version
+		entry.Version = r.entry.present().Version
 		switch {
 		case write.skip:
 		case verb == protocol.Forget:
-			err = r.endEntry(ctx, entry, write.outcome, write.result.committed())
+			err = r.entry.end(ctx, entry, write.outcome, write.result.committed())
 		case entry.Version == "":
 			entry, err = log.Begin(ctx, entry)
 		default:
-			entry, err = r.advance(ctx, entry)
+			entry, err = r.entry.advance(ctx, entry)
 		}
 		if err == nil && verb != protocol.Forget {
 			r.coordinator.logged.Store(int64(time.Since(begun)))
-			r.took(entry)
+			r.entry.took(entry)
 		}
 	}
 	return logged(err)

@@ -18,8 +18,8 @@ import (
 // and ended.
 func (r *runner) onRecord(ctx context.Context, command protocol.Command, write logWrite) (protocol.Reply, error) {
 	log := r.coordinator.log
-	r.logTurn <- struct{}{}
-	defer func() { <-r.logTurn }()
+	r.entry.turn <- struct{}{}
+	defer func() { <-r.entry.turn }()
 	own := command.Record == r.machine.Op.ID
 	if command.Verb == protocol.ReadRecord {
 		d, err := log.Decision(ctx, command.Record)
@@ -35,13 +35,13 @@ func (r *runner) onRecord(ctx context.Context, command protocol.Command, write l
 		reply := protocol.Reply{Class: protocol.Applied, Code: protocol.OK, Decision: &protocol.Decision{
 			UID: d.UID, RV: d.Version, Committed: d.Decided, Of: protocol.Ref{Peer: d.Target, UID: d.TargetUID},
 		}}
-		if e := r.present(); own && e.Version != "" {
+		if e := r.entry.present(); own && e.Version != "" {
 			// Whoever took the entry over while this process stood still writes it
 			// from then on: the version that this one knows stays stale.
 			reply.Decision.Taken = d.Owner != e.Owner
 			if !reply.Decision.Taken {
 				e.Version = d.Version
-				r.took(e)
+				r.entry.took(e)
 			}
 		}
 		return reply, nil
@@ -52,7 +52,7 @@ func (r *runner) onRecord(ctx context.Context, command protocol.Command, write l
 	result := outcome{State: Ended, Reason: "withdrawn by " + r.coordinator.opts.Identity}
 	if own {
 		result = write.result
-		if v := r.present().Version; v != "" {
+		if v := r.entry.present().Version; v != "" {
 			e.Version = v
 		}
 	}

@@ -182,7 +182,7 @@ func (c *Coordinator) settleEntry(ctx context.Context, entry wal.Entry) (*Operat
 		j.Record.Committing = false
 	}
 	r := c.runner(kind, j.key(), protocol.Recover(op, j.Record), j)
-	r.entry = entry
+	r.entry.took(entry)
 	result, err := r.run(ctx)
 	if err == nil && !result.Keep {
 		c.forget(entry.ID)
@@ -193,7 +193,7 @@ func (c *Coordinator) settleEntry(ctx context.Context, entry wal.Entry) (*Operat
 		if over && c.idle(entry) > c.opts.MaxInFlight {
 			// Nothing of it can be on its way any more.
 			c.forget(entry.ID)
-			err = c.log.End(context.WithoutCancel(ctx), r.entry, r.outcome())
+			err = c.log.End(context.WithoutCancel(ctx), r.entry.present(), r.outcome())
 		}
 	}
 	return r.conclude(ctx, result, err)

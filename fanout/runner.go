@@ -29,15 +29,13 @@ type runner struct {
 	key         types.NamespacedName
 	machine     *protocol.Machine
 	journal     journal
-	entry       wal.Entry // zero for sweeps, which have none
+	entry       *logEntry // empty for sweeps, which have none
 
 	requestToken string // of the request's content
 
 	census *census // of a sweep: shared by all that one pass meets
 
 	rehearsal *rehearsal // of a plan, which writes nothing; else nil
-
-	logTurn chan struct{} // holds one: whose turn it is to write the entry
 
 	mu         sync.Mutex
 	contents   map[string]content                    // by token
@@ -53,7 +51,7 @@ func (c *Coordinator) runner(kind Kind, key types.NamespacedName, machine *proto
 		kind:        kind,
 		key:         key,
 		machine:     machine,
-		logTurn:     make(chan struct{}, 1),
+		entry:       newLogEntry(c),
 		journal:     j,
 		census:      newCensus(c, kind),
 		contents:    map[string]content{},
@@ -72,7 +70,7 @@ func (c *Coordinator) runner(kind Kind, key types.NamespacedName, machine *proto
 // is told so; what it still has to find out or to clean up happens within
 // Options.Cleanup.
 func (r *runner) run(ctx context.Context) (protocol.Result, error) {
-	defer r.showLife(ctx)()
+	defer r.entry.showLife(ctx)()
 	d := r.driver()
 	defer d.close()
 	_, err := d.run(ctx, nil)
@@ -102,6 +100,7 @@ func (r *runner) prepare(command protocol.Command) logWrite {
 	if command.Verb == protocol.Forget {
 		outcome = r.outcome()
 	}
+	entry := r.entry.present()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch command.Verb {
@@ -110,7 +109,7 @@ func (r *runner) prepare(command protocol.Command) logWrite {
 	case protocol.Begin, protocol.Advance:
 		j := r.journal
 		j.Operation, j.Record = r.machine.Op, r.machine.Record
-		e := r.entry
+		e := entry
 		e.State = string(r.machine.Phase)
 		if ending := r.machine.Result.Ending; ending != protocol.Running {
 			e.State = string(ending)
@@ -122,7 +121,7 @@ func (r *runner) prepare(command protocol.Command) logWrite {
 		return logWrite{entry: e, err: err}
 	case protocol.Forget:
 		// A request that gave way goes on under the same entry.
-		return logWrite{entry: r.entry, outcome: outcome, result: r.result(r.machine.Result), skip: r.machine.Result.Reason == protocol.GaveWay}
+		return logWrite{entry: entry, outcome: outcome, result: r.result(r.machine.Result), skip: r.machine.Result.Reason == protocol.GaveWay}
 	default:
 		return logWrite{}
 	}

@@ -4,13 +4,11 @@
 package fanout
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/atoll-dev/atoll/wal"
@@ -155,108 +153,4 @@ func (c *Coordinator) seize(ctx context.Context, e wal.Entry) (wal.Entry, error)
 		return e, fmt.Errorf("operation %s: write-ahead log: %w", e.ID, err)
 	}
 	return adopted, nil
-}
-
-// showLife shows the other coordinators of a shared log that the operation is
-// being worked on, until stop is called, which waits for the last write.
-func (r *runner) showLife(ctx context.Context) (stop func()) {
-	if !r.coordinator.log.Shared() || r.entry.ID == "" {
-		return func() {}
-	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	var wg sync.WaitGroup
-	wg.Go(func() { r.keepAlive(ctx) })
-	return func() {
-		cancel()
-		wg.Wait()
-	}
-}
-
-// keepAlive shows the other coordinators of a shared log that the operation is
-// being worked on, until ctx ends.
-func (r *runner) keepAlive(ctx context.Context) {
-	for {
-		select {
-		case <-time.After(r.coordinator.opts.LeaseTimeout / 4):
-		case <-ctx.Done():
-			return
-		}
-		if err := r.beat(ctx); errors.Is(err, wal.ErrStale) || errors.Is(err, wal.ErrNotFound) {
-			return // another has it, or it has ended
-		}
-	}
-}
-
-// beat writes the entry as it is.
-func (r *runner) beat(ctx context.Context) error {
-	select {
-	case r.logTurn <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	defer func() { <-r.logTurn }()
-	e := r.present()
-	if e.Version == "" {
-		return nil
-	}
-	now, err := r.coordinator.log.Advance(ctx, e)
-	if r.ownStale(e, now, err) {
-		now, err = r.coordinator.log.Advance(ctx, now)
-	}
-	if err == nil {
-		r.took(now)
-	}
-	return err
-}
-
-// advance writes what has become of the entry.
-func (r *runner) advance(ctx context.Context, e wal.Entry) (wal.Entry, error) {
-	now, err := r.coordinator.log.Advance(ctx, e)
-	if r.ownStale(e, now, err) {
-		e.Version = now.Version
-		now, err = r.coordinator.log.Advance(ctx, e)
-	}
-	if errors.Is(err, wal.ErrStale) && now.Owner != e.Owner {
-		err = fmt.Errorf("coordinator %s has taken the operation over, which saw no sign of life for one lease or was told to: %w", identityOf(now.Owner), err)
-	}
-	return now, err
-}
-
-// ownStale says that e is stale for an earlier write whose answer was lost: what
-// stands in a shared log as this coordinator's is by this operation, whose writes
-// take turns.
-func (r *runner) ownStale(e, now wal.Entry, err error) bool {
-	return r.coordinator.log.Shared() && errors.Is(err, wal.ErrStale) &&
-		now.ID == e.ID && now.Owner == e.Owner && now.Ended.IsZero() && now.Version != e.Version
-}
-
-// endEntry ends e. To end what has ended changes nothing: if another coordinator
-// has taken the entry over and ended it with another outcome, an operation
-// without effect gets wal.ErrStale, since that one may have committed it.
-func (r *runner) endEntry(ctx context.Context, e wal.Entry, outcome []byte, committed bool) error {
-	log := r.coordinator.log
-	err := log.End(ctx, e, outcome)
-	if err != nil || committed || !log.Shared() {
-		return err
-	}
-	ended, err := log.Find(ctx, e.Key)
-	switch {
-	case err != nil:
-		return err
-	case ended.ID != e.ID || !bytes.Equal(ended.Outcome, outcome):
-		return wal.ErrStale
-	}
-	return nil
-}
-
-func (r *runner) present() wal.Entry {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.entry
-}
-
-func (r *runner) took(e wal.Entry) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.entry = e
 }

@@ -256,3 +256,54 @@ func requireEnded(t *testing.T, owner *fanout.Coordinator, log wal.Log, id strin
 	require.NoError(t, err)
 	require.False(t, entry.Ended.IsZero())
 }
+
+// TestSharedLogChange: a change of the membership is alive, too, for those who
+// share its log, while its coordinator is; and in doubt, not aborted, once another
+// one has taken it over.
+func TestSharedLogChange(t *testing.T) {
+	t.Parallel()
+	for name, alive := range map[string]bool{"alive": true, "taken over": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r, s := servers(t, "eu-west", "us-east"), newCentral(t)
+				three := some(t, r, "ap-south", "eu-west", "us-east")
+				const lease = 400 * time.Millisecond
+				hold, own := pauseAt("advance"), &line{}
+				defer hold.release()
+				working := coordinator(t, three, measured{sharedLog(t, s, own)}, fanout.Options{LeaseTimeout: lease, Identity: "them/1", Observer: hold.observer()})
+				other := coordinator(t, three, measured{sharedLog(t, s, &line{})}, fanout.Options{LeaseTimeout: lease, Identity: "me/1"})
+				joined := make(chan error, 1)
+				go func() {
+					_, err := working.Join(t.Context(), "ap-south")
+					joined <- err
+				}()
+				<-hold.reached
+				own.cut.Store(!alive) // it shows no sign of life
+				var taken int
+				for range 8 {
+					time.Sleep(lease)
+					ops, err := other.Recover(t.Context())
+					require.NoError(t, err)
+					taken += len(ops)
+				}
+				own.cut.Store(false)
+				hold.release()
+				if alive {
+					require.Zero(t, taken)
+					require.NoError(t, <-joined)
+				} else {
+					require.Equal(t, 1, taken)
+					err := <-joined
+					_, inDoubt := errors.AsType[*fanout.InDoubtError](err)
+					require.True(t, inDoubt, "%v", err)
+				}
+				change, err := other.Join(t.Context(), "ap-south")
+				require.NoError(t, err)
+				require.Equal(t, alive, change.AlreadyDone)
+				requireClean(t, other)
+				requireSettled(t, sharedLog(t, s, &line{}))
+			})
+		})
+	}
+}

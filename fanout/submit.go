@@ -99,10 +99,10 @@ func (c *Coordinator) submit(ctx context.Context, req request) (*Operation, *run
 	}
 	for {
 		r := c.runner(req.kind, req.key, protocol.New(op), j)
-		r.entry = entry
+		r.entry.took(entry)
 		var result protocol.Result
 		result, rest, err = r.answer(ctx, req.durable)
-		entry = r.present()
+		entry = r.entry.present()
 		if result.Reason == protocol.LogFailed && errors.Is(r.failure(""), wal.ErrExists) {
 			// Another call with this idempotency key was faster.
 			return c.submit(ctx, req)
@@ -113,10 +113,10 @@ func (c *Coordinator) submit(ctx context.Context, req request) (*Operation, *run
 			return again(r, result)
 		}
 		if err == nil && result.Reason == protocol.GaveWay && ctx.Err() == nil {
-			alive := r.showLife(ctx)
+			alive := r.entry.showLife(ctx)
 			c.outlast(ctx, req.kind, req.key, result)
 			alive()
-			entry = r.present()
+			entry = r.entry.present()
 			if result.Keep {
 				// Something of this attempt may yet appear, so its entry stays. The
 				// request goes on under another one, as old as before.

@@ -66,7 +66,7 @@ func (r *runner) answer(ctx context.Context, durable bool) (result protocol.Resu
 	if durable {
 		promised = nil
 	}
-	stop := r.showLife(ctx)
+	stop := r.entry.showLife(ctx)
 	d := r.driver()
 	over, err := d.run(ctx, promised)
 	if over || err != nil {
@@ -76,7 +76,7 @@ func (r *runner) answer(ctx context.Context, durable bool) (result protocol.Resu
 	}
 	result, _ = r.machine.Promise()
 	r.coordinator.tails.begin()
-	id := r.present().ID
+	id := r.entry.present().ID
 	return result, func() {
 		go func() {
 			defer r.coordinator.tails.end()

@@ -98,6 +98,9 @@ func (c *Change) stepLog(i int, r Reply) {
 	case s.Step == "":
 		c.send(i, "log", Command{Verb: verb})
 	case r.Class != Applied && c.Phase != chEnding:
+		// Another coordinator that has the entry, or a recovery that finds it,
+		// carries the change out.
+		c.Sent = c.Sent || r.Class == Unknown || r.Code == Conflict
 		c.refuse(i, LogFailed, "")
 	default:
 		c.finish(i)

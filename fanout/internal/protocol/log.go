@@ -33,6 +33,7 @@ func (m *Machine) stepBegin(i int, r Reply) {
 		m.send(i, "begin", Command{Verb: Begin})
 	default:
 		if r.Class != Applied {
+			m.Unlogged = r.Class == Unknown
 			m.fail(i, LogFailed)
 			return
 		}
@@ -42,6 +43,8 @@ func (m *Machine) stepBegin(i int, r Reply) {
 
 func (m *Machine) afterBegin() {
 	switch {
+	case m.Unlogged && m.Op.Action == Adopt:
+		m.relinquish() // its recovery would run it
 	case m.Stopping:
 		m.end(Aborted)
 	case m.Op.Action == Add:

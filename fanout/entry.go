@@ -1,0 +1,134 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fanout
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/atoll-dev/atoll/wal"
+)
+
+// logEntry is the log's entry of what this coordinator works on, as it was last
+// written. Its writes take turns: those of the operation and, in a shared log, the
+// signs of life.
+type logEntry struct {
+	coordinator *Coordinator
+	turn        chan struct{} // holds one: whose turn it is
+
+	guard  sync.Mutex
+	stored wal.Entry // zero for what has none
+}
+
+func newLogEntry(c *Coordinator) *logEntry {
+	return &logEntry{coordinator: c, turn: make(chan struct{}, 1)}
+}
+
+func (l *logEntry) present() wal.Entry {
+	l.guard.Lock()
+	defer l.guard.Unlock()
+	return l.stored
+}
+
+func (l *logEntry) took(e wal.Entry) {
+	l.guard.Lock()
+	defer l.guard.Unlock()
+	l.stored = e
+}
+
+// showLife shows the other coordinators of a shared log that the operation is
+// being worked on, until stop is called, which waits for the last write.
+func (l *logEntry) showLife(ctx context.Context) (stop func()) {
+	if !l.coordinator.log.Shared() || l.present().ID == "" {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var wg sync.WaitGroup
+	wg.Go(func() { l.keepAlive(ctx) })
+	return func() {
+		cancel()
+		wg.Wait()
+	}
+}
+
+// keepAlive shows the other coordinators of a shared log that the operation is
+// being worked on, until ctx ends.
+func (l *logEntry) keepAlive(ctx context.Context) {
+	for {
+		select {
+		case <-time.After(l.coordinator.opts.LeaseTimeout / 4):
+		case <-ctx.Done():
+			return
+		}
+		if err := l.beat(ctx); errors.Is(err, wal.ErrStale) || errors.Is(err, wal.ErrNotFound) {
+			return // another has it, or it has ended
+		}
+	}
+}
+
+// beat writes the entry as it is.
+func (l *logEntry) beat(ctx context.Context) error {
+	select {
+	case l.turn <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-l.turn }()
+	e := l.present()
+	if e.Version == "" {
+		return nil
+	}
+	now, err := l.coordinator.log.Advance(ctx, e)
+	if l.ownStale(e, now, err) {
+		now, err = l.coordinator.log.Advance(ctx, now)
+	}
+	if err == nil {
+		l.took(now)
+	}
+	return err
+}
+
+// advance writes what has become of the entry.
+func (l *logEntry) advance(ctx context.Context, e wal.Entry) (wal.Entry, error) {
+	now, err := l.coordinator.log.Advance(ctx, e)
+	if l.ownStale(e, now, err) {
+		e.Version = now.Version
+		now, err = l.coordinator.log.Advance(ctx, e)
+	}
+	if errors.Is(err, wal.ErrStale) && now.Owner != e.Owner {
+		err = fmt.Errorf("coordinator %s has taken the operation over, which saw no sign of life for one lease or was told to: %w", identityOf(now.Owner), err)
+	}
+	return now, err
+}
+
+// ownStale says that e is stale for an earlier write whose answer was lost: what
+// stands in a shared log as this coordinator's is by this operation, whose writes
+// take turns.
+func (l *logEntry) ownStale(e, now wal.Entry, err error) bool {
+	return l.coordinator.log.Shared() && errors.Is(err, wal.ErrStale) &&
+		now.ID == e.ID && now.Owner == e.Owner && now.Ended.IsZero() && now.Version != e.Version
+}
+
+// end ends e. To end what has ended changes nothing: if another coordinator
+// has taken the entry over and ended it with another outcome, an operation
+// without effect gets wal.ErrStale, since that one may have committed it.
+func (l *logEntry) end(ctx context.Context, e wal.Entry, outcome []byte, committed bool) error {
+	log := l.coordinator.log
+	err := log.End(ctx, e, outcome)
+	if err != nil || committed || !log.Shared() {
+		return err
+	}
+	ended, err := log.Find(ctx, e.Key)
+	switch {
+	case err != nil:
+		return err
+	case ended.ID != e.ID || !bytes.Equal(ended.Outcome, outcome):
+		return wal.ErrStale
+	}
+	return nil
+}
