@@ -33,8 +33,9 @@ var (
 	// peers do not agree. The error that wraps it names the difference.
 	ErrMembership = errors.New("configured peers and PeerSet differ")
 
-	// ErrWrongPeer says that a peer's credentials lead to a cluster that calls
-	// itself by another name. It wraps ErrMembership.
+	// ErrWrongPeer says that a peer's credentials lead to another cluster than the
+	// one that the ring knows under its name: a *WrongPeerError says in what it
+	// differs. It wraps ErrMembership.
 	ErrWrongPeer = fmt.Errorf("%w: credentials lead to another peer", ErrMembership)
 
 	// ErrOtherRing says that a peer belongs to another ring than the other peers.

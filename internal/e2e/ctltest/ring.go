@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -86,6 +87,15 @@ func (r *Ring) ShellAs(t *testing.T, log, plane string, change func(*api.Cluster
 	kubeconfigs := maps.Clone(r.least)
 	kubeconfigs[plane] = planetest.WriteKubeconfig(t, plane, data)
 	return r.shell(log, r.Planes, kubeconfigs)
+}
+
+// ShellTo is Shell over peers whose kubeconfigs lead to the planes given, by name.
+func (r *Ring) ShellTo(log string, leads map[string]*plane.Plane) *Shell {
+	s := r.shell(log, nil, nil)
+	for _, name := range slices.Sorted(maps.Keys(leads)) {
+		s.flags = append(s.flags, "--kubeconfig", name+"="+r.least[leads[name].Name()])
+	}
+	return s
 }
 
 func (r *Ring) shell(log string, planes []*plane.Plane, kubeconfigs map[string]string) *Shell {

@@ -60,6 +60,7 @@ func TestPeers(t *testing.T) {
 	}
 	r.changer = r.Shell("changer")
 	r.core3().Succeed(t, "account", "add", "--target", planes[0].Name(), "-f", r.account())
+	r.wrongClusters()
 	r.witness = r.Witness(t.Context(), r.acme)
 	defer r.witness.Stop()
 	adders := r.addDuring()

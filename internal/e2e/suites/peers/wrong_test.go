@@ -1,0 +1,84 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package peers_test
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/atoll-dev/atoll/internal/e2e/ctltest"
+	"github.com/atoll-dev/atoll/internal/e2e/plane"
+	"github.com/atoll-dev/atoll/internal/e2e/planetest"
+)
+
+var (
+	serviceClusters = schema.GroupVersionResource{Group: "kubecarrier.io", Version: "v1alpha1", Resource: "serviceclusters"}
+	accounts        = schema.GroupVersionResource{Group: "catalog.kubecarrier.io", Version: "v1alpha1", Resource: "accounts"}
+)
+
+// wrongClusters makes the guest a ring of its own whose peer has the name of a core
+// peer, and runs the program with kubeconfigs that lead to it, are swapped, or name one
+// plane twice. Nothing is deleted in the ring, and nothing is made in the guest.
+func (r *ring) wrongClusters() {
+	t := r.t
+	a, b, c := r.core[0], r.core[1], r.core[2]
+	r.ShellTo("foreign", map[string]*plane.Plane{b.Name(): r.guest}).Succeed(t, "peer", "init")
+	r.core3().Succeed(t, "servicecluster", "add", "guarded", "-n", r.acme, "--target", b.Name(), "-f", r.cluster("guarded"))
+	before := r.held(a, c)
+
+	misled := map[string]*plane.Plane{a.Name(): a, b.Name(): r.guest, c.Name(): c}
+	belongs := "the cluster behind peer " + b.Name() + " belongs to ring "
+	for _, run := range []struct {
+		log   string
+		leads map[string]*plane.Plane
+		args  []string
+		want  []string
+	}{
+		{"misled", misled, []string{"peers"}, []string{"WrongCluster", belongs}},
+		{"misled", misled, []string{"audit"}, []string{belongs, "Identity"}},
+		{"misled", misled, []string{"audit", "--repair"}, []string{belongs, "nothing was repaired"}},
+		{"misled", misled, []string{"servicecluster", "add", "guarded", "-n", r.acme, "--target", a.Name(), "-f", r.cluster("guarded")}, []string{belongs}},
+		{"misled", misled, []string{"peer", "join", b.Name()}, []string{belongs}},
+		{"swapped", map[string]*plane.Plane{a.Name(): b, b.Name(): a, c.Name(): c}, []string{"peers"}, []string{"WrongCluster", "calls itself " + a.Name(), "calls itself " + b.Name()}},
+		{"swapped", map[string]*plane.Plane{a.Name(): b, b.Name(): a, c.Name(): c}, []string{"audit", "--repair"}, []string{"nothing was repaired"}},
+		{"twice", map[string]*plane.Plane{a.Name(): a, b.Name(): a, c.Name(): c}, []string{"peers"}, []string{"WrongCluster", "calls itself " + a.Name()}},
+		{"alone", map[string]*plane.Plane{a.Name(): a, b.Name(): r.guest}, []string{"peers"}, []string{"none is believed"}},
+	} {
+		result := r.ShellTo(run.log, run.leads).End(t, run.args...)
+		require.Equal(t, ctltest.Input, result.Code, "%s", result)
+		for _, want := range run.want {
+			require.Contains(t, result.Output, want, "%s", result)
+		}
+	}
+
+	require.Equal(t, before, r.held(a, c), "what the ring holds")
+	require.Empty(t, r.held(r.guest), "what another ring holds")
+	require.NotContains(t, r.core3().Audit(t), "Violation")
+	r.core3().Succeed(t, "peers")
+	r.core3().Succeed(t, "servicecluster", "remove", "guarded", "-n", r.acme)
+	// The guest is to join this ring, and by its own name.
+	require.NoError(t, planetest.Dynamic(t, r.guest.Config()).Resource(peerSets).Delete(t.Context(), "default", metav1.DeleteOptions{}))
+}
+
+// held are the objects of the protocol in planes, by UID and resource version.
+func (r *ring) held(planes ...*plane.Plane) []string {
+	r.t.Helper()
+	var all []string
+	for _, p := range planes {
+		for resource, namespace := range map[schema.GroupVersionResource]string{serviceClusters: r.acme, accounts: ""} {
+			objects, err := r.Objects(r.t.Context(), p.Name(), resource, namespace)
+			require.NoError(r.t, err)
+			for _, name := range slices.Sorted(maps.Keys(objects)) {
+				raw := objects[name].Raw
+				all = append(all, p.Name()+" "+resource.Resource+" "+name+" "+string(raw.GetUID())+" "+raw.GetResourceVersion())
+			}
+		}
+	}
+	slices.Sort(all)
+	return all
+}
