@@ -93,7 +93,7 @@ func (l *logEntry) beat(ctx context.Context) error {
 	return err
 }
 
-// advance writes what has become of the entry.
+// advance writes e.
 func (l *logEntry) advance(ctx context.Context, e wal.Entry) (wal.Entry, error) {
 	now, err := l.coordinator.log.Advance(ctx, e)
 	if l.ownStale(e, now, err) {
@@ -101,7 +101,7 @@ func (l *logEntry) advance(ctx context.Context, e wal.Entry) (wal.Entry, error) 
 		now, err = l.coordinator.log.Advance(ctx, e)
 	}
 	if errors.Is(err, wal.ErrStale) && now.Owner != e.Owner {
-		err = fmt.Errorf("coordinator %s has taken the operation over, which saw no sign of life for one lease or was told to: %w", identityOf(now.Owner), err)
+		err = fmt.Errorf("coordinator %s has taken the operation over, because it saw no sign of life for one lease, or a caller asked for it: %w", identityOf(now.Owner), err)
 	}
 	return now, err
 }

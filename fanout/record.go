@@ -36,8 +36,8 @@ func (r *runner) onRecord(ctx context.Context, command protocol.Command, write l
 			UID: d.UID, RV: d.Version, Committed: d.Decided, Of: protocol.Ref{Peer: d.Target, UID: d.TargetUID},
 		}}
 		if e := r.entry.present(); own && e.Version != "" {
-			// Whoever took the entry over while this process stood still writes it
-			// from then on: the version that this one knows stays stale.
+			// A coordinator that took the entry over while this process stood still
+			// writes it from then on: the version that this one knows stays stale.
 			reply.Decision.Taken = d.Owner != e.Owner
 			if !reply.Decision.Taken {
 				e.Version = d.Version
@@ -67,7 +67,7 @@ func (r *runner) onRecord(ctx context.Context, command protocol.Command, write l
 	return reply, err
 }
 
-// logged says what became of a write of the log.
+// logged classifies the answer to a write of the log.
 func logged(err error) (protocol.Reply, error) {
 	switch {
 	case err == nil:

@@ -128,6 +128,7 @@ func TestSharedLogWhileItWaits(t *testing.T) {
 			won <- err
 		}()
 		<-hold.reached
+		time.Sleep(lease) // of two that begin at one time the ID decides who is older
 		waiting := coordinator(t, r, measured{sharedLog(t, s, &line{})}, fanout.Options{LeaseTimeout: lease})
 		go func() {
 			_, err := waiting.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "eu-west"})

@@ -31,7 +31,7 @@ const (
 // recovery may touch:
 //
 //   - Exclusive: one handle at a time. To open it a second time fails until the first handle is closed or its process
-//     has ended, so whoever has it open owns all open entries and may settle those that it does not work on.
+//     has ended, so the coordinator that has it open owns all open entries and may settle those that it does not work on.
 //   - Shared: any number of handles, in any number of processes. An open entry may belong to a living coordinator, which
 //     Entry.Owner names. Each Advance, also one that changes nothing, gives the entry a new Version: that is its owner's
 //     sign of life. To take an entry over, a coordinator writes itself into Owner by Advance and acts only after that

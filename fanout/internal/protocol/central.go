@@ -4,8 +4,8 @@
 package protocol
 
 // Adds of the first release that were decided by a record in a central log. The
-// claims of such an add stand in all peers and name the record. Nobody touches a
-// claim of a pending record, so at the commit all of them were in place, and they
+// claims of such an add stand in all peers and name the record. No machine touches
+// a claim of a pending record, so at the commit all of them were in place, and they
 // stay. No operation of this release is decided so: what follows settles what the
 // first one left, or does beside this one.
 

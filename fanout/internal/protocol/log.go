@@ -87,7 +87,7 @@ func (m *Machine) stepLog(i int, r Reply) {
 	}
 }
 
-// unended corrects what is said of an operation whose entry did not end here.
+// unended corrects the ending of an operation whose entry did not end here.
 // Another coordinator that has it, or a recovery that finds it open, sends the
 // commit of an update, a removal or a move if it may have been sent before, and
 // runs an adoption again. An add is committed by its own process alone.
