@@ -17,30 +17,22 @@
 //
 //   - At most one peer owns a name. What is committed is guarded in every peer,
 //     so "nothing here" in any one peer proves that the name is free.
-//
 //   - A committed operation stays in effect until a removal.
-//
 //   - Committed and aborted are said only with proof. What cannot be known yet is
 //     an InDoubtError, and what may have been in effect for a while wraps
 //     ErrEnded.
-//
 //   - Only what was read is deleted, by UID and resourceVersion. An object that a
 //     person applied without a claim is never deleted.
-//
 //   - Replicas of an object that exists everywhere never disagree within a
 //     revision, never run ahead of their primary and never go back.
-//
 //   - Nothing is sent to a peer before the log has the operation, but for a dry
 //     run of its guard.
-//
 //   - What exists once has its payload in one peer: guards carry their claim and
 //     what Kind.Guard fills in.
-//
 //   - A plain delete of the primary of an object that exists everywhere is a request:
 //     no replica goes while something lives in the object's namespace, while a member
 //     cannot say whether something does, or while more are requested than
 //     Options.RemovalCap allows. See Hold and Coordinator.ReleaseRemoval.
-//
 //   - What a cluster holds or lacks counts only if it is the one that the ring knows
 //     under the peer's name, by kube-system UID, ring ID and its own PeerSet. Another
 //     one counts as a peer that does not answer (WrongPeerError), and nothing is
