@@ -6,7 +6,8 @@
 // that is divided over clusters and kept in step. It has no code itself.
 //
 //   - region: who the peers and regions are, how to reach them, whether they are well
-//   - wal: a write-ahead log of operations, in one file
+//   - wal: a write-ahead log of operations, in one file; wal/kubelog keeps one in a
+//     central plane that several coordinators share
 //   - fanout: one change to all peers, with at most one owner of a name
 //   - account: Accounts, the same in every peer
 //   - router: which peer serves a region, and clients that go there as a given caller
