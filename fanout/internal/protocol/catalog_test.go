@@ -13,12 +13,12 @@ import (
 
 // smallConfigs are explored by every run of the tests.
 func smallConfigs() []config {
-	return slices.Concat(small, guards, adoptSmall, lodgings, agreements, movesSmall, successionsSmall, centralSmall, takeoversSmall, smallChanges, evacuations, comebacks, returns, lostHomes, losses, requests, repliesSmall, restoreSmall)
+	return slices.Concat(small, guards, adoptSmall, lodgings, agreements, movesSmall, successionsSmall, centralSmall, takeoversSmall, smallChanges, evacuations, comebacks, returns, lostHomes, losses, requests, repliesSmall, restoreSmall, restoredBack)
 }
 
 // deepConfigs are the configurations that take minutes.
 func deepConfigs() []config {
-	return slices.Concat(deep, adoptDeep, lodgingsDeep, agreementsDeep, movesDeep, successionsDeep, centralDeep, takeoversDeep, deepChanges, evacuationsDeep, returnsDeep, lossesDeep, requestsDeep, repliesDeep, restoreDeep)
+	return slices.Concat(deep, adoptDeep, lodgingsDeep, agreementsDeep, movesDeep, successionsDeep, centralDeep, takeoversDeep, deepChanges, evacuationsDeep, returnsDeep, lossesDeep, requestsDeep, repliesDeep, restoreDeep, restoredBackDeep)
 }
 
 // allMutants are the rules of the protocol, each with what is found when it is

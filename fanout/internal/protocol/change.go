@@ -50,6 +50,7 @@ type ChangeResult struct {
 	Peer     string
 	Problem  string  // for people
 	Blocking []Found // what keeps a peer from joining or leaving, in Peer
+	Lost     []Found // guards, in other members, of what a restored peer has forgotten
 	Left     []Found // what stays behind and is nobody's business but a person's
 	Pending  []string
 	Keep     bool // the log's entry must stay
@@ -69,6 +70,7 @@ type Change struct {
 	Result  ChangeResult
 
 	Sets     map[string]PeerSet // as last seen
+	Kept     map[string]string  // UIDs of what a peer holds that comes back, by key
 	Absent   []string           // peers without a PeerSet
 	Order    []string           // whose slots are taken, in this order
 	At       int                // whose turn it is

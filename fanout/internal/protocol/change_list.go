@@ -38,6 +38,9 @@ func (c *Change) stepSurvey(i int, r Reply) {
 
 // surveyed begins the errands that the phase has for what was found in peer.
 func (c *Change) surveyed(peer string, found []Found) {
+	if peer == c.Op.Peer && c.restored() {
+		c.inventory(found)
+	}
 	var errands []changeStrand
 	for _, f := range found {
 		if op, ok := c.errand(f); ok {
@@ -92,6 +95,9 @@ func (c *Change) errand(f Found) (Operation, bool) {
 			return Operation{Action: Sweep, Watch: true}, true
 		}
 	case chCovering:
+		if c.forgotten(f) {
+			return c.lose(f)
+		}
 		if o.Claim.Peer == c.Op.Peer {
 			return Operation{Action: Sweep}, primary && o.Leaving()
 		}
@@ -122,7 +128,7 @@ func (c *Change) errand(f Found) (Operation, bool) {
 			// without it since. A guard that is dead can wait for a sweep.
 			return Operation{Action: Sweep}, c.succeeds() || f.Mode == Everywhere && o.Stage != Reserved
 		}
-		return Operation{Action: Cover, Into: c.ring()}, primary && o.InEffect()
+		return Operation{Action: Cover, Into: c.ring(), Prove: c.restored()}, primary && o.InEffect()
 	case chDraining:
 		return c.drainage(f)
 	case chRehoming:
@@ -153,6 +159,10 @@ func (c *Change) subbed(key string, op Operation, r Result) {
 		c.Worked = true
 		c.Taken = c.Taken || c.Phase == chPlacing
 	}
+	if op.Action == Sweep && c.Phase == chCovering && r.Suspicion.Peer != "" {
+		// It came into force meanwhile, so it is no reservation any more.
+		c.Worked = true
+	}
 	if op.Action == Sweep && c.Phase == chPlacing && r.Removed {
 		// Somebody's finalizer may hold it.
 		c.Worked, c.Stuck = true, c.Stuck || op.Met.Terminating
@@ -162,7 +172,8 @@ func (c *Change) subbed(key string, op Operation, r Result) {
 		c.Worked = true
 	}
 	switch {
-	case op.Action == Resign && r.Reason == Missing && c.returned():
+	case op.Action == Resign && r.Reason == Missing && (c.returned() || c.restored()),
+		op.Action == Cover && len(r.Unproved) > 0:
 		c.Result.Blocking = append(c.Result.Blocking, Found{Key: key, Mode: op.Mode, Object: op.Met})
 	case op.Action == Sweep && c.Phase == chPlacing && !op.Met.Leaving():
 		// Whoever is alive ends it itself.
@@ -210,6 +221,9 @@ func (c *Change) afterList() {
 		c.survey()
 	case again:
 		c.list(c.Phase, peer)
+	case blocked && c.restored():
+		c.because(Occupied, peer)
+		c.withhold()
 	case blocked:
 		c.because(Occupied, peer)
 		c.expel()

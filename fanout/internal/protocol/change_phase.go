@@ -112,6 +112,8 @@ func (c *Change) freed(peer string, set PeerSet) PeerSet {
 				set = set.with(m)
 			}
 		}
+	case c.restored() && over && peer == c.Op.Peer && set.Self.State == peerJoining:
+		set.Self.State = peerQuarantined
 	case c.Op.Kind == Leave && peer == c.Op.Peer && set.Self.State == peerLeaving && over && anchor.lists(peer) && !c.dropped(peer):
 		// It was refused.
 		set.Self.State = peerActive

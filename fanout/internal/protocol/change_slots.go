@@ -134,7 +134,7 @@ func (c *Change) stepTake(i int, r Reply) {
 					c.finish(i)
 					return
 				}
-				set = c.quarantined(set)
+				set = c.outgrown(c.quarantined(set))
 			}
 			set.Change = c.slot()
 			c.sendSet(i, "put", set)

@@ -52,6 +52,13 @@ func (m *Machine) obstructed(i int, o Object, peer string) {
 	m.unconfirmed(i)
 }
 
+// unproved ends strand i, whose peer holds nothing of the primary: it may have been
+// removed after the state that its peer was restored from.
+func (m *Machine) unproved(i int) {
+	m.Result.Unproved = append(m.Result.Unproved, m.Strands[i].Peer)
+	m.finish(i)
+}
+
 // rivaled ends strand i because a secondary of another primary has the name, as
 // y answers. A committed one will be found to be the only one.
 func (m *Machine) rivaled(i int, y Reply) {
@@ -114,6 +121,10 @@ func (m *Machine) stepDiscard(i int, r Reply) {
 
 // afterCovering ends a cover or a discard.
 func (m *Machine) afterCovering() {
+	if m.Forked.Claimed {
+		m.reconcile()
+		return
+	}
 	if m.Astray {
 		// Its home has moved: the next list shows where to.
 		m.pend(m.Op.Target)

@@ -125,7 +125,7 @@ func (e *exploration) settle(w *world) string {
 	for _, o := range w.committed {
 		e.k.s(o)
 	}
-	e.k.b(w.restoring.over)
+	e.k.b(w.restoring.over, w.restoring.back)
 	for _, o := range w.dropped {
 		e.k.s(o)
 	}

@@ -82,7 +82,7 @@ func (w *world) judgeRemoval(p *proc) {
 		// What it still has there is in effect nowhere.
 	case r.Ending == Done:
 		w.fault("I4: " + p.op.ID + " says done and its object is there")
-	case w.doubtful(at):
+	case w.restoring.over && peerName(at) == w.cfg.restored:
 		// The removal is open, and runs again.
 	case !o.Leaving():
 		w.fault("I4: " + p.op.ID + " says committed and its object is not leaving")

@@ -55,6 +55,8 @@ func (w *world) about(p *proc, kinds ...ChangeKind) bool {
 // nobody comes back who does not.
 func (w *world) due(p *proc) bool {
 	switch {
+	case w.cfg.restored != "" && p.change != nil && !p.change.helper && p.change.op.Kind == Return && p.change.op.Peer == w.cfg.restored:
+		return w.restoring.over
 	case w.cfg.loss.peer == "":
 		return true
 	case w.about(p, Force):

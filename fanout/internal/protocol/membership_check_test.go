@@ -28,6 +28,9 @@ func (w *world) outsider(i int) bool {
 
 // unlike says in what the PeerSets differ while no change is under way.
 func (w *world) unlike() string {
+	if w.restoring.over && !w.restoring.back {
+		return "" // a person may have to decide before it is Active
+	}
 	var members []string
 	for i, c := range w.store.cells {
 		if w.member(i) {

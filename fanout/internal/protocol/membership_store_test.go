@@ -24,7 +24,7 @@ func (w *world) carryChange(m message) Reply {
 	if i < 0 {
 		return refused(NoSuchPeer)
 	}
-	if w.isDown(i) {
+	if w.isDown(i) || w.hidden(i, p) {
 		return refused(Unavailable)
 	}
 	at := &w.store.cells[i]

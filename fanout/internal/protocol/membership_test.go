@@ -3,7 +3,10 @@
 
 package protocol
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 // changer is the part of a process that changes the membership.
 type changer struct {
@@ -56,6 +59,8 @@ func cloneChange(c *Change) *Change {
 		n.Sets[p] = s
 	}
 	n.Later = slices.Clone(c.Later)
+	n.Kept = maps.Clone(c.Kept)
+	n.Result.Lost = slices.Clone(c.Result.Lost)
 	n.Absent = slices.Clone(c.Absent)
 	n.Order = slices.Clone(c.Order)
 	n.Result.Blocking = slices.Clone(c.Result.Blocking)
@@ -167,6 +172,7 @@ func (w *world) finishChange(i int) {
 		return
 	}
 	ch.result = ch.m.Result
+	w.cameBack(ch)
 	if at := w.store.cells[w.store.index(ch.op.Peer)].set; ch.op.Kind == Leave && ch.result.Ending == Done && at != nil && at.Self.State == peerLeaving {
 		w.fault("I4: " + ch.op.ID + " says done and " + ch.op.Peer + " is not out")
 	}

@@ -55,7 +55,7 @@ func (w *world) carry(m message) Reply {
 	if m.cmd.Peer != "" && !w.reaches(w.procs[m.proc], m.cmd.Peer) {
 		return refused(NoSuchPeer)
 	}
-	if w.isDown(w.store.index(m.cmd.Peer)) {
+	if at := w.store.index(m.cmd.Peer); w.isDown(at) || w.hidden(at, w.procs[m.proc]) {
 		return refused(Unavailable)
 	}
 	if w.cfg.mutant.answer != nil {

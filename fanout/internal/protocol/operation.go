@@ -76,6 +76,7 @@ type Operation struct {
 	Within   bool   // the namespace's owner must be Active
 	Holds    bool   // the object owns a namespace that must be empty to remove it
 	Limit    Limit  // of a sweep: how many removals plain deletes may request at once
+	Prove    bool   // of a cover: a secondary that is missing speaks against the primary, and is not made
 	Doubted  string // a peer that comes back: what it holds proves nothing
 	Patience Patience
 	Lease    int  // quanta without a sign of life after which a reservation may be fenced
@@ -160,8 +161,9 @@ type Result struct {
 	Held      Held     // of a sweep: why a requested removal is held
 	Durable   bool     // every other member was seen to hold evidence of it
 	Suspicion Suspicion
-	Mend      Mend // of what exists everywhere: what was reconciled
-	Removed   bool // of a sweep: something dead was removed
-	Mended    bool // of a sweep: something missing was restored
-	Keep      bool // the log's entry must stay
+	Unproved  []string // of a cover: full members that hold nothing of the primary
+	Mend      Mend     // of what exists everywhere: what was reconciled
+	Removed   bool     // of a sweep: something dead was removed
+	Mended    bool     // of a sweep: something missing was restored
+	Keep      bool     // the log's entry must stay
 }

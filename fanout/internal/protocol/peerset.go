@@ -53,6 +53,27 @@ type PeerSet struct {
 	Departed []Departure
 	Change   Slot
 	Epoch    int64
+	Notes    []Note // what it saw of the other members
+}
+
+// Note is the epoch of another member's PeerSet as it was read: that one had it, so a
+// lower one is of an older state.
+type Note struct {
+	Peer, UID string
+	Epoch     int64
+}
+
+// noted is the highest epoch that sets know of the PeerSet of a peer in cluster uid.
+func noted(peer, uid string, sets map[string]PeerSet) int64 {
+	var highest int64
+	for _, set := range sets {
+		for _, n := range set.Notes {
+			if n.Peer == peer && n.UID == uid {
+				highest = max(highest, n.Epoch)
+			}
+		}
+	}
+	return highest
 }
 
 func (s PeerSet) lists(peer string) bool {

@@ -6,6 +6,10 @@ package protocol
 // remove begins the removal of the primary that was found.
 func (m *Machine) remove() {
 	m.Op.UID = m.Primary.UID
+	if !m.Primary.Leaving() {
+		// If it was committed, its peer was restored from before that: it runs again.
+		m.Record.Committed = false
+	}
 	switch {
 	case m.Primary.Leaving():
 		m.Record.Committed = true

@@ -37,6 +37,8 @@ func (m *Machine) replica(i int, r Reply) {
 	switch {
 	case r.Code == NotFound && m.outside(s.Peer):
 		m.finish(i)
+	case r.Code == NotFound && m.Op.Prove:
+		m.unproved(i)
 	case r.Code == NotFound:
 		m.send(i, "create", Command{Verb: Create, Peer: s.Peer, Object: m.secondaryOf(s.Peer)})
 	case r.Code == Denied, r.Code == NoSuchPeer:

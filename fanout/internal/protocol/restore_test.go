@@ -6,6 +6,7 @@ package protocol
 import (
 	"fmt"
 	"slices"
+	"strconv"
 )
 
 // restoring is what becomes of the peer that is restored: a backup is taken of it
@@ -14,6 +15,8 @@ import (
 type restoring struct {
 	backup *cell
 	over   bool
+	met    bool // and was in quarantine since
+	back   bool // it has come back since
 }
 
 // restores are what may happen to the peer that is restored.
@@ -56,7 +59,25 @@ func (w *world) restore(i int) {
 
 // doubtful says that peer i was restored: what it holds counts for nothing.
 func (w *world) doubtful(i int) bool {
-	return w.restoring.over && i >= 0 && peerName(i) == w.cfg.restored
+	return w.restoring.over && !w.restoring.back && i >= 0 && peerName(i) == w.cfg.restored
+}
+
+// hidden says that peer i was found restored, and is believed by nobody but who
+// brings it back until it is in quarantine.
+func (w *world) hidden(i int, p *proc) bool {
+	if !w.cfg.detected || !w.doubtful(i) {
+		return false
+	}
+	w.restoring.met = w.restoring.met || w.store.cells[i].set.Self.State == peerQuarantined
+	returning := p.change != nil && p.change.op.Kind == Return && p.change.op.Peer == w.cfg.restored
+	return !returning && !w.restoring.met
+}
+
+// cameBack notes the end of the change that brings the restored peer back.
+func (w *world) cameBack(ch *changer) {
+	if w.restoring.over && ch.op.Kind == Return && ch.op.Peer == w.cfg.restored && ch.result.Ending == Done {
+		w.restoring.back = true
+	}
 }
 
 // counts says whether what peer i holds is to be right.
@@ -87,6 +108,9 @@ func (w *world) silent() string {
 		return ""
 	}
 	for _, op := range w.durable() {
+		if slices.Contains(w.dropped, op) {
+			continue
+		}
 		if !slices.ContainsFunc(w.store.cells, func(c cell) bool {
 			return c.obj != nil && c.obj.Claim.Operation == op && (c.obj.InEffect() || c.obj.Evidence(w.cfg.mode))
 		}) {
@@ -99,12 +123,30 @@ func (w *world) silent() string {
 // suspended says whether x waits for the peer that was restored.
 func (w *world) suspendedAt(x *Object) bool {
 	of := x.Of(w.cfg.mode)
-	at := w.store.index(of.Peer)
-	if !w.doubtful(at) {
+	if !w.restoring.over || of.Peer != w.cfg.restored {
 		return false
 	}
+	at := w.store.index(of.Peer)
 	y := w.store.cells[at].obj
-	return x.Evidence(w.cfg.mode) || y != nil && y.UID == of.UID
+	present := y != nil && y.UID == of.UID
+	return x.Evidence(w.cfg.mode) && (!present || w.doubtful(at)) || present && w.doubtful(at)
+}
+
+// comeAgain brings the restored peer back that a person had to decide about first, or
+// that nobody has brought back yet.
+func (w *world) comeAgain() string {
+	if w.cfg.restored == "" || !w.cfg.detected || !w.restoring.over {
+		return ""
+	}
+	for n := 0; n < 3 && !w.restoring.back; n++ {
+		if s := w.runAlone(change("again"+strconv.Itoa(n), Return, w.cfg.restored)); s != "" {
+			return s
+		}
+		if s := w.recoverAll(); s != "" {
+			return s
+		}
+	}
+	return ""
 }
 
 // forked says in which peer a replica contradicts the restored home after sweeps.

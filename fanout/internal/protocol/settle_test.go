@@ -51,13 +51,8 @@ func (w *world) settle() string {
 	if s := w.giveUp(); s != "" {
 		return s
 	}
-	for i, p := range w.procs {
-		if p.state == crashed && p.change == nil {
-			w.recover(i)
-			if s := w.drain(); s != "" {
-				return "recovering " + p.op.ID + ": " + s
-			}
-		}
+	if s := w.recoverAll(); s != "" {
+		return s
 	}
 	if w.ringless() {
 		// What counts is in the lost peer alone. Who was about to join or had left
@@ -68,6 +63,9 @@ func (w *world) settle() string {
 		return s
 	}
 	if s := w.settleRecords(); s != "" {
+		return s
+	}
+	if s := w.comeAgain(); s != "" {
 		return s
 	}
 	if s := w.askAgain(); s != "" {
@@ -91,6 +89,19 @@ func (w *world) settle() string {
 		}
 	}
 	return w.settled()
+}
+
+// recoverAll recovers every operation whose process has ended.
+func (w *world) recoverAll() string {
+	for i, p := range w.procs {
+		if p.state == crashed && p.change == nil {
+			w.recover(i)
+			if s := w.drain(); s != "" {
+				return "recovering " + p.op.ID + ": " + s
+			}
+		}
+	}
+	return ""
 }
 
 // sweepAll lets process at sweep every member.

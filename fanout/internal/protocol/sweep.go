@@ -189,6 +189,8 @@ func (m *Machine) stepGuard(i int, r Reply) {
 	case "read":
 		s.X = r.Object
 		switch {
+		case r.Code == NotFound && m.Op.Prove:
+			m.unproved(i)
 		case r.Code == NotFound:
 			s.Unsure = true
 			m.send(i, "create", Command{Verb: Create, Peer: s.Peer, Object: m.secondaryOf(s.Peer)})

@@ -1,0 +1,59 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import "slices"
+
+// A member that was restored from an older state comes back under the slots of all,
+// as one does that was given up; but the others never dropped it, so what names it is
+// not dead. What it holds counts only as far as the others bear it out, and what they
+// hold of it and it has forgotten is lost: it stays, and is reported.
+
+// restored says that the change brings a member back that the others still list.
+func (c *Change) restored() bool {
+	return c.Op.Kind == Return && slices.Contains(c.Sets[c.Record.Anchor].peers(peerActive), c.Op.Peer)
+}
+
+// inventory notes what the peer that comes back holds.
+func (c *Change) inventory(found []Found) {
+	c.Kept = map[string]string{}
+	for _, f := range found {
+		if f.Object.Claimed {
+			c.Kept[f.Key] = f.Object.UID
+		}
+	}
+}
+
+// forgotten says whether f, found in another member, names an object that the peer
+// which comes back does not hold.
+func (c *Change) forgotten(f Found) bool {
+	of := f.Object.Of(f.Mode)
+	return c.restored() && f.Object.Claimed && !f.Object.Primary(f.Mode) && of.Peer == c.Op.Peer && c.Kept[f.Key] != of.UID
+}
+
+// lose is what is done about f, whose primary is forgotten. A reservation is dead, and
+// goes: who may be about to bring it into force read its primary before. An Account
+// gets another home, among the others, with the latest revision that they have; of an
+// object that exists once nothing is left but its guards.
+func (c *Change) lose(f Found) (Operation, bool) {
+	if !f.Object.Evidence(f.Mode) {
+		return Operation{Action: Sweep}, true
+	}
+	if f.Mode == Everywhere {
+		return Operation{Action: Succeed, Into: c.ring()}, true
+	}
+	if !slices.ContainsFunc(c.Result.Lost, func(l Found) bool { return l.Key == f.Key }) {
+		c.Result.Lost = append(c.Result.Lost, f)
+	}
+	return Operation{}, false
+}
+
+// withhold leaves the peer in quarantine: a person decides first about what it holds.
+func (c *Change) withhold() { c.over() }
+
+// outgrown is set with an epoch above all that others have noted of it.
+func (c *Change) outgrown(set PeerSet) PeerSet {
+	set.Epoch = max(set.Epoch, noted(set.Self.Peer, set.Self.UID, c.Sets))
+	return set
+}
