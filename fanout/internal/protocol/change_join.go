@@ -77,7 +77,7 @@ func (c *Change) join() {
 		c.over()
 	case set.Change.Over:
 		c.expel()
-	case set.Self.State == peerJoining:
+	case set.Self.State == peerJoining && !c.restored():
 		c.tell()
 	default:
 		c.list(chSettling, c.Op.Peer)

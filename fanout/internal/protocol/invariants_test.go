@@ -226,6 +226,8 @@ func (w *world) checkReplicas() string {
 			return "I7: the active replica in " + peerName(i) + " has no primary"
 		case y.Claimed && y.term() < x.term() && !y.Primary(Everywhere):
 			// Its home is being made, of the latest that there is.
+		case w.restoring.over:
+			// Until it is reconciled, a replica may have a number of a lost revision.
 		case x.Revision.Number > y.Revision.Number:
 			return "I7: the replica in " + peerName(i) + " runs ahead"
 		case x.Revision.Digest != x.Digest:
@@ -234,6 +236,9 @@ func (w *world) checkReplicas() string {
 			return "I7: the replica in " + peerName(i) + " disagrees with its primary"
 		}
 		for _, h := range y.History {
+			if w.restoring.over {
+				break
+			}
 			if h.Number == x.Revision.Number && (h.Operation != x.Revision.Operation || !w.wrote(h.Operation, x.Payload)) {
 				return "I7: the replica in " + peerName(i) + " disagrees within its revision"
 			}
