@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/atoll-dev/atoll/fanout/internal/protocol"
@@ -52,6 +53,19 @@ type Change struct {
 	Peers region.Results[v1alpha1.PeerState]
 	// Left are objects without a claim that stay in a peer that has left.
 	Left []Occupant
+	// Lost are the objects that exist once and that a peer which came back has
+	// forgotten. Their guards hold their names until ReleaseRemoval.
+	Lost []Loss
+}
+
+// Loss is an object that a peer has forgotten which was restored from an older state.
+type Loss struct {
+	Kind schema.GroupKind
+	Key  types.NamespacedName
+	// UID is the one that it had.
+	UID types.UID
+	// Operation is the one that added it.
+	Operation string
 }
 
 // ForceRemoveOptions tune a ForceRemove.
@@ -77,8 +91,14 @@ func (c *Coordinator) Join(ctx context.Context, peer region.PeerName) (*Change, 
 	return c.change(ctx, Join, peer, "")
 }
 
-// Comeback is Join for a member whose store was restored from an older state, or
-// that is not to be believed for another reason.
+// Comeback is Join for a member whose store was restored from an older state, whether
+// that was found (ErrReturned) or not. What it holds counts only as far as the other
+// members bear it out. Accounts that it has forgotten get another home, with the latest
+// revision that the others have; of objects that exist once and that it has forgotten
+// Change.Lost lists the guards, which hold the names until ReleaseRemoval. The error is
+// a *BlockedError if it holds a committed object that a member holds nothing of: that was
+// removed since, or is not everywhere yet; the peer stays in quarantine until the object
+// is deleted there, or its operation recovered, and Comeback is called again.
 func (c *Coordinator) Comeback(ctx context.Context, peer region.PeerName) (*Change, error) {
 	return c.change(ctx, Comeback, peer, "")
 }

@@ -34,8 +34,11 @@ func (e *BlockedError) Error() string {
 		names = append(names, fmt.Sprintf("%s %s in %s", o.Resource.Resource, keyString(o.Key), o.Peer))
 	}
 	why := "which own names that others own as well"
-	if e.Kind == Leave {
+	switch e.Kind {
+	case Leave:
 		why = "which live there"
+	case Comeback:
+		why = "which own names that others own as well, or of which a member holds nothing, as after their removal"
 	}
 	return fmt.Sprintf("%s of peer %s is refused because of %s, %s: remove them first", e.Kind, e.Peer, strings.Join(names, ", "), why)
 }
@@ -62,6 +65,13 @@ func (r *changeRunner) conclude(ctx context.Context, err error) (*Change, error)
 	}
 	for _, f := range result.Left {
 		change.Left = append(change.Left, r.occupant(f, change.Peer))
+	}
+	for _, f := range result.Lost {
+		loss := Loss{UID: types.UID(f.Object.Of(f.Mode).UID), Operation: f.Object.Claim.Operation}
+		if at, ok := r.recall(f.Key); ok {
+			loss.Kind, loss.Key = at.kind.GroupKind(), at.key
+		}
+		change.Lost = append(change.Lost, loss)
 	}
 	if err == nil {
 		err = r.reason(result)

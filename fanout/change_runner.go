@@ -154,6 +154,9 @@ func (r *changeRunner) perform(ctx context.Context, attempt *region.Attempt, com
 		ok.Result = result
 		return ok, nil
 	}
+	if op := r.machine.Op; op.Kind == protocol.Return && command.Peer == op.Peer {
+		ctx = returning(ctx, region.PeerName(op.Peer))
+	}
 	ctx, cancel := context.WithTimeout(ctx, r.coordinator.opts.CallTimeout)
 	defer cancel()
 	conn, err := r.coordinator.directory.Conn(region.PeerName(command.Peer))

@@ -247,7 +247,7 @@ func (c *Coordinator) Start(ctx context.Context) error {
 				errs = append(errs, err)
 			}
 		})
-		unfinished := c.finishChanges(ctx)
+		unfinished := errors.Join(c.finishChanges(ctx), c.takeNotes(ctx))
 		_, unmended := c.sweep(ctx, c.owns)
 		unadopted := c.adoptApplied(ctx)
 		if err := errors.Join(append(errs, unfinished, unmended, unadopted)...); err != nil && ctx.Err() == nil {

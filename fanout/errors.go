@@ -42,6 +42,10 @@ var (
 	// The error that wraps it names the peer and both rings. It wraps ErrWrongPeer.
 	ErrOtherRing = fmt.Errorf("%w of another ring", ErrWrongPeer)
 
+	// ErrReturned says that a peer's store was restored from an older state. A
+	// *ReturnedError wraps it.
+	ErrReturned = errors.New("the peer was restored from an older state")
+
 	// ErrNoOwner says that the object's namespace belongs to no Active object
 	// of the kind that it must be Within, such as an Account.
 	ErrNoOwner = errors.New("its namespace has no active owner")

@@ -5,6 +5,7 @@ package fanout
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -87,7 +88,53 @@ func (e *WrongPeerError) Unwrap() error {
 // Is makes the cause of it region.CauseOtherCluster.
 func (e *WrongPeerError) Is(target error) bool { return target == region.ErrOtherCluster } //nolint:errorlint // a sentinel
 
+// ReturnedError says that a peer's store was restored from an older state: what it
+// holds, or does not hold, says nothing about the ring until the peer has come back.
+// The peer counts as one that does not answer. errors.As finds it; it wraps
+// ErrReturned.
+type ReturnedError struct {
+	Peer  region.PeerName
+	Epoch int64 // of its PeerSet
+	Noted int64 // which the peers in By have seen there before
+	By    []region.PeerName
+}
+
+// Error names the peer, what shows it, and what to do.
+func (e *ReturnedError) Error() string {
+	by := make([]string, len(e.By))
+	for i, p := range e.By {
+		by[i] = string(p)
+	}
+	return fmt.Sprintf("%v: the PeerSet of peer %s is at epoch %d, and %s saw epoch %d there: bring it back (atollctl peer comeback %s)",
+		ErrReturned, e.Peer, e.Epoch, strings.Join(by, ", "), e.Noted, e.Peer)
+}
+
+// Unwrap returns ErrReturned.
+func (e *ReturnedError) Unwrap() error { return ErrReturned }
+
+// returningKey is the key of the peer that a context's calls bring back.
+type returningKey struct{}
+
+// returning makes calls under ctx believe a peer that was restored: they bring it back.
+func returning(ctx context.Context, peer region.PeerName) context.Context {
+	return context.WithValue(ctx, returningKey{}, peer)
+}
+
+// excused says whether err is that a peer was restored which calls under ctx bring back.
+func excused(ctx context.Context, err error) bool {
+	returned, ok := errors.AsType[*ReturnedError](err)
+	peer, _ := ctx.Value(returningKey{}).(region.PeerName)
+	return ok && returned.Peer == peer
+}
+
 func wrongPeer(peer region.PeerName, i protocol.Identification) error {
+	if i.Standing == protocol.Returned {
+		e := &ReturnedError{Peer: peer, Epoch: i.Epoch, Noted: i.Noted}
+		for _, p := range i.By {
+			e.By = append(e.By, region.PeerName(p))
+		}
+		return e
+	}
 	e := &WrongPeerError{Peer: peer, Property: Property(i.Mismatch), Found: i.Found, Want: i.Want, Tied: i.Tied}
 	for _, p := range i.By {
 		e.By = append(e.By, region.PeerName(p))
@@ -106,7 +153,9 @@ func (c *Coordinator) trust(ctx context.Context, conn *region.Conn) error {
 	if err := c.meet(ctx, conn); err != nil {
 		return err
 	}
-	_, err = c.identities.standing(conn)
+	if _, err = c.identities.standing(conn); excused(ctx, err) {
+		return nil
+	}
 	return err
 }
 
@@ -160,7 +209,7 @@ func (c *Coordinator) readSet(ctx context.Context, conn *region.Conn) (*readSet,
 		return nil, err
 	}
 	c.identities.update(conn, set)
-	if _, wrong := c.identities.standing(conn); wrong != nil {
+	if _, wrong := c.identities.standing(conn); wrong != nil && !excused(ctx, wrong) {
 		return nil, wrong
 	}
 	return set, err

@@ -231,6 +231,9 @@ func viewPeerSet(set *v1alpha1.PeerSet) protocol.PeerSet {
 	for _, d := range set.Spec.Departed {
 		out.Departed = append(out.Departed, protocol.Departure{Peer: d.Peer, UID: string(d.UID), How: d.How, By: d.By})
 	}
+	for _, n := range set.Spec.Notes {
+		out.Notes = append(out.Notes, protocol.Note{Peer: n.Peer, UID: string(n.UID), Epoch: n.Epoch})
+	}
 	if c := set.Spec.Change; c != nil {
 		out.Change = protocol.Slot{
 			ID: c.ID, Kind: protocol.ChangeKind(c.Kind), Peer: c.Peer, UID: string(c.UID), Coordinator: c.Coordinator,
@@ -259,6 +262,9 @@ func peerSet(set protocol.PeerSet, departed map[string]metav1.Time, now metav1.T
 			at = now
 		}
 		obj.Spec.Departed = append(obj.Spec.Departed, v1alpha1.Departure{Peer: d.Peer, UID: types.UID(d.UID), How: d.How, By: d.By, At: at})
+	}
+	for _, n := range set.Notes {
+		obj.Spec.Notes = append(obj.Spec.Notes, v1alpha1.Note{Peer: n.Peer, UID: types.UID(n.UID), Epoch: n.Epoch})
 	}
 	if c := set.Change; c.ID != "" {
 		obj.Spec.Change = &v1alpha1.Change{

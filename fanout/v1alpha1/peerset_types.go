@@ -89,8 +89,45 @@ type PeerSetSpec struct {
 	// +optional
 	Change *Change `json:"change,omitempty"`
 
-	// Epoch grows by one with each write of this object. It cannot be compared
-	// with another peer's.
+	// Epoch grows with each write of this object. It cannot be compared with another
+	// peer's, only with what the other peers have noted of it.
+	//
+	// +kubebuilder:validation:Minimum=1
+	Epoch int64 `json:"epoch"`
+
+	// Notes are the epochs of the other members as this peer's coordinators read them.
+	// A member whose own epoch is lower than one of them was restored from an older
+	// state: nothing that it says counts until it has come back.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=peer
+	// +kubebuilder:validation:MaxItems=1024
+	Notes []Note `json:"notes,omitempty"`
+
+	// NotedAt is when the notes were written last. It only keeps several coordinators
+	// from writing them too often.
+	//
+	// +optional
+	NotedAt *metav1.Time `json:"notedAt,omitempty"`
+}
+
+// Note is the epoch that another member's PeerSet had.
+type Note struct {
+	// Peer is its name.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Peer string `json:"peer"`
+
+	// UID is that of its cluster.
+	//
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	UID types.UID `json:"uid"`
+
+	// Epoch is the number that was read.
 	//
 	// +kubebuilder:validation:Minimum=1
 	Epoch int64 `json:"epoch"`

@@ -172,7 +172,7 @@ func (c *Change) subbed(key string, op Operation, r Result) {
 		c.Worked = true
 	}
 	switch {
-	case op.Action == Resign && r.Reason == Missing && (c.returned() || c.restored()),
+	case op.Action == Resign && r.Reason == Missing && (c.returned() || c.restored() && c.Phase == chPlacing),
 		op.Action == Cover && len(r.Unproved) > 0:
 		c.Result.Blocking = append(c.Result.Blocking, Found{Key: key, Mode: op.Mode, Object: op.Met})
 	case op.Action == Sweep && c.Phase == chPlacing && !op.Met.Leaving():

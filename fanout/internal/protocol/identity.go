@@ -29,6 +29,9 @@ const (
 	NotMember
 	// UnknownIdentity is a peer whose cluster cannot be checked.
 	UnknownIdentity
+	// Returned is a member whose store was restored from an older state: its own epoch
+	// is lower than one that another has noted. Its answers count as little as silence.
+	Returned
 	// WrongCluster is a peer whose cluster is not the one that the ring knows under
 	// its name. Its answers count as little as silence.
 	WrongCluster
@@ -53,6 +56,9 @@ type Identification struct {
 	Found, Want string
 	By          []string
 	Tied        bool // as many peers know it one way as the other
+
+	// Of Returned: the epoch of its PeerSet, and the one that the peers in By noted.
+	Epoch, Noted int64
 }
 
 // Trusted says that the answers of the peer count.
@@ -79,7 +85,34 @@ func Identify(ring string, peers map[string]Presence) map[string]Identification 
 			j.out[peer] = j.enrolled(peer, p)
 		}
 	}
+	for peer, p := range peers {
+		if j.out[peer].Trusted() && p.HasSet {
+			j.out[peer] = j.aged(peer, p)
+		}
+	}
 	return j.out
+}
+
+// aged says whether a peer's PeerSet is older than one that others have seen there.
+func (j *jury) aged(peer string, p Presence) Identification {
+	old := Identification{Standing: Returned, Epoch: p.Set.Epoch, Noted: p.Set.Epoch}
+	for _, other := range slices.Sorted(maps.Keys(j.peers)) {
+		q := j.peers[other]
+		if other == peer || !q.HasSet || j.out[other].Standing != Believed && j.out[other].Standing != Returned {
+			continue
+		}
+		if q.Set.Ring != p.Set.Ring && q.Set.Ring != "" && p.Set.Ring != "" {
+			continue
+		}
+		seen := noted(peer, p.claimed(), map[string]PeerSet{other: q.Set})
+		if seen > p.Set.Epoch {
+			old.Noted, old.By = max(old.Noted, seen), append(old.By, other)
+		}
+	}
+	if len(old.By) == 0 {
+		return j.out[peer]
+	}
+	return old
 }
 
 // ballot is what several peers know of the ring in the same words.

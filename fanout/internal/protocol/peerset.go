@@ -63,6 +63,29 @@ type Note struct {
 	Epoch     int64
 }
 
+// Notes is what each member may note of the others, given the PeerSets that were read
+// and are believed. One that holds a slot is left alone.
+func Notes(sets map[string]PeerSet) map[string][]Note {
+	out := map[string][]Note{}
+	for peer, set := range sets {
+		if !set.current() || set.Change.ID != "" {
+			continue
+		}
+		var notes []Note
+		for _, m := range set.Members {
+			seen := noted(m.Peer, m.UID, map[string]PeerSet{peer: set})
+			if other, ok := sets[m.Peer]; ok && other.Self.UID == m.UID {
+				seen = max(seen, other.Epoch)
+			}
+			if m.Peer != peer && seen > 0 {
+				notes = append(notes, Note{Peer: m.Peer, UID: m.UID, Epoch: seen})
+			}
+		}
+		out[peer] = notes
+	}
+	return out
+}
+
 // noted is the highest epoch that sets know of the PeerSet of a peer in cluster uid.
 func noted(peer, uid string, sets map[string]PeerSet) int64 {
 	var highest int64
@@ -147,6 +170,7 @@ func (s PeerSet) without(d Departure) PeerSet {
 	s.Members = slices.DeleteFunc(slices.Clone(s.Members), func(m Member) bool { return m.Peer == d.Peer })
 	s.Departed = slices.DeleteFunc(slices.Clone(s.Departed), func(x Departure) bool { return x.Peer == d.Peer })
 	s.Departed = append(s.Departed, d)
+	s.Notes = slices.DeleteFunc(slices.Clone(s.Notes), func(n Note) bool { return n.Peer == d.Peer })
 	return s
 }
 

@@ -1,0 +1,83 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fanout
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/atoll-dev/atoll/fanout/internal/protocol"
+	"github.com/atoll-dev/atoll/fanout/v1alpha1"
+	"github.com/atoll-dev/atoll/region"
+)
+
+// takeNotes writes into each member's PeerSet which epochs the others' had when they
+// were read before. So each member has a number that grows, and the others know how
+// far it had come: one that is behind was restored from an older state.
+func (c *Coordinator) takeNotes(ctx context.Context) error {
+	peers, err := c.peers(ctx)
+	if err != nil {
+		return err
+	}
+	_, sets := c.planRing(ctx, peers)
+	var (
+		notes = protocol.Notes(sets)
+		errs  = make([]error, len(peers))
+		wg    sync.WaitGroup
+	)
+	for i, p := range peers {
+		if len(notes[p]) > 0 {
+			wg.Go(func() {
+				errs[i] = explain(region.PeerName(p), "note the epochs of the other PeerSets", c.writeNotes(ctx, region.PeerName(p), sets[p].RV, notes[p]))
+			})
+		}
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// writeNotes writes notes into the PeerSet of a peer as it was read, unless it was
+// written a moment ago. That another write came between is no error: the next pass
+// notes it.
+func (c *Coordinator) writeNotes(ctx context.Context, peer region.PeerName, rv string, notes []protocol.Note) error {
+	conn, err := c.trusted(ctx, peer)
+	if err != nil || c.identities.ringless(conn) {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.opts.CallTimeout)
+	defer cancel()
+	client := conn.Dynamic().Resource(peerSets)
+	// As it stands, so that fields of a later release stay.
+	set, err := client.Get(ctx, v1alpha1.PeerSetName, metav1.GetOptions{})
+	if err != nil || set.GetResourceVersion() != rv {
+		return err
+	}
+	last, _, _ := unstructured.NestedString(set.Object, "spec", "notedAt")
+	if at, err := time.Parse(time.RFC3339, last); err == nil && time.Since(at) < c.opts.SweepEvery/2 && time.Since(at) >= 0 {
+		return nil
+	}
+	list := make([]any, len(notes))
+	for i, n := range notes {
+		list[i] = map[string]any{"peer": n.Peer, "uid": n.UID, "epoch": n.Epoch}
+	}
+	epoch, _, err := unstructured.NestedInt64(set.Object, "spec", "epoch")
+	err = errors.Join(err,
+		unstructured.SetNestedSlice(set.Object, list, "spec", "notes"),
+		unstructured.SetNestedField(set.Object, time.Now().UTC().Format(time.RFC3339), "spec", "notedAt"),
+		unstructured.SetNestedField(set.Object, epoch+1, "spec", "epoch"))
+	if err != nil {
+		return err
+	}
+	_, err = client.Update(ctx, set, metav1.UpdateOptions{FieldManager: fieldManager})
+	if apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
+}

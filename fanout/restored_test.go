@@ -1,0 +1,132 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fanout_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/atoll-dev/atoll/fanout"
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/region/regiontest"
+	"github.com/atoll-dev/atoll/wal/waltest"
+)
+
+// atWork runs c until the test ends, which makes the members note one another's epochs.
+func atWork(t *testing.T, c *fanout.Coordinator) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = c.Start(ctx) })
+	t.Cleanup(func() {
+		cancel()
+		wg.Wait()
+	})
+}
+
+// forgetful is a ring whose us-east was restored from a state before the object "db",
+// before an update of the Account "grown" and before the removals of "gone" and "old".
+func forgetful(t *testing.T) (*regiontest.Ring, *fanout.Coordinator, string) {
+	t.Helper()
+	r := newRing(t)
+	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
+	acme := addAccount(t, c)
+	at := fanout.AddOptions{Target: "us-east", Durable: true}
+	for _, obj := range []*unstructured.Unstructured{newServiceCluster(acme, "kept"), newServiceCluster(acme, "gone"), newAccount("grown"), newAccount("old")} {
+		_, err := c.Add(t.Context(), obj, at)
+		require.NoError(t, err)
+	}
+	atWork(t, c)
+	time.Sleep(2 * time.Minute)
+	saved := r.Server("us-east").Save()
+
+	_, err := c.Add(t.Context(), newServiceCluster(acme, "db"), at)
+	require.NoError(t, err)
+	_, err = c.Add(t.Context(), newAccount("new"), at)
+	require.NoError(t, err)
+	_, err = c.Update(t.Context(), newAccount("grown", "Provider"), fanout.AddOptions{})
+	require.NoError(t, err)
+	_, err = c.Remove(t.Context(), serviceClusters, key(acme, "gone"), fanout.RemoveOptions{})
+	require.NoError(t, err)
+	_, err = c.Remove(t.Context(), accounts, key("", "old"), fanout.RemoveOptions{})
+	require.NoError(t, err)
+	time.Sleep(3 * time.Minute)
+	require.NoError(t, r.Server("us-east").Load(saved))
+	return r, c, acme
+}
+
+// A peer that was restored from an older state is found by what the others noted, and
+// neither believed nor written to.
+func TestARestoredPeerIsNotBelieved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, c, acme := forgetful(t)
+		r.Server("us-east").Reset()
+		_, err := c.Add(t.Context(), newServiceCluster(acme, "other"), fanout.AddOptions{Target: "eu-west"})
+		require.ErrorIs(t, err, fanout.ErrReturned)
+		require.ErrorContains(t, err, "atollctl peer comeback us-east")
+		returned, ok := errors.AsType[*fanout.ReturnedError](err)
+		require.True(t, ok)
+		require.EqualValues(t, "us-east", returned.Peer)
+		require.Less(t, returned.Epoch, returned.Noted)
+		require.Equal(t, []region.PeerName{"ap-south", "eu-west"}, returned.By)
+
+		report, err := c.Audit(t.Context(), true)
+		require.NoError(t, err)
+		require.ErrorContains(t, report.Unread.Err(), "the peer was restored from an older state")
+		time.Sleep(5 * time.Minute) // passes of Start
+		for _, request := range r.Server("us-east").Requests() {
+			require.Equal(t, "GET", request.Method, "%s %s", request.Method, request.Path)
+		}
+		require.True(t, holds(t, r, "eu-west", acme, "db"), "its guard stays")
+	})
+}
+
+// Comeback brings it back from what the others hold, and ends when the ring agrees.
+func TestARestoredPeerComesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, c, acme := forgetful(t)
+		_, err := c.Comeback(t.Context(), "us-east")
+		blocked, ok := errors.AsType[*fanout.BlockedError](err)
+		require.True(t, ok, "%v", err)
+		var names []string
+		for _, o := range blocked.Blocking {
+			names = append(names, o.Key.Name)
+		}
+		require.ElementsMatch(t, []string{"gone", "old"}, names, "they were removed since")
+		forget(t, clusters(t, r, "us-east", acme), "gone")
+		deleteAt(t, r, "us-east", "old")
+		strip(t, r, "us-east", "old")
+
+		change, err := c.Comeback(t.Context(), "us-east")
+		require.NoError(t, err)
+		require.Equal(t, fanout.Done, change.State)
+		require.Len(t, change.Lost, 1)
+		require.Equal(t, key(acme, "db"), change.Lost[0].Key)
+		require.NotEmpty(t, change.Lost[0].Operation)
+
+		for _, p := range peers {
+			grown, err := accountsIn(t, r, p).Get(t.Context(), "grown", metav1.GetOptions{})
+			require.NoError(t, err)
+			require.True(t, revised(grown), "the update is in %s", p)
+			require.True(t, present(read(t, accountsIn(t, r, p), "new")), "what it forgot is in %s again", p)
+		}
+		_, err = c.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east"})
+		held, ok := errors.AsType[*fanout.HeldError](err)
+		require.True(t, ok, "%v", err)
+		require.EqualValues(t, "us-east", held.Lost)
+		_, err = c.ReleaseRemoval(t.Context(), serviceClusters, key(acme, "db"), change.Lost[0].UID)
+		require.NoError(t, err)
+		_, err = c.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east", Durable: true})
+		require.NoError(t, err)
+		requireClean(t, c)
+	})
+}
