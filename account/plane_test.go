@@ -51,7 +51,7 @@ func newSlowWorld(t testing.TB, opts Options) *world {
 
 func slow(t testing.TB, d region.Directory) *fanout.Coordinator {
 	t.Helper()
-	c, err := fanout.New(d, waltest.NewMemory(), fanout.Options{Kinds: Kinds()})
+	c, err := fanout.New(d, waltest.NewMemory(), fanout.Options{Kinds: Kinds(), NoteEvery: -1}) // at rest nothing is written
 	require.NoError(t, err)
 	return c
 }

@@ -76,7 +76,7 @@ func coordinate(t testing.TB, d region.Directory, kinds ...fanout.Kind) *fanout.
 	}
 	c, err := fanout.New(d, waltest.NewMemory(), fanout.Options{
 		Kinds: kinds, LeaseTimeout: 100 * time.Millisecond, CallTimeout: time.Minute, Cleanup: time.Second, SweepEvery: 200 * time.Millisecond,
-		RemovalCap: noCap,
+		RemovalCap: noCap, NoteEvery: -1, // at rest nothing is written
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.Wait(context.WithoutCancel(t.Context()))) })

@@ -52,6 +52,7 @@ type Coordinator struct {
 	rest    map[string]time.Time // when an operation that could not be settled may be tried again
 
 	tails      tails
+	noting     pace
 	sets       *setReader
 	identities *identities
 	reach      reach

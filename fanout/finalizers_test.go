@@ -50,7 +50,7 @@ func TestARemovalNamesTheFinalizersThatItWaitsFor(t *testing.T) {
 			End: progress.End,
 		}})
 		acme := addAccount(t, c)
-		_, err := c.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east"})
+		_, err := c.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east", Durable: true})
 		require.NoError(t, err)
 		release := hold(t, clusters(t, r, "us-east", acme), "db")
 		guard := hold(t, clusters(t, r, "eu-west", acme), "db")
@@ -91,7 +91,7 @@ func TestARemovalNamesTheFinalizersOfReplicas(t *testing.T) {
 		r := newRing(t)
 		c := coordinator(t, r, waltest.NewMemory(), fanout.Options{LeaseTimeout: 15 * time.Second})
 		name := unique("acme")
-		_, err := c.Add(t.Context(), newAccount(name), fanout.AddOptions{Target: "us-east"})
+		_, err := c.Add(t.Context(), newAccount(name), fanout.AddOptions{Target: "us-east", Durable: true})
 		require.NoError(t, err)
 		var releases []func()
 		for _, p := range peers {

@@ -18,10 +18,31 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
+// pace remembers when something was done last.
+type pace struct {
+	mu   sync.Mutex
+	last time.Time
+}
+
+// due says whether it is to be done again, and remembers that it is.
+func (p *pace) due(every time.Duration) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	if now.Sub(p.last) < every {
+		return false
+	}
+	p.last = now
+	return true
+}
+
 // takeNotes writes into each member's PeerSet which epochs the others' had when they
 // were read before. So each member has a number that grows, and the others know how
 // far it had come: one that is behind was restored from an older state.
 func (c *Coordinator) takeNotes(ctx context.Context) error {
+	if c.opts.NoteEvery < 0 || !c.noting.due(c.opts.NoteEvery) {
+		return nil
+	}
 	peers, err := c.peers(ctx)
 	if err != nil {
 		return err
@@ -60,7 +81,7 @@ func (c *Coordinator) writeNotes(ctx context.Context, peer region.PeerName, rv s
 		return err
 	}
 	last, _, _ := unstructured.NestedString(set.Object, "spec", "notedAt")
-	if at, err := time.Parse(time.RFC3339, last); err == nil && time.Since(at) < c.opts.SweepEvery/2 && time.Since(at) >= 0 {
+	if at, err := time.Parse(time.RFC3339, last); err == nil && time.Since(at) < c.opts.NoteEvery/2 && time.Since(at) >= 0 {
 		return nil
 	}
 	list := make([]any, len(notes))

@@ -53,6 +53,12 @@ type Options struct {
 	// means one minute.
 	SweepEvery time.Duration
 
+	// NoteEvery is how often Start writes into the PeerSet of each peer how far those of
+	// the others have come, which shows later that one was restored from an older state:
+	// one request to each peer, whichever coordinator makes it. Zero means one minute.
+	// Negative: never; then only what contradicts it shows a restored peer.
+	NoteEvery time.Duration
+
 	// RemovalCap stops plain deletes of primaries that look like an accident, such as
 	// the deletion of a CRD. Zero: more than 5 objects and 10 % of a peer's are held.
 	RemovalCap RemovalCap
@@ -106,6 +112,7 @@ func (o Options) withDefaults() Options {
 		{&o.CallTimeout, 12 * time.Second},
 		{&o.Cleanup, 10 * time.Second},
 		{&o.SweepEvery, time.Minute},
+		{&o.NoteEvery, time.Minute},
 		{&o.MaxInFlight, 5 * time.Minute},
 	} {
 		if *d.field == 0 {

@@ -70,7 +70,14 @@ func TestARestoredPeerIsNotBelieved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, c, acme := forgetful(t)
 		r.Server("us-east").Reset()
-		_, err := c.Add(t.Context(), newServiceCluster(acme, "other"), fanout.AddOptions{Target: "eu-west"})
+		report, err := c.Audit(t.Context(), true)
+		require.NoError(t, err)
+		require.ErrorContains(t, report.Unread.Err(), "the peer was restored from an older state")
+		time.Sleep(5 * time.Minute) // passes of Start
+		for _, request := range r.Server("us-east").Requests() {
+			require.Equal(t, "GET", request.Method, "%s %s", request.Method, request.Path)
+		}
+		_, err = c.Add(t.Context(), newServiceCluster(acme, "other"), fanout.AddOptions{Target: "eu-west"})
 		require.ErrorIs(t, err, fanout.ErrReturned)
 		require.ErrorContains(t, err, "atollctl peer comeback us-east")
 		returned, ok := errors.AsType[*fanout.ReturnedError](err)
@@ -79,13 +86,6 @@ func TestARestoredPeerIsNotBelieved(t *testing.T) {
 		require.Less(t, returned.Epoch, returned.Noted)
 		require.Equal(t, []region.PeerName{"ap-south", "eu-west"}, returned.By)
 
-		report, err := c.Audit(t.Context(), true)
-		require.NoError(t, err)
-		require.ErrorContains(t, report.Unread.Err(), "the peer was restored from an older state")
-		time.Sleep(5 * time.Minute) // passes of Start
-		for _, request := range r.Server("us-east").Requests() {
-			require.Equal(t, "GET", request.Method, "%s %s", request.Method, request.Path)
-		}
 		require.True(t, holds(t, r, "eu-west", acme, "db"), "its guard stays")
 	})
 }
