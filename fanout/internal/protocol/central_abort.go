@@ -35,9 +35,7 @@ func (m *Machine) stepWithdraw(i int, r Reply) {
 			m.decided(i, *r.Decision)
 		case r.Code == OK && r.Decision.Taken:
 			m.Withdrawn = true
-			if m.Resumed {
-				m.Result.Reason, m.Result.Peer = TakenOver, ""
-			}
+			m.Result.Reason, m.Result.Peer = TakenOver, ""
 			m.finish(i)
 		case r.Code == OK:
 			m.Decision = *r.Decision

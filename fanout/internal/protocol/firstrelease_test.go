@@ -90,6 +90,9 @@ func (m *Machine) proceedFirst() {
 		case m.Phase == withdrawing && (m.Decision.Committed || !m.Withdrawn && m.Unsure || m.Record.Committed):
 			m.next()
 		case m.Phase == withdrawing:
+			if m.Result.Reason == TakenOver {
+				m.Result.Reason = Fenced
+			}
 			m.Result.Ending = Aborted
 			m.clean()
 		default:
