@@ -90,7 +90,7 @@ func (e *HeldError) Error() string {
 	}
 	switch {
 	case e.Lost != "":
-		fmt.Fprintf(&b, ", for the object that was committed in %[1]s and is missing there (UID %[2]s): bring the peer back (atollctl peer comeback %[1]s), or release the loss (atollctl release)", e.Lost, e.UID)
+		fmt.Fprintf(&b, ", for the object that was committed in %[1]s and is missing there (UID %[2]s): bring the peer back (atollctl peer comeback %[1]s), or release the loss (%[3]s)", e.Lost, e.UID, releaseOf(e.Kind.Kind, e.Key))
 	case e.Operation == "":
 		b.WriteString(": adopt it, delete it there, or choose another name")
 	case e.Stage == "Reserved":

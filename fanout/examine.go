@@ -225,8 +225,17 @@ func (e *examination) secondary(peer string, m met) {
 // ends it.
 func lostText(kind Kind, key types.NamespacedName, x protocol.Object, of protocol.Ref) string {
 	return fmt.Sprintf("operation %s committed %s %s in %s (UID %s), which does not hold it any more: that peer was restored from an older state, "+
-		"or somebody took our finalizer away: the name stays held until the peer has come back (atollctl peer comeback %s) or the loss is released (atollctl release)",
-		x.Claim.Operation, kind.Kind, keyString(key), of.Peer, of.UID, of.Peer)
+		"or somebody took our finalizer away: the name stays held until the peer has come back (atollctl peer comeback %s) or the loss is released (%s)",
+		x.Claim.Operation, kind.Kind, keyString(key), of.Peer, of.UID, of.Peer, releaseOf(kind.Kind, key))
+}
+
+// releaseOf is the command that releases what is held of an object.
+func releaseOf(kind string, key types.NamespacedName) string {
+	command := fmt.Sprintf("atollctl %s release %s", strings.ToLower(kind), key.Name)
+	if key.Namespace != "" {
+		command += " -n " + key.Namespace
+	}
+	return command
 }
 
 // overfull examines a guard that stays. One whose primary is pending may go with

@@ -99,7 +99,7 @@ func (f finding) object() string {
 }
 
 // identityFindings are those of peers that could not be read because they are not, or
-// may not be, the clusters that the ring knows.
+// may not be, the clusters that the ring knows, or are in an older state.
 func identityFindings(peers []string, unread map[string]error) (found []Violation, wrong error) {
 	for _, p := range peers {
 		err := unread[p]
@@ -108,6 +108,8 @@ func identityFindings(peers []string, unread map[string]error) (found []Violatio
 		case errors.Is(err, ErrWrongPeer):
 			wrong = errors.Join(wrong, err)
 			v.Mend = fmt.Sprintf("correct the kubeconfig of peer %s, then: atollctl peers", p)
+		case errors.Is(err, ErrReturned):
+			v.Class, v.Mend = ClassRestored, "atollctl peer comeback "+p
 		case errors.Is(err, region.ErrIdentityUnknown):
 			v.Mend = fmt.Sprintf("atollctl rbac | kubectl --context %s apply -f -", p)
 		default:

@@ -18,7 +18,8 @@ type PeerIdentity struct {
 	UID types.UID
 	// Set is its PeerSet; nil if it has none.
 	Set *v1alpha1.PeerSet
-	// Problem says why its answers do not count: a *WrongPeerError, or an error that
+	// Problem says why its answers do not count: a *WrongPeerError, a *ReturnedError, or
+	// an error that
 	// wraps region.ErrIdentityUnknown or region.ErrSameCluster; nil if they do.
 	Problem error
 }

@@ -24,8 +24,12 @@ and the peer. It may be repeated; a killed run is gone on with by the next one.`
 	leave := s.peerChange("leave", "Take a peer out of the ring that answers", `Take a peer out of the ring. It is refused, and the ServiceClusters are named,
 while any of them lives in the peer. Accounts that have their home there get it in
 another peer. What the peer holds of others goes last.`, (*fanout.Coordinator).Leave)
-	comeback := s.peerChange("comeback", "Check a member anew that was restored from a backup", `Check a member anew whose store was restored from an older state: it is
-quarantined, what it holds is judged against the ring, and it joins.`, (*fanout.Coordinator).Comeback)
+	comeback := s.peerChange("comeback", "Bring a member back that was restored from a backup", `Bring a member back whose store was restored from an older state. It is quarantined,
+and what it holds counts only as far as the other members bear it out. Accounts that it
+has forgotten get another home. ServiceClusters that it has forgotten are printed: their
+names stay held until "servicecluster release". If it holds objects that were removed
+since, they are named and it stays in quarantine: delete them there and run this again.`, (*fanout.Coordinator).Comeback)
+	comeback.Aliases = []string{"restore"}
 	force := s.peerChange("force-remove", "Take a peer out of the ring that will never answer again", `Take a peer out of the ring that is lost for ever. What it owned is free for
 others; what only it knew is lost. A coordinator that still reaches the peer may
 add objects there that no other peer knows of: be sure that it is gone. The peer
@@ -89,6 +93,9 @@ func (s *session) printChange(change *fanout.Change) error {
 			fields["change"], fields["result"] = string(change.Kind), result
 		}
 		l.items = append(l.items, item{cells: cells, object: object("Peer", string(o.Peer), fields)})
+	}
+	for _, o := range change.Lost {
+		s.warn("%s %s is lost (UID %s, added by operation %s): %s had forgotten it; its name stays held until it is released", o.Kind.Kind, o.Key, o.UID, o.Operation, change.Peer)
 	}
 	for _, o := range change.Left {
 		s.warn("%s %s stays in %s, without a claim", o.Resource.Resource, o.Key, o.Peer)

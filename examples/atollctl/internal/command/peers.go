@@ -27,7 +27,8 @@ func (s *session) peersCommand() *cobra.Command {
 		Short: "Show all peers: address, identity, whether they answer, what they know of the ring",
 		Long: `Show all peers: address, identity, whether they answer, what they know of the ring. A
 peer is Healthy if its cluster is the one that the ring knows under its name.
-Otherwise it is WrongCluster, SameCluster if two names lead to one cluster, or
+Otherwise it is WrongCluster, SameCluster if two names lead to one cluster, Restored
+if its store was restored from an older state ("peer comeback" brings it back), or
 IdentityUnknown if its credentials may not read which cluster it is; then the exit
 code is 2.`,
 		Args: cobra.NoArgs,
@@ -104,6 +105,8 @@ func (o outlook) health() string {
 		return "WrongCluster"
 	case is(o.problem, region.ErrSameCluster):
 		return "SameCluster"
+	case is(o.problem, fanout.ErrReturned):
+		return "Restored"
 	default:
 		return "IdentityUnknown"
 	}

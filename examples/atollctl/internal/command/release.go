@@ -34,26 +34,56 @@ To undo a deletion instead, make another peer decide: "account move NAME --to PE
 					return err
 				}
 			}
-			gk := account.Kind().GroupKind()
-			return s.coordinate(ctx, func(c *fanout.Coordinator) error {
-				var errs []error
-				for _, name := range names {
-					key := types.NamespacedName{Name: name}
-					held, err := c.ReleaseRemoval(ctx, gk, key, "")
-					if err != nil {
-						errs = append(errs, err)
-						continue
-					}
-					fmt.Fprintf(s.out, "%s released: %s\n", name, holdText(held))
-					if err := c.SweepObject(ctx, gk, key); err != nil {
-						// It is released: whoever sweeps next goes on.
-						s.warn("%v", err)
-					}
-				}
-				return errors.Join(errs...)
-			})
+			return s.release(ctx, account.Kind(), "", names)
 		}),
 	}
+}
+
+func (s *session) releaseServiceCluster() *cobra.Command {
+	var namespace string
+	c := &cobra.Command{
+		Use:   "release NAME... -n ACCOUNT",
+		Short: "Give the names of lost ServiceClusters up",
+		Long: `Give the names of ServiceClusters up that are lost: they were committed in a peer which
+does not hold them any more, since it was restored from an older state or somebody took
+our finalizer away. Their guards in the other peers hold the names until then. "audit"
+shows what is lost.`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: s.run(func(ctx context.Context, names []string) error {
+			if namespace == "" {
+				return badInput("use -n ACCOUNT", "no account is given")
+			}
+			for _, name := range names {
+				if err := checkKey(namespace, name); err != nil {
+					return err
+				}
+			}
+			return s.release(ctx, fanout.ServiceClusters(), namespace, names)
+		}),
+	}
+	accountFlag(c, &namespace)
+	return c
+}
+
+func (s *session) release(ctx context.Context, kind fanout.Kind, namespace string, names []string) error {
+	gk := kind.GroupKind()
+	return s.coordinate(ctx, func(c *fanout.Coordinator) error {
+		var errs []error
+		for _, name := range names {
+			key := types.NamespacedName{Namespace: namespace, Name: name}
+			held, err := c.ReleaseRemoval(ctx, gk, key, "")
+			if err != nil {
+				errs = append(errs, err)
+				continue
+			}
+			fmt.Fprintf(s.out, "%s released: %s\n", name, holdText(held))
+			if err := c.SweepObject(ctx, gk, key); err != nil {
+				// It is released: whoever sweeps next goes on.
+				s.warn("%v", err)
+			}
+		}
+		return errors.Join(errs...)
+	})
 }
 
 // holdText says why the removal of an object is held.

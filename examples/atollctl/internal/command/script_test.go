@@ -43,6 +43,7 @@ var update = flag.Bool("update", false, "write the expected output of scripts an
 //	exits CODE ARG...      runs atollctl, which must exit with CODE
 //	pipe FILE ARG...       runs atollctl with the file as its standard input
 //	cut NAME, join NAME    makes a server unreachable, and reachable again
+//	backup NAME, restore NAME  takes a backup of a server, and puts it back
 //	lock FILE              keeps a log open until the end of the script
 //	begin FILE ID...       writes entries to a log
 //	damage FILE ID         makes an entry of a log unreadable
@@ -106,8 +107,16 @@ func TestScripts(t *testing.T) {
 				ts.Check(err)
 				runScript(ts, code, "", args[1:])
 			},
-			"cut":   func(ts *testscript.TestScript, _ bool, args []string) { serverOf(ts, args[0]).Partition(true) },
-			"join":  func(ts *testscript.TestScript, _ bool, args []string) { serverOf(ts, args[0]).Partition(false) },
+			"cut":  func(ts *testscript.TestScript, _ bool, args []string) { serverOf(ts, args[0]).Partition(true) },
+			"join": func(ts *testscript.TestScript, _ bool, args []string) { serverOf(ts, args[0]).Partition(false) },
+			"backup": func(ts *testscript.TestScript, _ bool, args []string) {
+				s := serverOf(ts, args[0])
+				s.saved = s.Save()
+			},
+			"restore": func(ts *testscript.TestScript, _ bool, args []string) {
+				s := serverOf(ts, args[0])
+				ts.Check(s.Load(s.saved))
+			},
 			"heal":  func(ts *testscript.TestScript, _ bool, args []string) { serverOf(ts, args[0]).Reset() },
 			"fault": fault,
 			"truncate": func(ts *testscript.TestScript, _ bool, args []string) {

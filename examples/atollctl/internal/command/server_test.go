@@ -49,6 +49,7 @@ type server struct {
 	*regiontest.Server
 	kubeconfig []byte
 	secrets    [][]byte // that stand in it
+	saved      regiontest.Saved
 
 	mu      sync.Mutex
 	denied  []right

@@ -17,9 +17,9 @@ func (s *session) serviceCluster() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "servicecluster",
 		Aliases: []string{"serviceclusters", "sc"},
-		Short:   "Add, adopt, remove and list ServiceClusters, whose names are unique over all peers",
+		Short:   "Add, adopt, remove, release and list ServiceClusters, whose names are unique over all peers",
 	}
-	c.AddCommand(s.addServiceCluster(), s.adopt(fanout.ServiceClusters()), s.removeServiceCluster(), s.listObjects(fanout.ServiceClusters()))
+	c.AddCommand(s.addServiceCluster(), s.adopt(fanout.ServiceClusters()), s.removeServiceCluster(), s.releaseServiceCluster(), s.listObjects(fanout.ServiceClusters()))
 	return c
 }
 
