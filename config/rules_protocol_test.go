@@ -43,7 +43,9 @@ func protocolCases(k kind) []ruleCase {
 		{name: "bind", old: fanout(recorded + ", stage: Reserved"), spec: fanout(recorded + bound)},
 		{name: "bind again", old: fanout(recorded + bound), spec: fanout(recorded + ", stage: Reserved, bound: {peer: a, uid: u2}"), want: "bound is set once"},
 		{name: "unbind", old: fanout(recorded + bound), spec: fanout(recorded + ", stage: Reserved"), want: "bound is set once"},
-		{name: "bind a claim without a record", old: fanout(secondary + ", stage: Reserved"), spec: fanout(secondary + bound), want: "bound is set once"},
+		{name: "bind a guard to its primary", old: fanout(secondary + ", stage: Reserved"), spec: fanout(secondary + ", stage: Reserved, bound: {peer: a, uid: u1}")},
+		{name: "bind a guard to another's primary", old: fanout(secondary + ", stage: Reserved"), spec: fanout(secondary + ", stage: Reserved, bound: {peer: a, uid: u2}"), want: "bound is set once"},
+		{name: "bind a primary", old: reserved, spec: fanout(primary + ", stage: Reserved, bound: {peer: a, uid: u}"), want: "bound is set once"},
 
 		{name: "claim without stage", spec: fanout(primary), want: "claim and stage are both needed"},
 		{name: "stage without claim", spec: fanout("stage: Reserved"), want: "claim and stage are both needed"},

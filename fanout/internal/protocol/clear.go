@@ -144,10 +144,11 @@ func (m *Machine) afterClearing() {
 }
 
 // untold says whether a guard is left that only the primary tells of: a sweep has
-// no log, and the log of a removal names the configured peers.
+// no log, that of a removal which found its object going says nothing yet, and none
+// names peers that are not configured.
 func (m *Machine) untold() bool {
 	return slices.ContainsFunc(m.Result.Pending, func(p string) bool {
-		return m.Op.Action != Remove || !slices.Contains(m.Op.Peers, p)
+		return m.Op.Action != Remove || !m.Record.Committing || !slices.Contains(m.Op.Peers, p)
 	})
 }
 

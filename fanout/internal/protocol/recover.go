@@ -26,7 +26,7 @@ func (m *Machine) recover() {
 		}
 		m.meet()
 	default:
-		if !m.Record.Committing {
+		if !m.Record.Committing && !m.Record.Committed {
 			// Nothing was written before the commit.
 			m.Result.Ending = Aborted
 			m.because(Late, "")
