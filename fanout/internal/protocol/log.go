@@ -81,8 +81,8 @@ func (m *Machine) stepLog(i int, r Reply) {
 		m.Result.Reason, m.Result.Peer = TakenOver, ""
 	default:
 		// If that is not known, the log may say that a commit may have been sent,
-		// and its recovery would send it.
-		m.Unlogged = r.Class == Unknown
+		// and its recovery would send it. That of an adoption runs it again anyway.
+		m.Unlogged = r.Class == Unknown || m.Op.Action == Adopt
 		m.fail(i, LogFailed)
 	}
 }
