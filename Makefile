@@ -40,7 +40,7 @@ judge: ## kills, races and changes of the ring in the sizes of docs/e2e.md (an h
 PROTOCOL := ATOLL_DOCS="$(CURDIR)/docs" $(GOTEST) -count=1 -timeout 120m -v ./fanout/internal/protocol
 
 explore: ## all interleavings of the protocol's large models, figures to docs/exploration.md (an hour, 8 GB)
-	ATOLL_EXPLORE=deep $(PROTOCOL) -run '^TestExploreDeep$$'
+	ATOLL_EXPLORE=deep $(PROTOCOL) -run '^Test(Explore(Deep|Beyond)|ReductionsAreHarmless|ModelKnowsTheSchema)$$'
 
 security: ## what somebody could try against router and proxy, and what is found without each guard, to docs/security.md
 	ATOLL_DOCS="$(CURDIR)/docs" $(GOTEST) -count=1 -p 1 -run '^TestMutants$$' ./router ./router/proxy
@@ -50,7 +50,7 @@ mutants: security ## break each rule of the protocol, and of merged watches, and
 	ATOLL_MUTANTS=1 ATOLL_DOCS="$(CURDIR)/docs" $(GOTEST) -count=1 -run '^TestMutants$$' ./router/aggregate
 
 simulate: ## RUNS (1000000) random schedules of the protocol, figures to docs/exploration.md (minutes)
-	ATOLL_RUNS=$(RUNS) $(PROTOCOL) -run '^TestSimulate$$'
+	ATOLL_RUNS=$(RUNS) $(PROTOCOL) -run '^TestSimulate(Losses)?$$'
 
 torn: ## what a loss of power may leave of the log's file, figures to docs/torn-images.md
 	ATOLL_DOCS="$(CURDIR)/docs" $(GOTEST) -count=1 -v -run '^Test(TornImages|CutFirstFile|FlippedBits|FileSizeLimit|FullLog)$$' ./wal

@@ -26,6 +26,9 @@ type exploration struct {
 	limit int
 	every int // of how many states one is let run on to its end; 0: none
 	graph *graph
+	hold  int // how many states of a level are kept; the others are made again; 0: all
+	eager bool
+	again replay
 
 	states, transitions, quiet int
 
@@ -35,7 +38,7 @@ type exploration struct {
 	depth int
 }
 
-// entry is a state that is to be looked at.
+// entry is a state that is to be looked at; without a world it is made again.
 type entry struct {
 	w  *world
 	at int32
@@ -56,10 +59,13 @@ func (e *exploration) explore() string {
 		var next []entry
 		for n, f := range frontier {
 			frontier[n].w = nil
+			if f.w == nil {
+				f.w = e.again.world(e, f.at)
+			}
 			if s := e.look(f); s != "" {
 				return e.trace(f.at, s)
 			}
-			for _, a := range f.w.enabled() {
+			for _, a := range e.enabled(f.w) {
 				e.transitions++
 				w := f.w.clone()
 				w.do(a)
@@ -78,6 +84,9 @@ func (e *exploration) explore() string {
 					to = int32(len(e.nodes))
 					e.seen[h] = to
 					e.nodes = append(e.nodes, node{f.at, a})
+					if e.hold > 0 && len(next) >= e.hold {
+						w = nil
+					}
 					next = append(next, entry{w, to})
 				}
 				e.graph.edge(to)

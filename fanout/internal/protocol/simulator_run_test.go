@@ -36,7 +36,8 @@ func TestSimulate(t *testing.T) {
 // TestSimulateLosses plays random schedules in which a peer is lost, given up
 // and perhaps comes back.
 func TestSimulateLosses(t *testing.T) {
-	playMany(t, 1_000, true)
+	said := playMany(t, 1_000, true)
+	docpage.Section(t, "exploration.md", "losses", said+" (`make simulate`).\n")
 }
 
 // failure is what came of a seed.
