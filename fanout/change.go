@@ -158,6 +158,9 @@ func (c *Coordinator) change(ctx context.Context, kind ChangeKind, peer region.P
 			return nil, err
 		}
 	}
+	if err := c.checkLog(ctx); err != nil {
+		return nil, fmt.Errorf("%s of %s: %w: %w", kind, peer, ErrAborted, err)
+	}
 	if err := c.identify(ctx, op.Peers); err != nil {
 		return nil, fmt.Errorf("%s of %s: %w: %w", kind, peer, ErrAborted, err)
 	}

@@ -73,6 +73,7 @@ func (r *changeRunner) prepare(command protocol.Command) logWrite {
 		j := journal{
 			Group: peerSetKind.Group, Kind: peerSetKind.Kind, Name: r.machine.Op.Peer,
 			Change: &changeJournal{Operation: r.machine.Op, Record: r.machine.Record},
+			Origin: r.coordinator.identities.origin(),
 		}
 		data, err := json.Marshal(j)
 		e.Data = data

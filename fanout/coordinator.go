@@ -41,7 +41,8 @@ type Coordinator struct {
 	log       wal.Log
 	opts      Options
 
-	logged atomic.Int64 // nanoseconds that the last write of the log took
+	logOurs atomic.Bool  // the open operations of the log are of this ring
+	logged  atomic.Int64 // nanoseconds that the last write of the log took
 
 	holder string // who this one is in a shared log; empty if its log is exclusive
 

@@ -46,6 +46,10 @@ var (
 	// *ReturnedError wraps it.
 	ErrReturned = errors.New("the peer was restored from an older state")
 
+	// ErrOtherLog says that the log has open operations of another ring. Nothing of it
+	// is settled, and nothing is begun in it.
+	ErrOtherLog = errors.New("the log belongs to another ring")
+
 	// ErrNoOwner says that the object's namespace belongs to no Active object
 	// of the kind that it must be Within, such as an Account.
 	ErrNoOwner = errors.New("its namespace has no active owner")

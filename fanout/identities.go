@@ -78,6 +78,17 @@ func (s *identities) judge() {
 	if s.judged != nil {
 		return
 	}
+	peers := s.presences()
+	s.judged = protocol.Identify(s.ring, peers)
+	if s.ring == "" {
+		if s.ring = protocol.Ring(peers, s.judged); s.ring != "" {
+			s.judged = protocol.Identify(s.ring, peers)
+		}
+	}
+}
+
+// presences are what the clusters told of themselves. The lock is held.
+func (s *identities) presences() map[string]protocol.Presence {
 	peers := map[string]protocol.Presence{}
 	for peer, m := range s.met {
 		p := protocol.Presence{UID: string(m.uid)}
@@ -86,12 +97,7 @@ func (s *identities) judge() {
 		}
 		peers[string(peer)] = p
 	}
-	s.judged = protocol.Identify(s.ring, peers)
-	if s.ring == "" {
-		if s.ring = protocol.Ring(peers, s.judged); s.ring != "" {
-			s.judged = protocol.Identify(s.ring, peers)
-		}
-	}
+	return peers
 }
 
 // enrolled says whether the cluster had a PeerSet when it was read last.
@@ -102,14 +108,16 @@ func (s *identities) enrolled(conn *region.Conn) bool {
 	return m.conn == conn && m.set != nil
 }
 
-func (s *identities) note(m meeting) {
+// note remembers meetings, all at once: one that answers first is not judged alone.
+func (s *identities) note(meetings ...meeting) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	peer := m.conn.Peer()
-	if was, ok := s.met[peer]; ok && was.conn == m.conn && was.uid == m.uid && was.set == m.set {
-		return
+	for _, m := range meetings {
+		peer := m.conn.Peer()
+		if was, ok := s.met[peer]; !ok || was.conn != m.conn || was.uid != m.uid || was.set != m.set {
+			s.met[peer], s.judged = m, nil
+		}
 	}
-	s.met[peer], s.judged = m, nil
 }
 
 // update notes the PeerSet of a cluster that was met; nil if it has none.
@@ -186,7 +194,11 @@ func (c *Coordinator) meet(ctx context.Context, conn *region.Conn) error {
 	if known, err := c.identities.standing(conn); known && err == nil {
 		return nil
 	}
-	return c.ask(ctx, conn)
+	m, err := c.ask(ctx, conn)
+	if err == nil {
+		c.identities.note(m)
+	}
+	return err
 }
 
 func (c *Coordinator) meetAll(ctx context.Context, conn *region.Conn) error {
@@ -201,26 +213,36 @@ func (c *Coordinator) meetAll(ctx context.Context, conn *region.Conn) error {
 	if snapshot == nil {
 		return nil
 	}
-	limit := hasty
-	if deadline, ok := ctx.Deadline(); ok {
-		limit = min(limit, time.Until(deadline)/2) // the rest is for the request itself
-	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	// Not cut short by the caller: those that were not heard would have no say.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), hasty)
 	defer cancel()
-	var wg sync.WaitGroup
+	var (
+		wg  sync.WaitGroup
+		mu  sync.Mutex
+		met []meeting
+	)
 	for p := range snapshot.Peers() {
 		other, err := c.directory.Conn(p.Name)
 		if err != nil || !c.identities.due(other, refuted != nil) {
 			continue
 		}
-		wg.Go(func() { _ = c.ask(ctx, other) }) // one that does not answer has no say
+		wg.Go(func() {
+			m, err := c.ask(ctx, other)
+			if err != nil {
+				return // it has no say
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			met = append(met, m)
+		})
 	}
 	wg.Wait()
+	c.identities.note(met...)
 	return nil
 }
 
 // ask asks a cluster who it is.
-func (c *Coordinator) ask(ctx context.Context, conn *region.Conn) error {
+func (c *Coordinator) ask(ctx context.Context, conn *region.Conn) (meeting, error) {
 	m := meeting{conn: conn}
 	var wg sync.WaitGroup
 	var unread error
@@ -229,12 +251,11 @@ func (c *Coordinator) ask(ctx context.Context, conn *region.Conn) error {
 	wg.Wait()
 	switch {
 	case m.denied != nil && !errors.Is(m.denied, region.ErrIdentityUnknown):
-		return m.denied
+		return m, m.denied
 	case isAbsent(unread):
 		m.set = nil
 	case unread != nil:
-		return unread
+		return m, unread
 	}
-	c.identities.note(m)
-	return nil
+	return m, nil
 }

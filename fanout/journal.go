@@ -29,6 +29,7 @@ type journal struct {
 	Attempt      int                `json:"attempt,omitempty"`
 	Request      string             `json:"request,omitempty"` // its fingerprint
 	Change       *changeJournal     `json:"change,omitempty"`  // instead of Operation
+	Origin       protocol.Origin    `json:"origin,omitzero"`   // the ring that it was begun in
 }
 
 func (j journal) groupKind() schema.GroupKind { return schema.GroupKind{Group: j.Group, Kind: j.Kind} }

@@ -31,11 +31,17 @@ func (c *Coordinator) Identities(ctx context.Context) (region.Results[PeerIdenti
 	if _, err := c.peers(ctx); err != nil {
 		return region.Results[PeerIdentity]{}, err
 	}
-	asked, _ := region.Each(ctx, c.directory, "identify", region.BestEffort(), func(ctx context.Context, conn *region.Conn) (struct{}, error) {
-		ctx, cancel := context.WithTimeout(ctx, c.opts.CallTimeout)
-		defer cancel()
-		return struct{}{}, explain(conn.Peer(), "identify", c.ask(ctx, conn))
+	asked, _ := region.Each(ctx, c.directory, "identify", region.BestEffort(), func(ctx context.Context, conn *region.Conn) (meeting, error) {
+		m, err := within(ctx, c.opts.CallTimeout, func(ctx context.Context) (meeting, error) { return c.ask(ctx, conn) })
+		return m, explain(conn.Peer(), "identify", err)
 	})
+	var met []meeting
+	for o := range asked.All() {
+		if o.Err == nil {
+			met = append(met, o.Value)
+		}
+	}
+	c.identities.note(met...)
 	named := map[types.UID][]int{} // peers that nothing else speaks against
 	var outcomes []region.Outcome[PeerIdentity]
 	for o := range asked.All() {

@@ -26,7 +26,7 @@ const recoveries = 16
 // is taken down, what was committed goes forward. It returns the operations as
 // they stand then, oldest first; the error joins one for each that could not be
 // settled (an *InDoubtError while a peer does not answer, a *wal.CorruptError for
-// an entry that cannot be read). A removal that waits for somebody's finalizer
+// an entry that cannot be read, one that wraps ErrOtherLog for a log of another ring). A removal that waits for somebody's finalizer
 // stays open, Committed. What came to nothing stays for Options.MaxInFlight if
 // something of it may yet appear, and is returned only once; a peer that could
 // not be asked for its reservation meanwhile is PeerPending. A change of the
@@ -95,6 +95,10 @@ func (c *Coordinator) recoverOpen(ctx context.Context, due func(wal.Entry) bool,
 		defer mu.Unlock()
 		tell(operation, err)
 	}
+	if err := c.checkLog(ctx); err != nil {
+		told(nil, err)
+		return
+	}
 	g.SetLimit(recoveries)
 	for entry, err := range c.log.Open(ctx) {
 		switch {
@@ -156,6 +160,9 @@ func (c *Coordinator) settleEntry(ctx context.Context, entry wal.Entry) (*Operat
 	}
 	j, err := decodeJournal(entry)
 	if err != nil {
+		return nil, err
+	}
+	if err := c.refuseForeign(entry.ID, j); err != nil {
 		return nil, err
 	}
 	if entry, err = c.adopt(ctx, entry); err != nil {

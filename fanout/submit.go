@@ -49,6 +49,9 @@ func (c *Coordinator) submit(ctx context.Context, req request) (*Operation, *run
 	if ctx.Err() == nil { // else what is asked now fails as well, and is not the cause
 		waited = cmp.Or(c.recoverFirst(ctx), silent)
 	}
+	if errors.Is(waited, ErrOtherLog) {
+		return nil, nil, fmt.Errorf("%s: %w: %w", operationName(req.action, req.kind, req.key), ErrAborted, waited)
+	}
 	logKey, first, err := c.earlier(ctx, req, op, id)
 	if err != nil && ctx.Err() != nil {
 		err = waitedFor(err, waited)
@@ -83,6 +86,7 @@ func (c *Coordinator) submit(ctx context.Context, req request) (*Operation, *run
 		Content:      content,
 		FieldManager: req.fieldManager,
 		Request:      fingerprint(req, op),
+		Origin:       c.identities.origin(),
 	}
 	entry := wal.Entry{
 		ID:    id,

@@ -4,6 +4,7 @@
 package fanout_test
 
 import (
+	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -114,7 +115,11 @@ func TestAWrongClusterMakesNoSecondOwner(t *testing.T) {
 		}
 		_, err = m.Sweep(t.Context())
 		requireWrong(t, err, "us-east")
-		require.Zero(t, writes(other), "something was written in another ring")
+		for _, p := range peers {
+			for _, request := range other.Server(p).Requests() {
+				require.Equal(t, http.MethodGet, request.Method, "in %s of another ring: %s", p, request.Path)
+			}
+		}
 		for _, p := range []region.PeerName{"ap-south", "eu-west"} {
 			for _, request := range own.Server(p).Requests() {
 				if request.Verb == "delete" {
@@ -190,12 +195,41 @@ func TestTwoPeersOfDifferentRings(t *testing.T) {
 				forgetRing(t, other)
 			}
 			own.Server("ap-south").Inject(regiontest.Fault{Times: -1, Do: regiontest.DropRequest()})
-			m := coordinator(t, misled(t, own, other, "us-east"), waltest.NewMemory(), fanout.Options{CallTimeout: time.Second})
+			m := coordinator(t, misled(t, own, other, "us-east"), waltest.NewMemory(), fanout.Options{CallTimeout: 5 * time.Second})
 			_, err := m.Sweep(t.Context())
 			require.ErrorIs(t, err, fanout.ErrWrongPeer)
 			require.ErrorContains(t, err, "behind peer us-east")
 			require.ErrorContains(t, err, "behind peer eu-west")
 			require.ErrorContains(t, err, "none is believed")
+		})
+	}
+}
+
+// A wrong cluster that answers long before the others is not believed until they have.
+func TestAWrongClusterThatAnswersFirst(t *testing.T) {
+	for _, ids := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			own, other := newRing(t), newRing(t)
+			c := coordinator(t, own, waltest.NewMemory(), fanout.Options{})
+			acme := addAccount(t, c)
+			require.NoError(t, c.Wait(t.Context()))
+			if !ids {
+				forgetRing(t, own)
+				forgetRing(t, other)
+			}
+			for _, p := range peers {
+				other.Server(p).Reset()
+				own.Server(p).Inject(regiontest.Fault{Times: -1, Do: regiontest.Delay(400 * time.Millisecond)})
+			}
+			m := coordinator(t, misled(t, own, other, "us-east"), waltest.NewMemory(), fanout.Options{})
+			done := make(chan error)
+			go func() { done <- m.Recognize(t.Context(), "eu-west") }()
+			time.Sleep(100 * time.Millisecond)
+			requireWrong(t, m.Recognize(t.Context(), "us-east"), "us-east")
+			require.NoError(t, <-done)
+			_, err := m.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "eu-west"})
+			requireWrong(t, err, "us-east")
+			require.Zero(t, writes(other))
 		})
 	}
 }

@@ -147,6 +147,8 @@ func (s *session) input(err error) (remedy string, ok bool) {
 		return fmt.Sprintf("add the Account first: %q", s.program+" account add -f FILE"), true
 	case is(err, region.ErrSameCluster):
 		return "name each cluster once", true
+	case is(err, fanout.ErrOtherLog):
+		return "use the log of this ring with --wal, or name the peers of the ring that the log is of", true
 	case is(err, fanout.ErrWrongPeer):
 		return "correct the kubeconfig of that peer, or its name: each cluster is named once, as its PeerSet calls it", true
 	case is(err, fanout.ErrMembership):
