@@ -38,7 +38,8 @@ func (c *Coordinator) acquaint(ctx context.Context) {
 }
 
 // checkLog refuses a log that has an entry of another ring: what this ring lacks of it
-// was not undone. It is asked until the ring is known, and then no more.
+// was not undone. The first entry that says so tells for all. It is asked until the ring
+// is known, and then no longer.
 func (c *Coordinator) checkLog(ctx context.Context) error {
 	if c.logOurs.Load() {
 		return nil
@@ -48,10 +49,11 @@ func (c *Coordinator) checkLog(ctx context.Context) error {
 		if err != nil {
 			continue // who settles it reports that
 		}
-		if j, err := decodeJournal(entry); err == nil {
+		if j, err := decodeJournal(entry); err == nil && j.Origin.Known() {
 			if err := c.refuseForeign(entry.ID, j); err != nil {
 				return err
 			}
+			break // nothing was begun in it for another ring
 		}
 	}
 	if c.identities.origin().Known() {

@@ -160,7 +160,8 @@ func TestRecoveryHoldsFewEntries(t *testing.T) {
 		require.True(t, strings.HasSuffix(operation.ID, fmt.Sprintf("%06d", n+1)), "oldest first")
 	}
 	require.True(t, left.gone(t))
-	require.LessOrEqual(t, log.most.Load(), int64(17), "entries in memory at once")
+	// Those that are worked on, the next one, and the first, which told the log's ring.
+	require.LessOrEqual(t, log.most.Load(), int64(18), "entries in memory at once")
 	require.Positive(t, log.most.Load())
 	requireSettled(t, log)
 	requireClean(t, c)
