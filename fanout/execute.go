@@ -80,7 +80,10 @@ func (r *runner) call(ctx context.Context, command protocol.Command, write logWr
 	var attempt region.Attempt
 	reply, err := r.perform(region.WithAttempt(call, &attempt), &attempt, command, write)
 	r.coordinator.reach.end(peer, err != nil && call.Err() != nil && ctx.Err() == nil)
-	if reply.Code == protocol.Denied && apierrors.IsForbidden(err) && r.troubles.begins(peer) {
+	if reply.Code == protocol.Unavailable || reply.Code == protocol.NoSuchPeer {
+		r.coordinator.reach.heard(peer, err)
+	}
+	if reply.Code == protocol.Denied && apierrors.IsForbidden(err) && r.coordinator.reach.begins(peer) {
 		reply.Code = protocol.Unavailable
 	}
 	return reply, err

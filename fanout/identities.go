@@ -4,6 +4,7 @@
 package fanout
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -249,6 +250,7 @@ func (c *Coordinator) ask(ctx context.Context, conn *region.Conn) (meeting, erro
 	wg.Go(func() { m.set, unread = c.sets.read(ctx, conn) })
 	m.uid, m.denied = conn.UID(ctx)
 	wg.Wait()
+	c.reach.heard(conn.Peer(), cmp.Or(m.denied, unread))
 	switch {
 	case m.denied != nil && !errors.Is(m.denied, region.ErrIdentityUnknown):
 		return m, m.denied

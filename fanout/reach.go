@@ -4,6 +4,8 @@
 package fanout
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -25,6 +27,33 @@ const (
 type reach struct {
 	mu   sync.Mutex
 	vain map[region.PeerName]time.Time // when the last call timed out
+	mute map[region.PeerName]time.Time // when the last call got no answer
+}
+
+// beginning is how long an API server that has just begun may refuse what it will
+// grant: it answers before it has read its roles.
+const beginning = 15 * time.Second
+
+// heard notes whether a call to peer was answered.
+func (r *reach) heard(peer region.PeerName, err error) {
+	if err == nil || statusCode(err) != 0 || errors.Is(err, context.Canceled) {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.mute == nil {
+		r.mute = map[region.PeerName]time.Time{}
+	}
+	r.mute[peer] = time.Now()
+}
+
+// begins says whether peer gave no answer a moment ago, so that its refusal is
+// perhaps that of a server that has not read its roles yet.
+func (r *reach) begins(peer region.PeerName) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	silence, ok := r.mute[peer]
+	return ok && time.Since(silence) < beginning
 }
 
 // begin says how long a call may take. An error says that there is to be none.

@@ -20,8 +20,6 @@ type troubles struct {
 	mu    sync.Mutex
 	peers map[region.PeerName]*trouble
 	calls map[*call]struct{} // under way
-	// silences are when peers last gave no answer at all.
-	silences map[region.PeerName]time.Time
 	// As it was when the caller's time was over.
 	expired     time.Time
 	late        []trouble
@@ -66,12 +64,6 @@ func (t *troubles) end(ctx context.Context, c *call, err error, silent, settled 
 	defer t.mu.Unlock()
 	delete(t.calls, c)
 	c.err, c.silent, c.cut = err, silent, err != nil && ctx.Err() != nil
-	if silent && statusCode(err) == 0 {
-		if t.silences == nil {
-			t.silences = map[region.PeerName]time.Time{}
-		}
-		t.silences[c.peer] = time.Now()
-	}
 	was := t.peers[c.peer]
 	switch {
 	case err != nil:
@@ -106,19 +98,6 @@ func (t *troubles) fail(c call) {
 	}
 	was.call, was.answered = c, was.answered && c.write
 	was.attempts++
-}
-
-// beginning is how long an API server that has just begun may refuse what it will
-// grant: it answers before it has read its roles.
-const beginning = 15 * time.Second
-
-// begins says whether peer gave no answer a moment ago, so that its refusal is
-// perhaps that of a server that has not read its roles yet.
-func (t *troubles) begins(peer region.PeerName) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	silence, ok := t.silences[peer]
-	return ok && time.Since(silence) < beginning
 }
 
 // failure is why the last calls of peer failed; nil if they did not.

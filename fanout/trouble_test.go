@@ -314,8 +314,23 @@ func TestAServerThatHasJustBegunIsWaitedFor(t *testing.T) {
 			require.NoError(t, <-ended)
 		}
 
+		// Another operation has seen it silent.
+		r.Partition("eu-west", true)
+		_, err := c.Add(t.Context(), newServiceCluster(acme, "early"), fanout.AddOptions{Target: "us-east"})
+		require.ErrorIs(t, err, fanout.ErrAborted)
+		r.Server("eu-west").Inject(refuses)
+		r.Partition("eu-west", false)
+		late := make(chan error, 1)
+		go func() {
+			_, err := c.Add(t.Context(), newServiceCluster(acme, "late"), patiently)
+			late <- err
+		}()
+		time.Sleep(5 * time.Second)
+		r.Server("eu-west").Reset()
+		require.NoError(t, <-late)
+
 		r.Server("ap-south").Inject(refuses)
-		_, err := c.Add(t.Context(), newServiceCluster(acme, "other"), patiently)
+		_, err = c.Add(t.Context(), newServiceCluster(acme, "other"), patiently)
 		require.ErrorIs(t, err, fanout.ErrAborted)
 		require.Equal(t, region.CauseForbidden, region.CauseOf(err), "%v", err)
 		require.ErrorContains(t, err, "ap-south")

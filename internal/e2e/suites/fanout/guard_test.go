@@ -112,7 +112,7 @@ func TestGuards(t *testing.T) {
 		return c
 	}
 	ctx := within(t, 2*time.Minute)
-	target := fanout.AddOptions{Target: conns[0].Peer()}
+	target := fanout.AddOptions{Target: conns[0].Peer(), Durable: true}
 
 	short := vaults()
 	short.Guard = nil
