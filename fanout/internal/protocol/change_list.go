@@ -75,8 +75,8 @@ func (c *Change) errand(f Found) (Operation, bool) {
 		case f.Mode == Everywhere && o.Stage != Reserved && (primary || o.former(f.Mode) || o.yielded(f.Mode)):
 			return Operation{Action: Resign, Into: c.ring()}, true
 		case o.Claimed && !primary && !o.Undecided() && !c.listedByAny():
-			// The members have what counts, and it is no evidence. A move to it, or whatever else was begun
-			// while it was a member, may be on its way to this very object.
+			// The members have what counts, and this is no evidence. A move, or whatever
+			// else was begun while the peer was a member, may be on its way to it.
 			return Operation{Action: Discard}, true
 		case primary && o.Leaving():
 			// Somebody else may own the name by now.
