@@ -55,15 +55,16 @@ func (b *builder) programs(ctx context.Context, known []program, names []string)
 		}
 		missing = append(missing, p)
 	}
-	if len(missing) == 0 {
-		return paths, nil
-	}
-	cache, err := b.open(ctx)
-	if err != nil {
-		return nil, err
-	}
+	caches := map[string]*cache{}
 	for _, p := range missing {
-		path, err := cache.program(ctx, p)
+		if caches[p.folder] == nil {
+			cache, err := b.open(ctx, p.folder)
+			if err != nil {
+				return nil, err
+			}
+			caches[p.folder] = cache
+		}
+		path, err := caches[p.folder].program(ctx, p)
 		if err != nil {
 			return nil, fmt.Errorf("building %s: %w", p.name, err)
 		}

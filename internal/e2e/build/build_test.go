@@ -69,7 +69,7 @@ func TestOtherVersionsAreOtherFiles(t *testing.T) {
 // Two processes that both wait for the lock when it is given up build once.
 func TestTwoProcessesBuildOnce(t *testing.T) {
 	b, _ := newBuilder(t, hello)
-	c, err := b.open(t.Context())
+	c, err := b.open(t.Context(), "")
 	require.NoError(t, err)
 	path := filepath.Join(c.dir, "hello")
 	unlock, err := lock(t.Context(), path+".lock", func() {})
@@ -96,7 +96,7 @@ func TestLockOfKilledProcess(t *testing.T) {
 	// Its go command is a script that does not build and ends when the test has
 	// removed it, so the helper holds the lock for as long as it lives.
 	b, _ := newBuilder(t, hello)
-	c, err := b.open(t.Context())
+	c, err := b.open(t.Context(), "")
 	require.NoError(t, err)
 	script := t.TempDir()
 	goCommand, err := exec.LookPath("go")
@@ -124,7 +124,7 @@ func TestFailedBuildLeavesNothing(t *testing.T) {
 	_, err := b.programs(t.Context(), fake(), nil)
 	require.ErrorContains(t, err, "building hello")
 	require.ErrorContains(t, err, "undefined: undefined")
-	c, err := b.open(t.Context())
+	c, err := b.open(t.Context(), "")
 	require.NoError(t, err)
 	left, err := filepath.Glob(filepath.Join(c.dir, "hello*"))
 	require.NoError(t, err)
@@ -137,7 +137,7 @@ func TestFailedBuildLeavesNothing(t *testing.T) {
 
 func TestInterrupted(t *testing.T) {
 	b, _ := newBuilder(t, hello)
-	c, err := b.open(t.Context())
+	c, err := b.open(t.Context(), "")
 	require.NoError(t, err)
 	unlock, err := lock(t.Context(), filepath.Join(c.dir, "hello.lock"), func() {})
 	require.NoError(t, err)
@@ -171,7 +171,7 @@ func TestUnknownProgram(t *testing.T) {
 
 // The pinned versions can be read, and their stamp is what the API server will report.
 func TestPinnedVersions(t *testing.T) {
-	c, err := (&builder{log: io.Discard, cache: t.TempDir()}).open(t.Context())
+	c, err := (&builder{log: io.Discard, cache: t.TempDir()}).open(t.Context(), "")
 	require.NoError(t, err)
 	flags, err := c.ldflags(t.Context(), programs()[1])
 	require.NoError(t, err)

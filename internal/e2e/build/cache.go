@@ -24,8 +24,9 @@ type cache struct {
 	log    io.Writer
 }
 
-// open finds the pinned module and the directory that belongs to its versions.
-func (b *builder) open(ctx context.Context) (*cache, error) {
+// open finds the pinned module, or the one in a folder of it, and the directory that
+// belongs to its versions.
+func (b *builder) open(ctx context.Context, folder string) (*cache, error) {
 	c := &cache{module: b.module, log: b.log}
 	if c.module == "" {
 		module, err := pinnedModule(ctx)
@@ -34,6 +35,7 @@ func (b *builder) open(ctx context.Context) (*cache, error) {
 		}
 		c.module = module
 	}
+	c.module = filepath.Join(c.module, folder)
 	base := b.cache
 	if base == "" {
 		user, err := os.UserCacheDir()

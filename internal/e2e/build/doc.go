@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package build provides the executables of a real control plane: etcd,
-// kube-apiserver, kube-controller-manager, kube-scheduler, kubectl and KWOK.
+// kube-apiserver, kube-controller-manager, kube-scheduler, kubectl, KWOK and etcdutl.
 //
 // An executable comes from the directory that KUBEBUILDER_ASSETS names, if it
 // is there, and is otherwise compiled, once, from the versions that the module
-// internal/e2e/programs pins, into the user's cache:
+// internal/e2e/programs and those in it pin, into the user's cache:
 //
 //	os.UserCacheDir()/atoll/e2e/<versions>/<program>
 //

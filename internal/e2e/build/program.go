@@ -15,6 +15,7 @@ const (
 	Scheduler         = "kube-scheduler"
 	Kubectl           = "kubectl"
 	KWOK              = "kwok"
+	Etcdutl           = "etcdutl"
 
 	// AnyGroupAPIServer is kube-apiserver without one check: it takes
 	// CustomResourceDefinitions in groups without a dot, such as apps, as the
@@ -29,6 +30,7 @@ type program struct {
 	version string        // the module whose version it reports
 	usual   time.Duration // how long it takes on two idle cores after those before it
 	edit    *edit         // nil: it is built as it is
+	folder  string        // of the module that pins it, in the pinned module; empty: that one
 }
 
 // programs is every executable, in the order in which building them shares
@@ -46,5 +48,6 @@ func programs() []program {
 		{name: Scheduler, pkg: kubernetes + "/cmd/kube-scheduler", version: kubernetes, usual: 15 * time.Second},
 		{name: Kubectl, pkg: kubernetes + "/cmd/kubectl", version: kubernetes, usual: 15 * time.Second},
 		{name: KWOK, pkg: "sigs.k8s.io/kwok/cmd/kwok", version: "sigs.k8s.io/kwok", usual: 15 * time.Second},
+		{name: Etcdutl, pkg: "go.etcd.io/etcd/etcdutl/v3", version: "go.etcd.io/etcd/etcdutl/v3", usual: 30 * time.Second, folder: "etcdutl"},
 	}
 }

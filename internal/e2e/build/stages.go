@@ -18,7 +18,7 @@ import (
 //
 // It is idempotent and safe for concurrent use, as [Programs] is.
 func Stages(ctx context.Context) (string, error) {
-	c, err := (&builder{log: os.Stderr}).open(ctx)
+	c, err := (&builder{log: os.Stderr}).open(ctx, "")
 	if err != nil {
 		return "", err
 	}

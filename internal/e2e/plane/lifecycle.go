@@ -14,8 +14,8 @@ import (
 	"github.com/atoll-dev/atoll/internal/e2e/build"
 )
 
-// ErrStopped is what a plane answers to Kill, Pause, Resume, Restart, Save and
-// Restore after Stop.
+// ErrStopped is what a plane answers to Kill, Pause, Resume, Restart, Save, Restore and
+// RestoreSnapshot after Stop.
 var ErrStopped = errors.New("the plane was stopped")
 
 // Stop ends all processes at once, waits until they are gone, gives the port

@@ -10,9 +10,12 @@ import (
 	"github.com/atoll-dev/atoll/internal/e2e/build"
 )
 
-// etcdURL is a unix socket in the directory in which etcd and kube-apiserver
+// These are unix sockets in the directory in which etcd and kube-apiserver
 // run. etcd insists on the form host:port, which here is the socket's file name.
-const etcdURL = "unix://etcd:1"
+const (
+	etcdURL     = "unix://etcd:1"
+	etcdPeerURL = "unix://etcd-peer:1"
+)
 
 // startProcesses starts all programs of the plane and waits until it is ready.
 func (p *Plane) startProcesses(ctx context.Context) error {
@@ -55,16 +58,15 @@ func (p *Plane) run(name string, args ...string) error {
 }
 
 func etcdArguments() []string {
-	const peerURL = "unix://etcd-peer:1"
 	return []string{
 		"--data-dir=etcd-data",
 		"--unsafe-no-fsync",
 		"--log-level=warn",
 		"--listen-client-urls=" + etcdURL,
 		"--advertise-client-urls=" + etcdURL,
-		"--listen-peer-urls=" + peerURL,
-		"--initial-advertise-peer-urls=" + peerURL,
-		"--initial-cluster=default=" + peerURL,
+		"--listen-peer-urls=" + etcdPeerURL,
+		"--initial-advertise-peer-urls=" + etcdPeerURL,
+		"--initial-cluster=default=" + etcdPeerURL,
 	}
 }
 
