@@ -45,19 +45,27 @@ type driver struct {
 	outstanding int
 	replies     chan protocol.Reply
 	wg          sync.WaitGroup
-	stop        context.Context
-	cancelAll   context.CancelFunc
+	closed      chan struct{}
+
+	mu      sync.Mutex
+	running map[*protocol.Command]context.CancelFunc
 }
 
 func newDriver(m machine, cleanup time.Duration, begin func(protocol.Command) func(context.Context) protocol.Reply) *driver {
-	d := &driver{machine: m, cleanup: cleanup, begin: begin, replies: make(chan protocol.Reply)}
-	d.stop, d.cancelAll = context.WithCancel(context.Background())
-	return d
+	return &driver{
+		machine: m, cleanup: cleanup, begin: begin, replies: make(chan protocol.Reply), closed: make(chan struct{}),
+		running: map[*protocol.Command]context.CancelFunc{},
+	}
 }
 
 // close ends what is still on its way and waits for it.
 func (d *driver) close() {
-	d.cancelAll()
+	close(d.closed)
+	d.mu.Lock()
+	for _, cancel := range d.running {
+		cancel()
+	}
+	d.mu.Unlock()
 	d.wg.Wait()
 }
 
@@ -65,16 +73,20 @@ func (d *driver) launch(ctx context.Context, commands []protocol.Command) {
 	for _, command := range commands {
 		d.outstanding++
 		call, cancel := context.WithCancel(ctx)
-		detach := context.AfterFunc(d.stop, cancel)
+		d.mu.Lock()
+		d.running[&command] = cancel
+		d.mu.Unlock()
 		execute := d.begin(command)
 		d.wg.Go(func() {
-			defer cancel()
-			defer detach()
 			reply := execute(call)
 			reply.Strand, reply.Seq = command.Strand, command.Seq
+			d.mu.Lock()
+			delete(d.running, &command)
+			d.mu.Unlock()
+			cancel()
 			select {
 			case d.replies <- reply:
-			case <-d.stop.Done():
+			case <-d.closed:
 			}
 		})
 	}

@@ -119,7 +119,7 @@ func TestARepairIsRefusedBesideAWrongCluster(t *testing.T) {
 		require.ErrorAs(t, o.Value.Problem, &wrong)
 		require.Equal(t, fanout.PropertyRing, wrong.Property)
 		require.Equal(t, oneRing(t, other), wrong.Found)
-		require.Equal(t, oneRing(t, own), wrong.Want)
+		require.Equal(t, wrong.Want, oneRing(t, own))
 		require.Equal(t, []region.PeerName{"ap-south", "us-east"}, wrong.By)
 	}
 }

@@ -40,6 +40,10 @@ func ExampleNewSharedMemory() {
 		return
 	}
 	for taken, err := range second.Open(ctx) {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
 		taken.Owner = "second"
 		if taken, err = second.Advance(ctx, taken); err == nil {
 			fmt.Println("taken over by", taken.Owner)

@@ -33,14 +33,16 @@ mends it, each with the command that mends exactly it:
 and everything as long as a peer is the wrong cluster.`,
 		Args: cobra.NoArgs,
 		RunE: s.run(func(ctx context.Context, _ []string) error {
-			about, one, err := subject{}, false, error(nil)
+			var about subject
 			if only != "" {
-				if about, one, err = named(only); err == nil && !one {
+				named, one, err := named(only)
+				if err == nil && !one {
 					err = badInput("write servicecluster/ACCOUNT/NAME or account/NAME", "--only %s names no object", only)
 				}
 				if err != nil {
 					return err
 				}
+				about = named
 			}
 			with := s.observe
 			if repair {
@@ -49,7 +51,7 @@ and everything as long as a peer is the wrong cluster.`,
 			return with(ctx, func(c *fanout.Coordinator) error {
 				var report *fanout.Report
 				var err error
-				if one {
+				if only != "" {
 					report, err = c.AuditObject(ctx, about.kind.GroupKind(), about.key, repair)
 				} else {
 					report, err = c.Audit(ctx, repair)
