@@ -4,12 +4,14 @@
 package fanout
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -34,7 +36,8 @@ type changeRunner struct {
 
 	mu       sync.Mutex
 	found    map[string]foundAt
-	departed map[string]metav1.Time // when peers departed, by peer and PeerSet
+	departed map[string]metav1.Time               // when peers departed, by peer and PeerSet
+	pending  map[string]map[region.PeerName]error // why peers have not confirmed an object, by its key
 	troubles troubles
 }
 
@@ -53,6 +56,7 @@ func (c *Coordinator) changer(m *protocol.Change) *changeRunner {
 		subs:        make(chan struct{}, sweepers),
 		found:       map[string]foundAt{},
 		departed:    map[string]metav1.Time{},
+		pending:     map[string]map[region.PeerName]error{},
 	}
 }
 
@@ -116,7 +120,27 @@ func (r *changeRunner) execute(ctx context.Context, command protocol.Command, wr
 	return reply
 }
 
-func (r *changeRunner) failure(peer region.PeerName) error { return r.troubles.failure(peer) }
+// failure is why the change does not go on: the last calls of peer failed, or an object
+// is not confirmed, by peer if there is one. A call that was cut off by the end of the
+// change's time is the last resort.
+func (r *changeRunner) failure(peer region.PeerName) error {
+	err, cut := r.troubles.last(peer)
+	if err != nil && !cut {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var other error
+	for _, key := range slices.Sorted(maps.Keys(r.pending)) {
+		if at := r.pending[key][peer]; at != nil {
+			return at
+		}
+		for _, p := range slices.Sorted(maps.Keys(r.pending[key])) {
+			other = cmp.Or(other, r.pending[key][p])
+		}
+	}
+	return cmp.Or(other, err)
+}
 
 func (r *changeRunner) recall(key string) (foundAt, bool) {
 	r.mu.Lock()
@@ -298,10 +322,16 @@ func (r *changeRunner) sub(ctx context.Context, command protocol.Command) (proto
 		return protocol.Result{}, err
 	}
 	result, err := s.run(ctx)
+	pending := map[region.PeerName]error{}
 	for _, peer := range result.Pending {
 		if why := s.failure(region.PeerName(peer)); why != nil {
-			r.troubles.failed(region.PeerName(peer), why)
+			pending[region.PeerName(peer)] = why
 		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if ctx.Err() == nil || len(r.pending[command.Key]) == 0 { // else it was cut off: the cause before says more
+		r.pending[command.Key] = pending
 	}
 	return result, err
 }

@@ -76,13 +76,6 @@ func (t *troubles) end(ctx context.Context, c *call, err error, silent, settled 
 	}
 }
 
-// failed notes a failure that was found elsewhere.
-func (t *troubles) failed(peer region.PeerName, err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.fail(call{peer: peer, began: time.Now(), err: err})
-}
-
 func (t *troubles) fail(c call) {
 	if t.peers == nil {
 		t.peers = map[region.PeerName]*trouble{}
@@ -102,12 +95,18 @@ func (t *troubles) fail(c call) {
 
 // failure is why the last calls of peer failed; nil if they did not.
 func (t *troubles) failure(peer region.PeerName) error {
+	err, _ := t.last(peer)
+	return err
+}
+
+// last is failure, and whether the end of the operation's time cut those calls off.
+func (t *troubles) last(peer region.PeerName) (cause error, cut bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if was := t.peers[peer]; was != nil {
-		return was.failure()
+		return was.failure(), was.cut
 	}
-	return nil
+	return nil, false
 }
 
 func (t *trouble) failure() error {
