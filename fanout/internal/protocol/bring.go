@@ -228,8 +228,18 @@ func (m *Machine) stepBring(i int, r Reply) {
 		case r.Object.Edited():
 			// A replica never shows what is not committed.
 			m.sendAccepted(i, "accept", r.Object)
+		case m.passing() && s.X.Stage == Reserved:
+			s.Y = r.Object
+			m.send(i, "believed", Command{Verb: ReadPeerSet, Peer: m.Record.Primary.Peer})
 		default:
 			m.align(i, r.Object)
+		}
+	case "believed":
+		switch {
+		case r.Code == OK && r.PeerSet.current():
+			m.align(i, s.Y)
+		case r.Code == OK || !m.again(i, "again"):
+			m.unconfirmed(i)
 		}
 	case "accept":
 		if r.Class == Applied {

@@ -172,8 +172,11 @@ func (c *Change) subbed(key string, op Operation, r Result) {
 		c.Worked = true
 	}
 	switch {
-	case op.Action == Resign && r.Reason == Missing && (c.returned() || c.restored() && c.Phase == chPlacing),
-		op.Action == Cover && len(r.Unproved) > 0:
+	case len(r.Unproved) > 0 && c.Rounds < tries:
+		// Its operation may be about to bind its guards.
+		c.Stuck = true
+		c.StuckAt = r.Unproved[0]
+	case op.Action == Resign && r.Reason == Missing && (c.returned() || c.restored() && c.Phase == chPlacing), len(r.Unproved) > 0:
 		c.Result.Blocking = append(c.Result.Blocking, Found{Key: key, Mode: op.Mode, Object: op.Met})
 	case op.Action == Sweep && c.Phase == chPlacing && !op.Met.Leaving():
 		// Whoever is alive ends it itself.

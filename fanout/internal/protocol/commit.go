@@ -143,11 +143,9 @@ func (m *Machine) stepLook(i int, r Reply) {
 	switch {
 	case s.Step != "read":
 		m.send(i, "read", Command{Verb: ReadPeerSet, Peer: s.Peer})
-	case r.Code == OK && m.Op.Action == Sweep && m.Op.Doubted == "" && r.PeerSet.Self.State == peerQuarantined:
-		// Whoever brings it back decides what it holds.
-		m.finish(i)
-	case r.Code == OK && m.Op.logged() && !r.PeerSet.current():
-		// It was given up and comes back: what it lists is no membership yet.
+	case r.Code == OK && (m.Op.logged() || m.Op.Action == Sweep && m.passing()) && !r.PeerSet.current():
+		// It comes back: what it lists is no membership yet, and whoever brings it back
+		// decides what it holds.
 		m.finish(i)
 	case r.Code == OK:
 		m.Set, m.HaveSet = r.PeerSet, true

@@ -42,6 +42,11 @@ func (m *Machine) verdict(x Object, r Reply) verdict {
 	return v
 }
 
+// passing says that this is not the change that brings the primary's peer back. Between
+// its read of the primary's PeerSet and that of the primary the peer may have been
+// restored: before it makes evidence of what it read it asks for the PeerSet once more.
+func (m *Machine) passing() bool { return m.Op.Doubted == "" }
+
 // evidence says whether x proves the commit of its primary.
 func (m *Machine) evidence(x Object) bool {
 	return x.Evidence(m.Op.Mode) && !x.Released && (m.Op.Doubted == "" || x.Claim.Peer != m.Op.Doubted)

@@ -167,6 +167,9 @@ func (w *world) check() string {
 	if s := w.silent(); s != "" {
 		return s
 	}
+	if s := w.undone(); s != "" {
+		return s
+	}
 	mode := w.cfg.mode
 	owner := -1
 	for i, c := range w.store.cells {

@@ -37,7 +37,7 @@ func (m *Machine) replica(i int, r Reply) {
 	switch {
 	case r.Code == NotFound && m.outside(s.Peer):
 		m.finish(i)
-	case r.Code == NotFound && m.Op.Prove:
+	case r.Code == NotFound && m.Op.Prove, m.Op.Prove && r.Code == OK && s.X.Of(m.Op.Mode) == m.Record.Primary && s.X.Stage == Reserved:
 		m.unproved(i)
 	case r.Code == NotFound:
 		m.send(i, "create", Command{Verb: Create, Peer: s.Peer, Object: m.secondaryOf(s.Peer)})

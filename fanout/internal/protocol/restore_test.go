@@ -120,7 +120,26 @@ func (w *world) silent() string {
 	return ""
 }
 
-// suspended says whether x waits for the peer that was restored.
+// undone says which removal that was told to be done a restore has undone: its object is
+// in effect in a peer that counts.
+func (w *world) undone() string {
+	if !w.restoring.over {
+		return ""
+	}
+	for i, p := range w.procs {
+		if i >= len(w.cfg.plans) || p.op.Action != Remove || p.m != nil || p.result.Ending != Done {
+			continue
+		}
+		for j, c := range w.store.cells {
+			if c.obj != nil && w.counts(j) && c.obj.Primary(w.cfg.mode) && c.obj.InEffect() && c.obj.UID == p.result.Primary.UID {
+				return "UNDONE: what " + p.op.ID + " removed is in effect again in " + peerName(j)
+			}
+		}
+	}
+	return ""
+}
+
+// suspendedAt says whether x waits for the peer that was restored.
 func (w *world) suspendedAt(x *Object) bool {
 	of := x.Of(w.cfg.mode)
 	if !w.restoring.over || of.Peer != w.cfg.restored {

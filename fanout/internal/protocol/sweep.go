@@ -200,6 +200,8 @@ func (m *Machine) stepGuard(i int, r Reply) {
 			if !m.again(i, "again") {
 				m.unconfirmed(i)
 			}
+		case m.Op.Prove && s.X.Claimed && s.X.Of(m.Op.Mode) == m.Record.Primary && !s.X.Evidence(m.Op.Mode):
+			m.unproved(i)
 		case s.X.Claimed && s.X.Of(m.Op.Mode) == m.Record.Primary && m.outlived(i):
 			m.renew(i)
 		case s.X.Claimed && s.X.Of(m.Op.Mode) == m.Record.Primary && (s.Unsure || m.unbound(s.X)):
@@ -259,10 +261,19 @@ func (m *Machine) stepGuard(i int, r Reply) {
 		case gone, r.Code == OK && r.Object.Leaving():
 			// A removal may have cleared this peer before the guard was there.
 			m.send(i, "withdraw", Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
+		case r.Code == OK && r.Object.Committed() && m.unbound(s.X) && m.passing():
+			m.send(i, "believed", Command{Verb: ReadPeerSet, Peer: m.Record.Primary.Peer})
 		case r.Code == OK && r.Object.Committed() && m.unbound(s.X):
 			m.sendBound(i, s.X)
 		default:
 			m.finish(i)
+		}
+	case "believed":
+		switch {
+		case r.Code == OK && r.PeerSet.current():
+			m.sendBound(i, s.X)
+		case r.Code == OK || !m.again(i, "again"):
+			m.unconfirmed(i)
 		}
 	case "bound":
 		m.wasBound(i, r, "again")
