@@ -55,7 +55,8 @@ type Options struct {
 
 	// NoteEvery is how often Start writes into the PeerSet of each peer how far those of
 	// the others have come, which shows later that one was restored from an older state:
-	// one request to each peer, whichever coordinator makes it. Zero means one minute.
+	// one request to each peer, whichever coordinator makes it, and at most once in
+	// SweepEvery. Zero means one minute.
 	// Negative: never; then only what contradicts it shows a restored peer.
 	NoteEvery time.Duration
 

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/atoll-dev/atoll/fanout/internal/protocol"
+	"github.com/atoll-dev/atoll/internal/logging"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/wal"
 )
@@ -74,7 +75,18 @@ func (r *runner) run(ctx context.Context) (protocol.Result, error) {
 	d := r.driver()
 	defer d.close()
 	_, err := d.run(ctx, nil)
+	r.report(ctx, r.machine.Result)
 	return r.machine.Result, err
+}
+
+// report logs what people must know though the operation goes on: a conflict of two
+// revisions, of which one content is in force nowhere any more.
+func (r *runner) report(ctx context.Context, result protocol.Result) {
+	if m := result.Mend; m.Number > 0 {
+		logging.From(ctx).Info("Two contents under one revision number were reconciled: a peer was restored from an older state",
+			"kind", r.kind.Kind, "object", keyString(r.key), "peer", result.Primary.Peer, "revision", m.Number,
+			"kept", m.Kept.Operation, "dropped", m.Dropped.Operation)
+	}
 }
 
 func (r *runner) driver() *driver {

@@ -72,6 +72,7 @@ func (r *runner) answer(ctx context.Context, durable bool) (result protocol.Resu
 	if over || err != nil {
 		d.close()
 		stop()
+		r.report(ctx, r.machine.Result)
 		return r.machine.Result, nil, err
 	}
 	result, _ = r.machine.Promise()

@@ -11,8 +11,8 @@ import "strings"
 // makes it dead.
 
 // Evidence says that secondary o proves the commit of its primary: a guard that was
-// bound after it, or a replica in force, unless it is being deleted. A claim under a central log is bound while
-// its target may still be Reserved, so it proves nothing.
+// bound after it, or a replica in force, unless it is being deleted. A claim under a
+// central log is bound while its target may still be Reserved, so it proves nothing.
 func (o Object) Evidence(mode Mode) bool {
 	if !o.Claimed || o.Terminating || o.Primary(mode) {
 		return false
@@ -56,13 +56,13 @@ func (m *Machine) evidence(x Object) bool {
 // two peers was restored from an older state, or somebody deleted the primary past
 // our finalizer.
 type Suspicion struct {
-	Peer, At string // where the evidence stands, and where its primary should
+	Peer     string // where the evidence stands
 	Evidence Object
 }
 
 // suspect notes that x in peer is evidence of an object that is lost.
 func (m *Machine) suspect(x Object, peer string) {
-	m.Result.Suspicion = Suspicion{Peer: peer, At: x.Of(m.Op.Mode).Peer, Evidence: x}
+	m.Result.Suspicion = Suspicion{Peer: peer, Evidence: x}
 }
 
 // later says whether revision r was made after o. Operation IDs are ordered by
