@@ -35,7 +35,7 @@ func (w *world) coordinator() *fanout.Coordinator {
 	log, err := wal.Open(filepath.Join(w.t.TempDir(), "log"), wal.Options{})
 	require.NoError(w.t, err)
 	w.t.Cleanup(func() { require.NoError(w.t, log.Close()) })
-	c, err := fanout.New(w.ring, log, fanout.Options{Kinds: append(account.Kinds(), Kind())})
+	c, err := fanout.New(w.ring, log, fanout.Options{Kinds: append(account.Kinds(), Kind()), NoteEvery: -1}) // at rest nothing is written
 	require.NoError(w.t, err)
 	w.t.Cleanup(func() { require.NoError(w.t, c.Wait(context.WithoutCancel(w.t.Context()))) })
 	require.NoError(w.t, c.InitPeers(w.t.Context()))
