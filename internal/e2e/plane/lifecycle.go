@@ -64,7 +64,17 @@ func (p *Plane) Restart(ctx context.Context) error {
 // Pause freezes the API server: it still accepts connections, through the
 // kernel, and answers nothing until Resume. The other processes go on.
 func (p *Plane) Pause(ctx context.Context) error {
-	return p.inTurn(ctx, "pause", func() error { return p.signalAPIServer(syscall.SIGSTOP) })
+	return p.inTurn(ctx, "pause", func() error {
+		if err := p.signalAPIServer(syscall.SIGSTOP); err != nil {
+			return err
+		}
+		for _, process := range p.processes {
+			if process.name == build.APIServer {
+				return process.frozen()
+			}
+		}
+		return nil
+	})
 }
 
 // Resume lets a frozen API server go on. It does not wait for an answer of it.
