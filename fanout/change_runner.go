@@ -124,7 +124,7 @@ func (r *changeRunner) execute(ctx context.Context, command protocol.Command, wr
 // is not confirmed, by peer if there is one. A call that was cut off by the end of the
 // change's time is the last resort.
 func (r *changeRunner) failure(peer region.PeerName) error {
-	err, cut := r.troubles.last(peer)
+	cut, err := r.troubles.last(peer)
 	if err != nil && !cut {
 		return err
 	}

@@ -95,18 +95,18 @@ func (t *troubles) fail(c call) {
 
 // failure is why the last calls of peer failed; nil if they did not.
 func (t *troubles) failure(peer region.PeerName) error {
-	err, _ := t.last(peer)
+	_, err := t.last(peer)
 	return err
 }
 
 // last is failure, and whether the end of the operation's time cut those calls off.
-func (t *troubles) last(peer region.PeerName) (cause error, cut bool) {
+func (t *troubles) last(peer region.PeerName) (cut bool, cause error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if was := t.peers[peer]; was != nil {
-		return was.failure(), was.cut
+		return was.cut, was.failure()
 	}
-	return nil, false
+	return false, nil
 }
 
 func (t *trouble) failure() error {

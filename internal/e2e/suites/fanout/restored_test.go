@@ -124,7 +124,7 @@ func (r *restoring) noticed(t *testing.T, c *fanout.Coordinator, restore func(co
 		if errors.Is(err, fanout.ErrReturned) {
 			return nil
 		}
-		return fmt.Errorf("not yet: %v", err)
+		return fmt.Errorf("not yet: %w", err)
 	})
 	_, err = c.Add(within(t, time.Minute), newServiceCluster(r.acme, unique("other")), fanout.AddOptions{Target: "eu-west"})
 	require.ErrorIs(t, err, fanout.ErrReturned)
