@@ -23,6 +23,9 @@ func (w *world) key(k *keyer) uint64 {
 	k.b(w.losing.gone, w.losing.down, w.restoring.backup != nil, w.restoring.over, w.restoring.met, w.restoring.back)
 	if w.restoring.backup != nil {
 		k.object(w.restoring.backup.obj)
+		if len(w.cfg.changes) > 0 {
+			k.set(w.restoring.backup.set)
+		}
 	}
 	for _, op := range w.dropped {
 		k.s(op)
@@ -80,6 +83,10 @@ func (w *world) key(k *keyer) uint64 {
 		} else {
 			k.s(string(p.result.Ending))
 			k.s(string(p.result.Reason))
+			if w.cfg.restored != "" {
+				k.b(p.result.Durable)
+				k.n(int(p.result.Revision))
+			}
 			if p.state == waiting {
 				k.id(p.result.Holder.UID)
 			}

@@ -3,7 +3,11 @@
 
 package protocol
 
-import "strconv"
+import (
+	"maps"
+	"slices"
+	"strconv"
+)
 
 func (k *keyer) set(s *PeerSet) {
 	if s == nil {
@@ -53,6 +57,11 @@ func (k *keyer) change(ch *changer) {
 	k.s(string(c.Result.Reason))
 	for _, p := range c.Order {
 		k.s(p)
+	}
+	k.b(c.Kept != nil)
+	for _, key := range slices.Sorted(maps.Keys(c.Kept)) {
+		k.s(key)
+		k.id(c.Kept[key])
 	}
 	k.n(252)
 	for i := range 8 {
