@@ -36,6 +36,7 @@ func TestArguments(t *testing.T) {
 		{"Salvage from", "from: is empty", func() error { _, err := wal.Salvage(ctx, "", filepath.Join(dir, "new")); return err }},
 		{"Salvage to", "to: is empty", func() error { _, err := wal.Salvage(ctx, filepath.Join(dir, "log"), ""); return err }},
 		{"Backup", "path: is empty", func() error { return open.Backup(ctx, "") }},
+		{"Move", "to: is empty", func() error { return open.Move(ctx, "") }},
 		{"Begin without ID", "ID", func() error { _, err := open.Begin(ctx, wal.Entry{}); return err }},
 		{"Advance without ID", "ID", func() error { _, err := open.Advance(ctx, wal.Entry{}); return err }},
 	}
@@ -47,6 +48,7 @@ func TestArguments(t *testing.T) {
 		"Compact": func(f *wal.File) error { return f.Compact(ctx) },
 		"Discard": func(f *wal.File) error { return f.Discard(ctx, "a") },
 		"Verify":  func(f *wal.File) error { return f.Verify(ctx) },
+		"Move":    func(f *wal.File) error { return f.Move(ctx, filepath.Join(dir, "moved")) },
 		"Backup":  func(f *wal.File) error { return f.Backup(ctx, filepath.Join(dir, "backup")) },
 		"Open": func(f *wal.File) error {
 			for _, err := range f.Open(ctx) {

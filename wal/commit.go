@@ -4,6 +4,7 @@
 package wal
 
 import (
+	"context"
 	"errors"
 	"runtime"
 	"time"
@@ -43,6 +44,28 @@ func (f *File) own() {
 		case <-f.stop:
 			return
 		}
+	}
+}
+
+// turn lets the owner run do between two commits, and returns its error. op names it in errors.
+func (f *File) turn(ctx context.Context, op string, do func() error) error {
+	if err := f.enter(ctx); err != nil {
+		return f.wrap(op, "", err)
+	}
+	defer f.leave()
+	done := make(chan error, 1)
+	select {
+	case f.turns <- func() { done <- do() }:
+		select {
+		case err := <-done:
+			return f.wrap(op, "", err)
+		case <-f.abandoned:
+			return f.wrap(op, "", f.refusal())
+		}
+	case <-f.abandoned:
+		return f.wrap(op, "", f.refusal())
+	case <-ctx.Done():
+		return f.wrap(op, "", context.Cause(ctx))
 	}
 }
 

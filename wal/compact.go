@@ -21,24 +21,7 @@ import (
 // new file is in place or not, nothing is lost, and the log must be reopened. Where a file in use cannot be replaced
 // (Windows), it returns an error; only Open compacts there.
 func (f *File) Compact(ctx context.Context) error {
-	if err := f.enter(ctx); err != nil {
-		return f.wrap("compact", "", err)
-	}
-	defer f.leave()
-	done := make(chan error, 1)
-	select {
-	case f.turns <- func() { done <- f.compact(ctx) }:
-		select {
-		case err := <-done:
-			return f.wrap("compact", "", err)
-		case <-f.abandoned:
-			return f.wrap("compact", "", f.refusal())
-		}
-	case <-f.abandoned:
-		return f.wrap("compact", "", f.refusal())
-	case <-ctx.Done():
-		return f.wrap("compact", "", context.Cause(ctx))
-	}
+	return f.turn(ctx, "compact", func() error { return f.compact(ctx) })
 }
 
 // compact is run by the owner, so that nothing is written meanwhile.

@@ -26,6 +26,7 @@
 //   - A file that was cut is damaged, whatever is left of it, and is set aside. So is an empty one at the place of a log.
 //   - Space that is not needed any more goes back to the disk when a log that is mostly empty is opened, or by Compact.
 //     A crash meanwhile leaves the old file or the new one, both whole.
+//   - Move gives a log another path, and a crash meanwhile leaves it whole at one of the two.
 //   - One process at a time. A second one is told who holds the file, and since when, in a [*LockedError].
 //   - After a failed commit the File refuses every further call: what a disk said once cannot be asked again, since
 //     a repeated fsync may report success for pages that were lost. See [InDoubtError].

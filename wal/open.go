@@ -38,8 +38,10 @@ func Open(path string, opts Options) (*File, error) {
 		}
 		path = target
 	}
-	if err := makeDirs(filepath.Dir(path)); err != nil {
-		return nil, explain(path, "create directory", err)
+	if !opts.Existing {
+		if err := makeDirs(filepath.Dir(path)); err != nil {
+			return nil, explain(path, "create directory", err)
+		}
 	}
 	start := time.Now()
 	held, err := acquireLock(path, opts.LockTimeout)
@@ -109,16 +111,16 @@ func openHeld(path string, opts Options, timeout time.Duration) (*File, error) {
 	return nil, explain(path, "open", err)
 }
 
-// begin creates the log, unless one was set aside here and nobody has said that this is settled.
+// begin creates the log, unless it must exist, or one was set aside here and the caller does not accept its loss.
 func begin(path string, opts Options) error {
-	if !opts.AcceptLoss {
-		name, err := lastSetAside(path)
-		if err != nil {
-			return explain(path, "open", err)
-		}
-		if name != "" {
-			return &CorruptError{Path: path, SetAside: name, Err: errors.New("found at an earlier start")}
-		}
+	name, err := lastSetAside(path)
+	switch {
+	case err != nil && !opts.AcceptLoss:
+		return explain(path, "open", err)
+	case name != "" && !opts.AcceptLoss:
+		return &CorruptError{Path: path, SetAside: name, Err: errors.New("found at an earlier start")}
+	case name == "" && opts.Existing:
+		return explain(path, "open", fs.ErrNotExist)
 	}
 	if err := create(path, func(*filler) error { return nil }); err != nil {
 		return explain(path, "create", err)

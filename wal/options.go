@@ -26,6 +26,9 @@ type Options struct {
 	// keeps returning the *CorruptError until somebody puts a file at the path or moves the damaged one away.
 	AcceptLoss bool
 
+	// Existing makes Open return fs.ErrNotExist where there is no log, instead of beginning one.
+	Existing bool
+
 	// Observer receives what happens. nil is fine.
 	Observer *Observer
 }

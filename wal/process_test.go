@@ -28,7 +28,7 @@ import (
 )
 
 // children are what a second process of this test program can be asked to do.
-var children = map[string]func(path string){"hold": hold, "work": work, "fill": fill, "shrink": shrink, "create": create, "trample": trample}
+var children = map[string]func(path string){"hold": hold, "work": work, "fill": fill, "shrink": shrink, "create": create, "trample": trample, "shift": shift}
 
 // child runs what a test asked a second process to do, and reports whether this is one.
 func child() bool {
@@ -240,4 +240,62 @@ func TestFileSizeLimit(t *testing.T) {
 	require.LessOrEqual(t, len(found), written+1)
 	require.Positive(t, written)
 	open(t, path, wal.Options{})
+}
+
+// shift moves the log to and fro for ever, and begins an entry after each move.
+func shift(path string) {
+	from, to := path, filepath.Join(filepath.Dir(path), "ring", "wal.db")
+	if _, err := os.Stat(from); err != nil {
+		from, to = to, from
+	}
+	for n := 0; ; n++ {
+		f, err := wal.Open(from, wal.Options{Existing: true})
+		must(err)
+		e, err := f.Begin(context.Background(), wal.Entry{ID: fmt.Sprintf("%d-%d", time.Now().UnixNano(), n)})
+		must(err)
+		fmt.Println("begun", e.ID)
+		must(f.Move(context.Background(), to))
+		from, to = to, from
+	}
+}
+
+// A process that is killed while it moves its log leaves one log, at one of the two paths, with all that was acknowledged.
+func TestKillDuringMove(t *testing.T) {
+	const kills = 30
+	random := rand.New(rand.NewPCG(11, 12))
+	path := filepath.Join(t.TempDir(), "wal.db")
+	other := filepath.Join(filepath.Dir(path), "ring", "wal.db")
+	f, err := wal.Open(path, wal.Options{})
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	begun, places := map[string]bool{}, map[string]int{}
+	for range kills {
+		cmd, out := second(t, "shift", path)
+		lines := bufio.NewScanner(out)
+		for n := random.IntN(4); n >= 0 && lines.Scan(); n-- {
+			_, id, _ := strings.Cut(lines.Text(), " ")
+			begun[id] = true
+		}
+		time.AfterFunc(time.Duration(random.IntN(3000))*time.Microsecond, func() { _ = cmd.Process.Kill() })
+		for lines.Scan() {
+			if _, id, whole := strings.Cut(lines.Text(), " "); whole && strings.Contains(id, "-") {
+				begun[id] = true
+			}
+		}
+		_ = cmd.Wait()
+		at := path
+		if _, err := os.Stat(path); err != nil {
+			at = other
+		} else {
+			require.NoFileExists(t, other)
+		}
+		places[at]++
+		found, damaged, err := survey(t, at)
+		require.NoError(t, err)
+		require.Empty(t, damaged)
+		for id := range begun {
+			require.Contains(t, found, id)
+		}
+	}
+	require.Len(t, places, 2, "%v", places)
 }

@@ -1,0 +1,69 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package wal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Move gives the log another path and closes it: open it there to go on. Directories that are missing are made. It holds
+// the locks of both paths, so no other process opens the log meanwhile. A crash at any moment leaves the log whole at one
+// of the two paths.
+//
+// Errors: fs.ErrExist if a log, or a damaged one that was set aside, is at to; *LockedError if a process holds that path;
+// *FieldError, ErrClosed, or the file system's, such as where a file in use cannot be renamed (Windows). After an error the
+// File goes on at its old path, unless later calls return ErrClosed: then its directories could not be synced, and it is
+// at one of the two paths.
+func (f *File) Move(ctx context.Context, to string) error {
+	if to == "" {
+		return &FieldError{Field: "to", Reason: "is empty, must name a new file"}
+	}
+	if !f.opened() {
+		return f.wrap("move", "", errNotOpened)
+	}
+	to = filepath.Clean(to)
+	if err := makeDirs(filepath.Dir(to)); err != nil {
+		return explain(to, "create directory", err)
+	}
+	held, err := acquireLock(to, f.opts.LockTimeout)
+	if err != nil {
+		return err
+	}
+	if err = f.turn(ctx, "move", func() error { return f.move(to) }); err == nil {
+		err = f.Close()
+	}
+	return errors.Join(err, held.release())
+}
+
+// move is run by the owner, so that nothing is written meanwhile. The caller holds the lock of to.
+func (f *File) move(to string) error {
+	if err := f.refusal(); err != nil {
+		return err
+	}
+	if err := vacant(to); err != nil {
+		return explain(to, "move here", err)
+	}
+	if err := os.Rename(f.path, to); err != nil {
+		return err
+	}
+	f.latch(fmt.Errorf("moved to %s", to))
+	return errors.Join(syncDir(filepath.Dir(to)), syncDir(filepath.Dir(f.path)))
+}
+
+// vacant returns fs.ErrExist unless a log may begin at path. The caller holds the lock.
+func vacant(path string) error {
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		return errors.Join(err, fs.ErrExist)
+	}
+	name, err := lastSetAside(path)
+	if err == nil && name != "" {
+		err = fmt.Errorf("%s: %w", name, fs.ErrExist)
+	}
+	return err
+}
