@@ -90,9 +90,10 @@ func (c *Coordinator) Abort(ctx context.Context, operation string, opts AbortOpt
 	}
 	if logged {
 		op, err := c.settleAsked(ctx, k.entry)
+		if errors.Is(err, errOver) { // it has ended meanwhile
+			op, err = c.Outcome(ctx, operation)
+		}
 		switch {
-		case errors.Is(err, errOver):
-			return c.Outcome(ctx, operation)
 		case op != nil && (op.State == Committed || op.State == Done):
 			return op, fmt.Errorf("operation %s became %w", operation, ErrCommitted)
 		case op != nil && op.State == Aborted && errors.Is(err, ErrAborted):

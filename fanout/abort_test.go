@@ -4,7 +4,9 @@
 package fanout_test
 
 import (
+	"context"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,6 +44,7 @@ func TestAbortShowsNoOtherOperation(t *testing.T) {
 	r.Partition("us-east", false)
 
 	// An object that was removed, and whose name another operation has by now.
+	require.NoError(t, c.Wait(t.Context()))
 	_, err = c.Remove(t.Context(), serviceClusters, key(acme, "db"), fanout.RemoveOptions{})
 	require.NoError(t, err)
 	_, err = c.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "ap-south"})
@@ -61,4 +64,32 @@ func TestAbortShowsNoOtherOperation(t *testing.T) {
 	op, err = c.Abort(t.Context(), refused.ID, fanout.AbortOptions{})
 	require.NoError(t, err)
 	require.Equal(t, fanout.PeerUnchanged, states(op.Peers)["us-east"])
+}
+
+// An operation that was answered, and whose guards are still being bound, is
+// committed, even if its object has been removed meanwhile.
+func TestAbortWhileGuardsAreBound(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRing(t)
+		hold := pauseAt("put")
+		hold.role = "secondary"
+		defer hold.release()
+		c := coordinator(t, r, waltest.NewMemory(), fanout.Options{Observer: hold.observer()})
+		other := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
+		acme := addAccount(t, other)
+		op, err := c.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east"})
+		require.NoError(t, err)
+		<-hold.reached
+		_, err = other.Remove(t.Context(), serviceClusters, key(acme, "db"), fanout.RemoveOptions{})
+		require.NoError(t, err)
+		aborted := make(chan error, 1)
+		go func() {
+			_, err := c.Abort(context.WithoutCancel(t.Context()), op.ID, fanout.AbortOptions{})
+			aborted <- err
+		}()
+		synctest.Wait()
+		hold.release()
+		require.ErrorIs(t, <-aborted, fanout.ErrCommitted)
+	})
 }

@@ -124,7 +124,7 @@ func TestSharedLogRivals(t *testing.T) {
 		var wg sync.WaitGroup
 		for i, c := range all {
 			wg.Go(func() {
-				_, errs[i] = c.Add(within(t, time.Minute), newServiceCluster(acme, name), fanout.AddOptions{Target: peers[i]})
+				_, errs[i] = c.Add(within(t, time.Minute), newServiceCluster(acme, name), fanout.AddOptions{Target: peers[i], Durable: true})
 			})
 		}
 		wg.Wait()

@@ -53,7 +53,7 @@ func TestARingGrowsAndShrinks(t *testing.T) {
 	r := servers(t, "eu-west", "us-east")
 	two := of(t, r, "eu-west", "us-east")
 	acme := addAccount(t, two)
-	_, err := two.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east"})
+	_, err := two.Add(t.Context(), newServiceCluster(acme, "db"), fanout.AddOptions{Target: "us-east", Durable: true})
 	require.NoError(t, err)
 
 	three := of(t, r, "ap-south", "eu-west", "us-east")
@@ -118,7 +118,7 @@ func TestAMemberIsGivenUpAndComesBack(t *testing.T) {
 	_, err = three.Sweep(t.Context())
 	require.NoError(t, err)
 	requireClean(t, three)
-	_, err = three.Add(t.Context(), newServiceCluster(acme, "new"), fanout.AddOptions{Target: "eu-west"})
+	_, err = three.Add(t.Context(), newServiceCluster(acme, "new"), fanout.AddOptions{Target: "eu-west", Durable: true})
 	require.NoError(t, err)
 	again, err := three.ForceRemove(t.Context(), "sa-east", fanout.ForceRemoveOptions{By: "alice"})
 	require.NoError(t, err)

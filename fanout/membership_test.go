@@ -162,7 +162,7 @@ func TestRivals(t *testing.T) {
 		for i := range rivals {
 			c := coordinator(t, r, waltest.NewMemory(), fanout.Options{LeaseTimeout: 5 * time.Second})
 			wg.Go(func() {
-				_, errs[i] = c.Add(within(t, 30*time.Second), newServiceCluster(acme, name), fanout.AddOptions{Target: peers[i%len(peers)]})
+				_, errs[i] = c.Add(within(t, 30*time.Second), newServiceCluster(acme, name), fanout.AddOptions{Target: peers[i%len(peers)], Durable: true})
 			})
 		}
 		wg.Wait()

@@ -145,6 +145,7 @@ func TestSharedLogWhileItWaits(t *testing.T) {
 		require.NoError(t, <-won)
 		_, held := errors.AsType[*fanout.HeldError](<-lost)
 		require.True(t, held)
+		require.NoError(t, older.Wait(t.Context()))
 		requireClean(t, other)
 	})
 }

@@ -53,7 +53,7 @@ func (t *tails) wait(ctx context.Context) error {
 // Wait blocks until every Add of this Coordinator that has returned is
 // durable or has left the rest to recovery, and returns nil, or the error of ctx if
 // that ends first. Call it before the log is closed; what is cut off goes on with the
-// next Recover. Each takes at most Options.LeaseTimeout and Options.Cleanup.
+// next Recover. Each takes at most Options.CallTimeout and Options.Cleanup.
 func (c *Coordinator) Wait(ctx context.Context) error { return c.tails.wait(ctx) }
 
 // answer runs the machine until its caller can be answered. What is left to do then
@@ -84,7 +84,7 @@ func (r *runner) answer(ctx context.Context, durable bool) (result protocol.Resu
 			defer r.coordinator.done(id)
 			defer stop()
 			defer d.close()
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.coordinator.opts.LeaseTimeout)
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.coordinator.opts.CallTimeout)
 			defer cancel()
 			_, err := d.run(ctx, nil)
 			result := r.machine.Result
