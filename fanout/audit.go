@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -146,16 +145,7 @@ func (c *Coordinator) auditWith(ctx context.Context, kinds []Kind, repair bool, 
 
 // refuseRepair says why nothing may be repaired.
 func (c *Coordinator) refuseRepair(ctx context.Context, peers []string) error {
-	errs := make([]error, len(peers))
-	var wg sync.WaitGroup
-	for i, p := range peers {
-		wg.Go(func() {
-			if _, err := c.trusted(ctx, region.PeerName(p)); errors.Is(err, ErrWrongPeer) {
-				errs[i] = explain(region.PeerName(p), "identify", err)
-			}
-		})
-	}
-	wg.Wait()
+	errs := slices.DeleteFunc(c.trustAll(ctx, peers), func(err error) bool { return !errors.Is(err, ErrWrongPeer) })
 	return errors.Join(errs...)
 }
 

@@ -249,18 +249,6 @@ func (c *Coordinator) finishChanges(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-func (c *Coordinator) peerSet(ctx context.Context, peer region.PeerName) (protocol.PeerSet, error) {
-	conn, err := c.directory.Conn(peer)
-	if err != nil {
-		return protocol.PeerSet{}, err
-	}
-	set, err := within(ctx, c.opts.CallTimeout, func(ctx context.Context) (*readSet, error) { return c.readSet(ctx, conn) })
-	if err != nil {
-		return protocol.PeerSet{}, err
-	}
-	return set.view, nil
-}
-
 // still says whether the PeerSet of peer, and that of the anchor of the change in
 // it, stay as they are for a lease.
 func (c *Coordinator) still(ctx context.Context, peer region.PeerName, set protocol.PeerSet) bool {

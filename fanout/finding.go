@@ -64,8 +64,6 @@ func (f finding) remedy() string {
 	switch {
 	case f.Class == ClassIdentity:
 		return "atollctl peers"
-	case f.Class == ClassRestored:
-		return fmt.Sprintf("atollctl peer comeback %s", f.Peer)
 	case f.Class == ClassConflict && f.Invariant == "I1" && f.unclaimed:
 		return fmt.Sprintf("kubectl --context %s delete %s", f.Peer, f.object())
 	case f.Class == ClassConflict && f.Invariant == "claim":

@@ -9,12 +9,7 @@ import (
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"github.com/atoll-dev/atoll/fanout/internal/protocol"
-	"github.com/atoll-dev/atoll/fanout/v1alpha1"
 	"github.com/atoll-dev/atoll/region"
 )
 
@@ -47,7 +42,7 @@ func (c *Coordinator) takeNotes(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, sets := c.planRing(ctx, peers)
+	sets := c.readSets(ctx, peers)
 	var (
 		notes = protocol.Notes(sets)
 		errs  = make([]error, len(peers))
@@ -72,33 +67,17 @@ func (c *Coordinator) writeNotes(ctx context.Context, peer region.PeerName, rv s
 	if err != nil || c.identities.ringless(conn) {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.opts.CallTimeout)
-	defer cancel()
-	client := conn.Dynamic().Resource(peerSets)
-	// As it stands, so that fields of a later release stay.
-	set, err := client.Get(ctx, v1alpha1.PeerSetName, metav1.GetOptions{})
-	if err != nil || set.GetResourceVersion() != rv {
-		return err
-	}
-	last, _, _ := unstructured.NestedString(set.Object, "spec", "notedAt")
-	if at, err := time.Parse(time.RFC3339, last); err == nil && time.Since(at) < c.opts.NoteEvery/2 && time.Since(at) >= 0 {
-		return nil
-	}
-	list := make([]any, len(notes))
-	for i, n := range notes {
-		list[i] = map[string]any{"peer": n.Peer, "uid": n.UID, "epoch": n.Epoch}
-	}
-	epoch, _, err := unstructured.NestedInt64(set.Object, "spec", "epoch")
-	err = errors.Join(err,
-		unstructured.SetNestedSlice(set.Object, list, "spec", "notes"),
-		unstructured.SetNestedField(set.Object, time.Now().UTC().Format(time.RFC3339), "spec", "notedAt"),
-		unstructured.SetNestedField(set.Object, epoch+1, "spec", "epoch"))
-	if err != nil {
-		return err
-	}
-	_, err = client.Update(ctx, set, metav1.UpdateOptions{FieldManager: fieldManager})
-	if apierrors.IsConflict(err) {
-		return nil
-	}
+	_, err = c.editSet(ctx, conn, rv, func(spec map[string]any) bool {
+		last, _ := spec["notedAt"].(string)
+		if at, err := time.Parse(time.RFC3339, last); err == nil && time.Since(at) < c.opts.NoteEvery/2 && time.Since(at) >= 0 {
+			return false
+		}
+		list := make([]any, len(notes))
+		for i, n := range notes {
+			list[i] = map[string]any{"peer": n.Peer, "uid": n.UID, "epoch": n.Epoch}
+		}
+		spec["notes"], spec["notedAt"] = list, time.Now().UTC().Format(time.RFC3339)
+		return true
+	})
 	return err
 }

@@ -13,11 +13,9 @@ import (
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/atoll-dev/atoll/fanout/internal/protocol"
-	"github.com/atoll-dev/atoll/fanout/v1alpha1"
 	"github.com/atoll-dev/atoll/internal/logging"
 	"github.com/atoll-dev/atoll/region"
 )
@@ -37,7 +35,8 @@ const ringRounds = 4
 // nothing unless all members answer and no change of the membership is under way.
 func (c *Coordinator) ensureRing(ctx context.Context, peers []string) error {
 	for range ringRounds {
-		plan, sets := c.planRing(ctx, peers)
+		sets := c.readSets(ctx, peers)
+		plan := protocol.PlanRing(sets)
 		switch {
 		case plan.Conflict != "":
 			return fmt.Errorf("%w: %s: delete the PeerSet that is wrong, remove its peer by force, and join it again", ErrOtherRing, plan.Conflict)
@@ -55,31 +54,8 @@ func (c *Coordinator) ensureRing(ctx context.Context, peers []string) error {
 	return nil
 }
 
-// planRing reads the PeerSets of all peers. One that does not answer is reported by
-// those who look at objects.
-func (c *Coordinator) planRing(ctx context.Context, peers []string) (protocol.RingPlan, map[string]protocol.PeerSet) {
-	var (
-		mu   sync.Mutex
-		wg   sync.WaitGroup
-		sets = map[string]protocol.PeerSet{}
-	)
-	for _, p := range peers {
-		wg.Go(func() {
-			if set, err := c.peerSet(ctx, region.PeerName(p)); err == nil {
-				mu.Lock()
-				defer mu.Unlock()
-				sets[p] = set
-			}
-		})
-	}
-	wg.Wait()
-	return protocol.PlanRing(sets), sets
-}
-
-// identify refuses a change of the membership while a peer is a wrong cluster: it would
-// wait for it, and a peer of another ring must not join. A ring without an ID gets one
-// before, so that the peer concerned knows it.
-func (c *Coordinator) identify(ctx context.Context, peers []string) error {
+// trustAll says for each peer why its cluster is not believed, nil where it is.
+func (c *Coordinator) trustAll(ctx context.Context, peers []string) []error {
 	errs := make([]error, len(peers))
 	var wg sync.WaitGroup
 	for i, p := range peers {
@@ -89,6 +65,14 @@ func (c *Coordinator) identify(ctx context.Context, peers []string) error {
 		})
 	}
 	wg.Wait()
+	return errs
+}
+
+// identify refuses a change of the membership while a peer is a wrong cluster: it would
+// wait for it, and a peer of another ring must not join. A ring without an ID gets one
+// before, so that the peer concerned knows it.
+func (c *Coordinator) identify(ctx context.Context, peers []string) error {
+	errs := c.trustAll(ctx, peers)
 	for _, err := range errs {
 		if errors.Is(err, ErrWrongPeer) {
 			return err
@@ -124,31 +108,19 @@ func (c *Coordinator) writeRing(ctx context.Context, peer region.PeerName, rv, i
 	if c.identities.ringless(conn) {
 		return false, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.opts.CallTimeout)
-	defer cancel()
-	client := conn.Dynamic().Resource(peerSets)
-	// As it stands, so that fields of a later release stay.
-	set, err := client.Get(ctx, v1alpha1.PeerSetName, metav1.GetOptions{})
-	if err != nil || set.GetResourceVersion() != rv {
-		return err == nil, err
-	}
-	epoch, _, err := unstructured.NestedInt64(set.Object, "spec", "epoch")
-	if err == nil {
-		err = errors.Join(unstructured.SetNestedField(set.Object, id, "spec", "ring"), unstructured.SetNestedField(set.Object, epoch+1, "spec", "epoch"))
-	}
-	if err != nil {
-		return false, err
-	}
-	now, err := client.Update(ctx, set, metav1.UpdateOptions{FieldManager: fieldManager})
+	now, err := c.editSet(ctx, conn, rv, func(spec map[string]any) bool {
+		spec["ring"] = id
+		return true
+	})
 	switch {
-	case apierrors.IsConflict(err):
-		return true, nil
 	case apierrors.IsForbidden(err):
 		c.identities.keepsNoRing(conn)
 		logging.From(ctx).Info("the ring's ID cannot be written: grant the rights that \"atollctl rbac\" prints", "peer", peer, "error", err.Error())
 		return false, nil
 	case err != nil:
 		return false, err
+	case now == nil:
+		return true, nil
 	}
 	if kept, _, _ := unstructured.NestedString(now.Object, "spec", "ring"); kept != id {
 		c.identities.keepsNoRing(conn)

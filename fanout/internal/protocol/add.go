@@ -171,7 +171,7 @@ func (m *Machine) membership() string {
 		if set.Self.Peer != p {
 			return fmt.Sprintf("the cluster behind peer %s calls itself %s", p, set.Self.Peer)
 		}
-		if !set.lists(m.Op.Target) {
+		if !set.Lists(m.Op.Target) {
 			return fmt.Sprintf("the PeerSet of %s does not list %s", p, m.Op.Target)
 		}
 	}

@@ -47,7 +47,7 @@ func (c *Change) wantedByForce(set PeerSet) (PeerSet, edited) {
 	}
 	anchor := c.Sets[c.Record.Anchor]
 	for _, d := range anchor.Departed {
-		if anchor.Gone(d.Peer) && set.lists(d.Peer) {
+		if anchor.Gone(d.Peer) && set.Lists(d.Peer) {
 			set, what = set.without(d), changed
 		}
 	}

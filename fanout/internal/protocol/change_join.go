@@ -33,7 +33,7 @@ func (c *Change) foreign() (peer, problem string) {
 		newcomer := c.newcomer() && p == c.Op.Peer
 		switch {
 		case !read || set.Ring == "" || set.Ring == ring:
-		case !newcomer && (ring == "" || !set.current() || !set.lists(c.Record.Anchor)):
+		case !newcomer && (ring == "" || !set.current() || !set.Lists(c.Record.Anchor)):
 		default:
 			return p, fmt.Sprintf("peer %s belongs to ring %s, and %s to %s: correct the peer's credentials; if it is to leave its ring for this one, delete its PeerSet first",
 				p, set.Ring, c.Record.Anchor, cmp.Or(ring, "a ring without an ID yet"))
@@ -56,7 +56,7 @@ func (c *Change) returned() bool {
 // listedByAny says whether a member lists the newcomer: it was cut short as it
 // joined, or is a member that was restored.
 func (c *Change) listedByAny() bool {
-	return slices.ContainsFunc(c.ring(), func(p string) bool { return c.Sets[p].lists(c.Op.Peer) })
+	return slices.ContainsFunc(c.ring(), func(p string) bool { return c.Sets[p].Lists(c.Op.Peer) })
 }
 
 // expulsion is the departure of a newcomer that cannot join: as it was before.
@@ -174,7 +174,7 @@ func (c *Change) wantedByJoin(peer string, set PeerSet) (PeerSet, edited) {
 	if peer == c.Op.Peer {
 		return c.wantedOfNewcomer(set)
 	}
-	here := set.lists(c.Op.Peer)
+	here := set.Lists(c.Op.Peer)
 	switch {
 	case c.Phase == chForgetting && set.Change.Over:
 		return set, unchanged

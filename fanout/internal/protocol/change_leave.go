@@ -72,11 +72,11 @@ func (c *Change) wantedByLeave(peer string, set PeerSet) (PeerSet, edited) {
 		set = set.without(Departure{Peer: peer, How: "Left", By: c.Op.By})
 	case c.Phase == chRefusing && set.Change.Over:
 		return set, unchanged
-	case c.Phase == chRefusing && !set.lists(c.Op.Peer), c.Phase == chDropping && set.Change.Over:
+	case c.Phase == chRefusing && !set.Lists(c.Op.Peer), c.Phase == chDropping && set.Change.Over:
 		return set, elsewhere
 	case c.Phase == chRefusing:
 		set.Change.Over = true
-	case !set.lists(c.Op.Peer):
+	case !set.Lists(c.Op.Peer):
 		return set, unchanged
 	default:
 		set = set.without(Departure{Peer: c.Op.Peer, How: "Left", By: c.Op.By})

@@ -81,7 +81,7 @@ func (c *Change) afterLooking() {
 func (c *Change) anchor() string {
 	for _, p := range slices.Sorted(slices.Values(c.Op.Peers)) {
 		set, ok := c.Sets[p]
-		member := ok && set.lists(p) && set.current()
+		member := ok && set.Lists(p) && set.current()
 		if !member || p == c.Op.Peer && c.Op.Kind != Leave || c.dropped(p) {
 			continue
 		}

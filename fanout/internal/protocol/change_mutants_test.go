@@ -76,7 +76,7 @@ var changeMutants = []broken{
 	{n: "N37", rule: "an activation reads the members again", cfg: config{
 		mode: Everywhere, peers: 3, committed: "p", sweepers: 1, changes: changes(leaveC), plans: []plan{removal("r")},
 		mutant: mutant{reply: func(_ *world, p *proc, c Command, r Reply) Reply {
-			if s := p.strand(c); s.Job == jobBring && s.Step == "members" && !r.PeerSet.lists(s.Peer) {
+			if s := p.strand(c); s.Job == jobBring && s.Step == "members" && !r.PeerSet.Lists(s.Peer) {
 				r.PeerSet = r.PeerSet.with(Member{Peer: s.Peer, State: peerActive})
 			}
 			return r

@@ -51,7 +51,7 @@ func (c *Change) conclude() {
 	}
 	member := false
 	for _, p := range c.Op.Peers {
-		if p != c.Op.Peer && c.Sets[p].current() && c.Sets[p].lists(c.Op.Peer) && !c.dropped(p) {
+		if p != c.Op.Peer && c.Sets[p].current() && c.Sets[p].Lists(c.Op.Peer) && !c.dropped(p) {
 			member = true
 		}
 	}

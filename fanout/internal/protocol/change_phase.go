@@ -105,7 +105,7 @@ func (c *Change) freed(peer string, set PeerSet) PeerSet {
 	over := c.mine(anchor) && anchor.Change.Over
 	set.Change = Slot{}
 	switch {
-	case c.newcomer() && over && set.lists(c.Op.Peer):
+	case c.newcomer() && over && set.Lists(c.Op.Peer):
 		// As the anchor lists it: what was cut short has not joined.
 		for _, m := range anchor.Members {
 			if m.Peer == c.Op.Peer {
@@ -114,7 +114,7 @@ func (c *Change) freed(peer string, set PeerSet) PeerSet {
 		}
 	case c.restored() && over && peer == c.Op.Peer && set.Self.State == peerJoining:
 		set.Self.State = peerQuarantined
-	case c.Op.Kind == Leave && peer == c.Op.Peer && set.Self.State == peerLeaving && over && anchor.lists(peer) && !c.dropped(peer):
+	case c.Op.Kind == Leave && peer == c.Op.Peer && set.Self.State == peerLeaving && over && anchor.Lists(peer) && !c.dropped(peer):
 		// It was refused.
 		set.Self.State = peerActive
 		if slices.Contains(anchor.peers(peerJoining), peer) {

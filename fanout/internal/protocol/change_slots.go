@@ -43,7 +43,7 @@ func (c *Change) order(anchor PeerSet) []string {
 		if _, ok := c.Sets[c.Op.Peer]; ok {
 			order = append(order, c.Op.Peer)
 		}
-		if anchor.lists(c.Op.Peer) {
+		if anchor.Lists(c.Op.Peer) {
 			slices.Sort(order)
 		}
 	case Join, Return:
@@ -55,7 +55,7 @@ func (c *Change) order(anchor PeerSet) []string {
 // idle says that there is nothing to do, and why.
 func (c *Change) idle() bool {
 	anchor, own := c.Sets[c.Record.Anchor], c.Sets[c.Op.Peer]
-	listed := anchor.lists(c.Op.Peer)
+	listed := anchor.Lists(c.Op.Peer)
 	switch {
 	case c.mine(own) && c.Op.Peer != c.Record.Anchor:
 		return false

@@ -63,5 +63,5 @@ func (m *Machine) witnesses(s *Strand) []string {
 
 // mutual says whether a member knows both peers that contradict one another.
 func (m *Machine) mutual(set PeerSet, s *Strand) bool {
-	return set.lists(s.Peer) && set.lists(s.X.Of(m.Op.Mode).Peer)
+	return set.Lists(s.Peer) && set.Lists(s.X.Of(m.Op.Mode).Peer)
 }

@@ -163,7 +163,7 @@ func (m *Machine) onward() bool {
 func (m *Machine) unguarded() bool {
 	for peer, set := range m.Sets {
 		if set.Self.Peer == peer && set.Self.State == "Active" &&
-			!slices.ContainsFunc(m.Result.Peers, func(silent string) bool { return !set.lists(silent) }) {
+			!slices.ContainsFunc(m.Result.Peers, func(silent string) bool { return !set.Lists(silent) }) {
 			return m.onward()
 		}
 	}

@@ -212,7 +212,7 @@ func (j *jury) dropped(peer string) bool {
 		if p.Set.Ring != "" && q.Set.Ring != "" && p.Set.Ring != q.Set.Ring {
 			continue
 		}
-		if !p.Set.lists(other) || p.Set.cluster(other) == q.claimed() {
+		if !p.Set.Lists(other) || p.Set.cluster(other) == q.claimed() {
 			return true
 		}
 	}
@@ -301,7 +301,7 @@ func (j *jury) enrolled(peer string, p Presence) Identification {
 func Ring(peers map[string]Presence, judged map[string]Identification) string {
 	count := map[string]int{}
 	for peer, p := range peers {
-		if judged[peer].Standing == Believed && p.Set.Ring != "" && p.Set.lists(peer) {
+		if judged[peer].Standing == Believed && p.Set.Ring != "" && p.Set.Lists(peer) {
 			count[p.Set.Ring]++
 		}
 	}

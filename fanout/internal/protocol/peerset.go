@@ -99,17 +99,15 @@ func noted(peer, uid string, sets map[string]PeerSet) int64 {
 	return highest
 }
 
-func (s PeerSet) lists(peer string) bool {
+// Lists says that peer is a member.
+func (s PeerSet) Lists(peer string) bool {
 	return slices.ContainsFunc(s.Members, func(m Member) bool { return m.Peer == peer })
 }
-
-// Lists says that peer is a member.
-func (s PeerSet) Lists(peer string) bool { return s.lists(peer) }
 
 // Gone says that peer has departed and is no member again: what names it is
 // dead.
 func (s PeerSet) Gone(peer string) bool {
-	return !s.lists(peer) && s.departed(peer)
+	return !s.Lists(peer) && s.departed(peer)
 }
 
 // current says that the peer is a full member as it knows itself: what others

@@ -27,7 +27,7 @@ type RingPlan struct {
 func PlanRing(sets map[string]PeerSet) RingPlan {
 	var first PeerSet
 	for _, p := range slices.Sorted(maps.Keys(sets)) {
-		if set := sets[p]; set.current() && set.lists(p) && !droppedIn(sets, p) {
+		if set := sets[p]; set.current() && set.Lists(p) && !droppedIn(sets, p) {
 			first = set
 			break
 		}
