@@ -62,7 +62,7 @@ func TestARingGrowsAndShrinks(t *testing.T) {
 	require.Equal(t, fanout.Done, change.State)
 	requireStates(t, change, map[region.PeerName]v1alpha1.PeerState{"ap-south": "Active", "eu-west": "Active", "us-east": "Active"})
 	requireClean(t, three)
-	_, err = three.Add(t.Context(), newServiceCluster(acme, "cache"), fanout.AddOptions{Target: "ap-south"})
+	_, err = three.Add(t.Context(), newServiceCluster(acme, "cache"), fanout.AddOptions{Target: "ap-south", Durable: true})
 	require.NoError(t, err)
 	again, err := three.Join(t.Context(), "ap-south")
 	require.NoError(t, err)

@@ -75,7 +75,7 @@ func protocolOnly() []fanout.Kind {
 func warm(t testing.TB, c *fanout.Coordinator, namespace string) {
 	t.Helper()
 	for _, target := range []region.PeerName{"eu-west", "us-east"} { // so that each peer has taken a guard
-		_, err := c.Add(t.Context(), newServiceCluster(namespace, "warm-up"), fanout.AddOptions{Target: target})
+		_, err := c.Add(t.Context(), newServiceCluster(namespace, "warm-up"), fanout.AddOptions{Target: target, Durable: true})
 		require.NoError(t, err)
 		_, err = c.Remove(t.Context(), serviceClusters, key(namespace, "warm-up"), fanout.RemoveOptions{})
 		require.NoError(t, err)
