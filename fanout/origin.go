@@ -6,6 +6,7 @@ package fanout
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -37,9 +38,9 @@ func (c *Coordinator) acquaint(ctx context.Context) {
 	}
 }
 
-// checkLog refuses a log that has an entry of another ring: what this ring lacks of it
-// was not undone. The first entry that says so tells for all. It is asked until the ring
-// is known, and then no longer.
+// checkLog refuses a log that has an operation of another ring: what this ring lacks of it
+// was not undone. The first entry that has its ring tells for all that follow. It is asked
+// until the ring is known, and then no longer.
 func (c *Coordinator) checkLog(ctx context.Context) error {
 	if c.logOurs.Load() {
 		return nil
@@ -47,12 +48,12 @@ func (c *Coordinator) checkLog(ctx context.Context) error {
 	c.acquaint(ctx)
 	for entry, err := range c.log.Open(ctx) {
 		if err != nil {
-			continue // who settles it reports that
+			continue // its recovery reports that
+		}
+		if _, err := c.ofThisRing(ctx, entry); errors.Is(err, ErrOtherLog) {
+			return err
 		}
 		if j, err := decodeJournal(entry); err == nil && j.Origin.Known() {
-			if err := c.refuseForeign(entry.ID, j); err != nil {
-				return err
-			}
 			break // nothing was begun in it for another ring
 		}
 	}
@@ -60,16 +61,6 @@ func (c *Coordinator) checkLog(ctx context.Context) error {
 		c.logOurs.Store(true)
 	}
 	return nil
-}
-
-// refuseForeign refuses an entry of another ring.
-func (c *Coordinator) refuseForeign(id string, j journal) error {
-	now := c.identities.origin()
-	if !j.Origin.Known() || !j.Origin.Foreign(now) {
-		return nil
-	}
-	return fmt.Errorf("%w: its operation %s was begun in ring %s, and this ring is %s: use the log of this ring, or correct the peers; nothing was changed",
-		ErrOtherLog, id, ringText(j.Origin), ringText(now))
 }
 
 // ringText names a ring for people.

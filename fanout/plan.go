@@ -6,7 +6,6 @@ package fanout
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/atoll-dev/atoll/fanout/internal/protocol"
 	"github.com/atoll-dev/atoll/region"
-	"github.com/atoll-dev/atoll/wal"
 )
 
 // Plan is what an Add would do, as the peers stood when they were asked. They may
@@ -105,34 +103,27 @@ func (c *Coordinator) planned(ctx context.Context, req request, op protocol.Oper
 	if req.idempotencyKey == "" {
 		return nil, nil
 	}
+	c.acquaint(ctx)
 	request := fingerprint(req, op)
 	for n := 0; ; n++ {
-		key := req.idempotencyKey
-		if n > 0 {
-			key = fmt.Sprintf("%s#%d", req.idempotencyKey, n)
+		l, err := c.link(ctx, req, request, n)
+		if err != nil {
+			return nil, err
 		}
-		entry, err := c.log.Find(ctx, key)
-		switch {
-		case errors.Is(err, wal.ErrNotFound):
+		switch step := l.step(); step {
+		case keyFree:
 			return nil, nil
-		case err != nil:
-			return nil, fmt.Errorf("write-ahead log: %w", err)
-		case entry.Ended.IsZero():
+		case keyAnswer:
+			return &Plan{State: Done, Primary: l.outcome.Primary, AlreadyDone: true, Peers: l.outcome.operation(l.entry.ID, req.kind).Peers}, nil
+		case keyNext:
+		case keySettle:
 			return nil, &InDoubtError{
-				Operation: entry.ID,
+				Operation: l.entry.ID,
 				Settles:   "Add under the same idempotency key settles it and gives its answer",
 				Err:       errors.New("it is open"),
 			}
-		}
-		var o outcome
-		if err := json.Unmarshal(entry.Outcome, &o); err != nil {
-			return nil, fmt.Errorf("outcome of operation %s: %w", entry.ID, err)
-		}
-		if o.Request != "" && o.Request != request {
-			return nil, reused(req, entry)
-		}
-		if o.committed() {
-			return &Plan{State: Done, Primary: o.Primary, AlreadyDone: true, Peers: o.operation(entry.ID, req.kind).Peers}, nil
+		default:
+			return nil, l.refusal(step, req)
 		}
 	}
 }

@@ -158,11 +158,8 @@ func (c *Coordinator) settleEntry(ctx context.Context, entry wal.Entry) (*Operat
 	if err != nil {
 		return nil, err
 	}
-	j, err := decodeJournal(entry)
+	j, err := c.ofThisRing(ctx, entry)
 	if err != nil {
-		return nil, err
-	}
-	if err := c.refuseForeign(entry.ID, j); err != nil {
 		return nil, err
 	}
 	if entry, err = c.adopt(ctx, entry); err != nil {
@@ -255,7 +252,8 @@ func (c *Coordinator) forget(id string) {
 // Outcome tells how the operation of that ID stands, or of that idempotency
 // key. An open one is settled first, as far as the peers answer. The error is
 // that of the operation itself, an *InDoubtError while it cannot be known, or
-// one that wraps wal.ErrNotFound if the log does not know it (any more).
+// one that wraps wal.ErrNotFound if the log does not have it (any more), or ErrOtherLog
+// if it was begun in another ring.
 func (c *Coordinator) Outcome(ctx context.Context, id string) (*Operation, error) {
 	if id == "" {
 		return nil, errors.New("operation is empty: give its ID or its idempotency key")
@@ -282,6 +280,11 @@ func (c *Coordinator) Outcome(ctx context.Context, id string) (*Operation, error
 			return c.Outcome(ctx, id)
 		}
 		return operation, err
+	}
+	c.acquaint(ctx)
+	now := c.identities.origin()
+	if j, err := decodeJournal(entry); err == nil && j.Origin.Known() && j.Origin.Foreign(now) {
+		return nil, otherLog(entry.ID, j, now)
 	}
 	var o outcome
 	if err := json.Unmarshal(entry.Outcome, &o); err != nil {

@@ -6,7 +6,6 @@ package fanout
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -197,61 +196,6 @@ func fingerprint(req request, op protocol.Operation) string {
 		return ""
 	}
 	return sum
-}
-
-// earlier looks the idempotency key up. It returns the key for a new entry, or
-// the answer of the operation that was committed under it. A key whose
-// operation came to nothing may be used again.
-func (c *Coordinator) earlier(ctx context.Context, req request, op protocol.Operation, id string) (string, *Operation, error) {
-	if req.idempotencyKey == "" {
-		return "operation/" + id, nil, nil
-	}
-	request := fingerprint(req, op)
-	for n := 0; ; n++ {
-		key := req.idempotencyKey
-		if n > 0 {
-			key = fmt.Sprintf("%s#%d", req.idempotencyKey, n)
-		}
-		entry, err := c.log.Find(ctx, key)
-		switch {
-		case errors.Is(err, wal.ErrNotFound):
-			return key, nil, nil
-		case err != nil:
-			return "", nil, fmt.Errorf("write-ahead log: %w", err)
-		case entry.Ended.IsZero():
-			if j, err := decodeJournal(entry); err == nil && j.Request != request {
-				return "", nil, reused(req, entry)
-			}
-			operation, err := c.settleAsked(ctx, entry)
-			switch {
-			case errors.Is(err, errOver):
-				n--
-				continue
-			case operation != nil && (operation.State == Aborted || operation.State == Ended):
-				// It came to nothing, also if something of it may yet appear
-				// and is swept then.
-				continue
-			case err != nil:
-				return "", operation, err
-			}
-			return "", operation, nil
-		}
-		var o outcome
-		if err := json.Unmarshal(entry.Outcome, &o); err != nil {
-			return "", nil, fmt.Errorf("outcome of operation %s: %w", entry.ID, err)
-		}
-		if o.Request != "" && o.Request != request {
-			return "", nil, reused(req, entry)
-		}
-		if o.committed() {
-			return "", o.operation(entry.ID, req.kind), nil
-		}
-	}
-}
-
-// reused says that a request has the idempotency key of another one.
-func reused(req request, entry wal.Entry) error {
-	return fmt.Errorf("idempotency key %q was used by operation %s for another request: choose a new key", req.idempotencyKey, entry.ID)
 }
 
 // agreed reads the object that was agreed on from its primary.

@@ -90,16 +90,29 @@ func entryItem(e wal.Entry) item {
 }
 
 func (s *session) walRecover() *cobra.Command {
-	var acceptLoss bool
+	var acceptLoss, thisRing bool
 	c := &cobra.Command{
 		Use:   "recover",
 		Short: "Finish or take back the operations that earlier runs left open",
 		Long: `Finish or take back the operations that earlier runs left open. Without a log
-there is nothing to do: a warning says so, for the case that another one was meant.`,
+there is nothing to do: a warning says so, for the case that another one was meant.
+
+Operations of the first release do not have their ring. They are settled if the peers
+show them, or if they are in effect nowhere; otherwise the log is refused. If it is of
+this ring all the same, --this-ring says so.`,
 		Args: cobra.NoArgs,
 		RunE: s.run(func(ctx context.Context, _ []string) error {
 			l := listing{columns: operationColumns}
 			err := s.coordinateWith(ctx, acceptLoss, wal.Options{AcceptLoss: acceptLoss}, func(c *fanout.Coordinator) error {
+				if thisRing {
+					signed, err := c.SignLog(ctx)
+					for _, id := range signed {
+						s.warn("operation %s of the first release is taken for one of this ring", id)
+					}
+					if err != nil {
+						return err
+					}
+				}
 				ops, err := c.Recover(ctx)
 				var doubtful []string
 				var waiting []error
@@ -135,6 +148,7 @@ there is nothing to do: a warning says so, for the case that another one was mea
 			return s.print(l)
 		}),
 	}
+	c.Flags().BoolVar(&thisRing, "this-ring", false, "take operations of the first release, which do not have their ring, for this ring's")
 	c.Flags().BoolVar(&acceptLoss, "accept-loss", false, "begin an empty log after a damaged one was set aside; then run audit --repair")
 	return c
 }

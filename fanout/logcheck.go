@@ -1,0 +1,236 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fanout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/fanout/internal/protocol"
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/wal"
+)
+
+// Ring returns the ID of the ring that the configured peers are in, or "" if that ring has
+// none yet or all peers are in none. It asks them unless that is known, writes nothing, and
+// blocks for at most a second and a call. The error says why the ring is not known: no
+// member answers, or none of the answers counts.
+func (c *Coordinator) Ring(ctx context.Context) (string, error) {
+	c.acquaint(ctx)
+	if ring := c.identities.origin(); ring.Known() {
+		return ring.Ring, nil
+	}
+	peers, err := c.Identities(ctx)
+	if err != nil {
+		return "", err
+	}
+	if ring := c.identities.origin(); ring.Known() {
+		return ring.Ring, nil
+	}
+	var errs []error
+	for o := range peers.All() {
+		errs = append(errs, o.Err, o.Value.Problem)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return "", fmt.Errorf("the ring of the peers is not known: %w", err)
+	}
+	return "", nil // they are in none
+}
+
+// CheckLog returns nil if this Coordinator may settle all open operations of its log: each
+// was begun in this ring, or is in effect nowhere. It writes nothing. Otherwise the error
+// wraps ErrOtherLog and names an operation, or is an *InDoubtError while a peer does not
+// answer that may show an operation of the first release, whose entries do not have their
+// ring. It blocks until the peers were read that it takes.
+func (c *Coordinator) CheckLog(ctx context.Context) error {
+	if _, err := c.Ring(ctx); err != nil {
+		return err
+	}
+	var unclear []error
+	for entry, err := range c.log.Open(ctx) {
+		if err != nil {
+			continue // its recovery reports that
+		}
+		_, err := c.ofThisRing(ctx, entry)
+		if errors.Is(err, ErrOtherLog) {
+			return err
+		}
+		unclear = append(unclear, err)
+	}
+	return errors.Join(unclear...)
+}
+
+// SignLog notes this ring in all open entries of the log that have none: those of the
+// first release. A person says by it that they are of this ring, where CheckLog cannot
+// know. It returns the operations that it signed. In a shared log it waits a lease for a
+// sign of life of another owner, whose entries it leaves alone.
+func (c *Coordinator) SignLog(ctx context.Context) ([]string, error) {
+	if _, err := c.Ring(ctx); err != nil {
+		return nil, err
+	}
+	ring := c.identities.origin()
+	if !ring.Known() {
+		return nil, fmt.Errorf("sign the log: %w: the configured peers are in no ring", ErrMembership)
+	}
+	var signed []string
+	var errs []error
+	for entry, err := range c.log.Open(ctx) {
+		if err != nil {
+			continue // its recovery reports that
+		}
+		j, err := decodeJournal(entry)
+		if err != nil || j.Origin.Known() {
+			continue
+		}
+		if err := c.sign(ctx, entry, j, ring); err != nil {
+			errs = append(errs, fmt.Errorf("sign operation %s: %w", entry.ID, err))
+			continue
+		}
+		signed = append(signed, entry.ID)
+	}
+	return signed, errors.Join(errs...)
+}
+
+func (c *Coordinator) sign(ctx context.Context, entry wal.Entry, j journal, ring protocol.Origin) error {
+	entry, err := c.adopt(ctx, entry)
+	if err != nil {
+		return err
+	}
+	j.Origin = ring
+	if entry.Data, err = j.encode(); err != nil {
+		return err
+	}
+	_, err = c.log.Advance(ctx, entry)
+	return err
+}
+
+// ofThisRing returns the journal of an entry that may be settled here. What was found in
+// this ring has the ring from then on, also in the log as soon as it is written.
+func (c *Coordinator) ofThisRing(ctx context.Context, entry wal.Entry) (journal, error) {
+	j, err := decodeJournal(entry)
+	if err != nil {
+		return j, err
+	}
+	now := c.identities.origin()
+	effectless, err := c.effectless(ctx, entry, j)
+	if err != nil {
+		return j, err
+	}
+	var seen protocol.Sighting
+	var unread map[string]error
+	if !j.Origin.Known() && !effectless {
+		if seen, unread, err = c.sight(ctx, entry, j); err != nil {
+			return j, err
+		}
+	}
+	switch protocol.Belong(j.Origin, now, effectless, seen) {
+	case protocol.Unclear:
+		c.postpone(entry.ID)
+		return j, unclear(entry.ID, unread)
+	case protocol.OfAnother:
+		return j, otherLog(entry.ID, j, now)
+	}
+	if seen.Found {
+		j.Origin = c.identities.origin()
+	}
+	return j, nil
+}
+
+func (c *Coordinator) effectless(ctx context.Context, entry wal.Entry, j journal) (bool, error) {
+	switch {
+	case j.Origin.Known():
+		return false, nil // that decides
+	case j.Change != nil:
+		return protocol.EffectlessChange(j.Change.Record), nil
+	case !j.Operation.Central:
+		return protocol.Effectless(j.Operation, j.Record, entry.State, false), nil
+	}
+	decision, err := c.log.Decision(ctx, j.Operation.ID)
+	if err != nil && !errors.Is(err, wal.ErrNotFound) && !errors.Is(err, wal.ErrNoDecisions) {
+		return false, fmt.Errorf("operation %s: write-ahead log: %w", entry.ID, err)
+	}
+	return protocol.Effectless(j.Operation, j.Record, entry.State, err == nil && !decision.Decided), nil
+}
+
+// sight looks for an operation in all peers: at the name that it is about, or at the
+// PeerSets. unread says why peers were not read.
+func (c *Coordinator) sight(ctx context.Context, entry wal.Entry, j journal) (seen protocol.Sighting, unread map[string]error, err error) {
+	peers, err := c.peers(ctx)
+	if err != nil {
+		return seen, nil, err
+	}
+	var s survey
+	if j.Change == nil {
+		kind, err := c.kindFor(j.groupKind())
+		if err != nil {
+			return seen, nil, fmt.Errorf("operation %s: %w", entry.ID, err)
+		}
+		s = c.glance(ctx, kind, j.key(), peers)
+		for _, m := range s.early[j.key()] {
+			seen.Found = seen.Found || m.bad == nil && m.view.Shows(j.Record, j.Operation.ID, entry.ID)
+		}
+	} else {
+		s = survey{unread: map[string]error{}, sets: map[string]protocol.PeerSet{}}
+		s.gather(peers, func(peer region.PeerName) ([]unstructured.Unstructured, protocol.PeerSet, error) {
+			set, err := c.peerSet(ctx, peer)
+			return nil, set, err
+		})
+		for _, set := range s.sets {
+			seen.Found = seen.Found || set.Shows(j.Change.Operation)
+		}
+	}
+	seen.Unread = len(s.unread) > 0
+	return seen, s.unread, nil
+}
+
+// glance looks once at one name. Of a member that is not configured here it notes that it
+// was not read.
+func (c *Coordinator) glance(ctx context.Context, kind Kind, key types.NamespacedName, peers []string) survey {
+	s := survey{kind: kind, unread: map[string]error{}, sets: map[string]protocol.PeerSet{}}
+	s.early = s.gather(peers, func(peer region.PeerName) ([]unstructured.Unstructured, protocol.PeerSet, error) {
+		return c.readPeer(ctx, kind, key, peer)
+	})
+	for _, set := range s.sets {
+		for _, m := range set.Members {
+			if !slices.Contains(peers, m.Peer) {
+				s.unread[m.Peer] = fmt.Errorf("peer %s: %w: it is a member: configure it", m.Peer, region.ErrUnknownPeer)
+			}
+		}
+	}
+	return s
+}
+
+func unclear(id string, unread map[string]error) error {
+	doubt := &InDoubtError{Operation: id, Settles: "it is of the first release and does not have its ring: it is settled when all peers were read, or say that it is of this ring (SignLog, atollctl wal recover --this-ring)"}
+	var errs []error
+	for _, p := range slices.Sorted(maps.Keys(unread)) {
+		doubt.Peers = append(doubt.Peers, region.PeerName(p))
+		errs = append(errs, unread[p])
+	}
+	doubt.Err = errors.Join(errs...)
+	return doubt
+}
+
+func otherLog(id string, j journal, now protocol.Origin) error {
+	if j.Origin.Known() {
+		return fmt.Errorf("%w: its operation %s was begun in ring %s, and this ring is %s: use the log of this ring, or correct the peers; nothing was changed",
+			ErrOtherLog, id, ringText(j.Origin), ringText(now))
+	}
+	return fmt.Errorf("%w: its operation %s, %s, is of the first release, does not have its ring, and no peer of ring %s shows it: use the log of this ring, correct the peers, or say that it is of this ring (SignLog, atollctl wal recover --this-ring); nothing was changed",
+		ErrOtherLog, id, j.about(), ringText(now))
+}
+
+// about says for people what an operation is about.
+func (j journal) about() string {
+	if j.Change != nil {
+		return fmt.Sprintf("%s of %s", j.Change.Operation.Kind, j.Change.Operation.Peer)
+	}
+	return fmt.Sprintf("%s %s %s", j.Operation.Action, j.Kind, keyString(j.key()))
+}
