@@ -236,6 +236,8 @@ func (r *runner) cause(ctx context.Context, result protocol.Result) error {
 		return &region.Error{Peer: peer, Op: "judge what holds the name", Err: fmt.Errorf("%w: its primary stands there: configure that peer, or let it leave the ring", region.ErrUnknownPeer)}
 	case protocol.Fenced:
 		return &region.Error{Peer: peer, Op: "commit", Err: errors.New("the reservation was taken down by somebody else, who saw no sign of life for one lease or was told to: try again")}
+	case protocol.Restored:
+		return &region.Error{Peer: peer, Op: string(r.machine.Op.Action), Err: fmt.Errorf("%w after the commit may have been sent, so it is unknown whether it was in effect before: check what relied on it, and submit it again if it is still wanted", ErrReturned)}
 	case protocol.Contended:
 		if err := r.failure(peer); err != nil {
 			return err // a webhook that refuses each write looks like rivals that change the name

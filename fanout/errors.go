@@ -23,7 +23,8 @@ var (
 
 	// ErrEnded says that an operation is not in effect now and never will be
 	// again, but may have been for a while: its commit may have been applied
-	// before somebody removed the object.
+	// before somebody removed the object. If errors.Is says ErrReturned too, the
+	// primary's peer was restored since, and what was in effect there is unknown.
 	ErrEnded = errors.New("ended: not in effect now, perhaps was for a while")
 
 	// ErrNotFound says that no peer holds a committed object of that name.

@@ -101,6 +101,19 @@ func (s *identities) presences() map[string]protocol.Presence {
 	return peers
 }
 
+// epochs are those of the peers' PeerSets as they were read last.
+func (s *identities) epochs() map[string]int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	epochs := map[string]int64{}
+	for peer, m := range s.met {
+		if m.set != nil {
+			epochs[string(peer)] = m.set.view.Epoch
+		}
+	}
+	return epochs
+}
+
 // enrolled says whether the cluster had a PeerSet when it was read last.
 func (s *identities) enrolled(conn *region.Conn) bool {
 	s.mu.Lock()

@@ -130,3 +130,53 @@ func TestARestoredPeerComesBack(t *testing.T) {
 		requireClean(t, c)
 	})
 }
+
+// An update whose process died with its commit sent is not called aborted if the home's
+// peer was restored since: it was in effect, and only the log knows of it.
+func TestAnAttemptThatARestoreForgotIsNotAborted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRing(t)
+		c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
+		_, err := c.Add(t.Context(), newAccount("grown"), fanout.AddOptions{Target: "us-east", Durable: true})
+		require.NoError(t, err)
+		atWork(t, c)
+		time.Sleep(2 * time.Minute)
+		saved := r.Server("us-east").Save()
+		time.Sleep(3 * time.Minute) // it is noted that the peer was further than that
+
+		log, stop := waltest.NewMemory(), newCrash(0, true)
+		stop.of = func(e fanout.StepEvent) bool { return e.Verb == "put" && e.Peer == "us-east" }
+		doomed := coordinator(t, r, log, fanout.Options{Observer: &fanout.Observer{Step: stop.step}, Cleanup: time.Millisecond})
+		ctx, cancel := context.WithCancel(t.Context())
+		returned := make(chan error, 1)
+		go func() {
+			_, err := doomed.Update(ctx, newAccount("grown", "Provider"), fanout.AddOptions{})
+			returned <- err
+		}()
+		<-stop.stopped
+		require.NoError(t, r.Server("us-east").Load(saved))
+		successor := coordinator(t, r, log.Reopen(), fanout.Options{})
+		_, err = successor.Recover(t.Context())
+		require.ErrorIs(t, err, fanout.ErrReturned, "until then it is in doubt")
+
+		_, err = c.Comeback(t.Context(), "us-east")
+		require.NoError(t, err)
+		_, err = c.Update(t.Context(), newAccount("grown", "Tenant", "Provider"), fanout.AddOptions{})
+		require.NoError(t, err)
+
+		settled, err := successor.Recover(t.Context())
+		require.NoError(t, err)
+		require.Len(t, settled, 1)
+		require.Equal(t, fanout.Ended, settled[0].State)
+		_, err = successor.Outcome(t.Context(), settled[0].ID)
+		require.ErrorIs(t, err, fanout.ErrEnded)
+		require.ErrorContains(t, err, "us-east")
+		require.ErrorContains(t, err, "the peer was restored from an older state after the commit may have been sent")
+
+		heal := cut(r)
+		cancel()
+		close(stop.release)
+		<-returned
+		heal()
+	})
+}

@@ -76,6 +76,7 @@ func (c *Coordinator) submit(ctx context.Context, req request) (*Operation, *run
 		}
 		rest()
 	}()
+	op.Epochs = c.identities.epochs()
 	j := journal{
 		Group:        req.kind.Resource.Group,
 		Kind:         req.kind.Kind,

@@ -90,7 +90,8 @@ type PeerSetSpec struct {
 	Change *Change `json:"change,omitempty"`
 
 	// Epoch grows with each write of this object. It cannot be compared with another
-	// peer's, only with what the other peers have noted of it.
+	// peer's, only with what the other peers have noted of it. A peer that comes back
+	// begins again at the next multiple of 1,000,000,000: it has another life.
 	//
 	// +kubebuilder:validation:Minimum=1
 	Epoch int64 `json:"epoch"`

@@ -77,6 +77,7 @@ func (w *world) do(a action) {
 		}
 		p := w.own(i)
 		p.op.Peers = w.configured(p.op.Peers, w.cfg.peersOf(i), p.op.Target)
+		p.op.Epochs = w.epochs()
 		p.state, p.m = running, New(p.op)
 		w.run(i, w.started(p))
 	case actDeliver:

@@ -41,6 +41,7 @@ type ChangeOperation struct {
 type ChangeRecord struct {
 	Attempt int    // which slot it takes
 	Anchor  string // whose slot it may have taken
+	Epoch   int64  `json:",omitempty"` // of the PeerSet of the peer concerned, before that
 }
 
 // ChangeResult is what a Change found out.

@@ -72,6 +72,7 @@ func (c *Change) afterLooking() {
 			c.end(Aborted)
 			return
 		}
+		c.Record.Epoch = c.Sets[c.Op.Peer].Epoch
 		c.enter(chAdvancing)
 		c.spawn(chAdvance, "")
 	}

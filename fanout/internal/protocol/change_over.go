@@ -59,7 +59,7 @@ func (c *Change) conclude() {
 	done := !member
 	switch {
 	case c.newcomer():
-		done = member && own.Self.State == peerActive
+		done = member && own.Self.State == peerActive && c.reborn(own)
 	case c.Op.Kind == Leave:
 		// Who is dropped and not emptied was cut short.
 		done = !member && (!known || own.Self.State == peerOut)

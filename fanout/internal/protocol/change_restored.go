@@ -15,6 +15,12 @@ func (c *Change) restored() bool {
 	return c.Op.Kind == Return && slices.Contains(c.Sets[c.Record.Anchor].peers(peerActive), c.Op.Peer)
 }
 
+// reborn says that a peer that was to come back has come back since the change began:
+// one that was restored is a full member before, too, by what all hold.
+func (c *Change) reborn(own PeerSet) bool {
+	return c.Op.Kind != Return || c.Op.Anchor != "" || own.Epoch/lifetime > c.Record.Epoch/lifetime
+}
+
 // inventory notes what the peer that comes back holds.
 func (c *Change) inventory(found []Found) {
 	c.Kept = map[string]string{}
@@ -52,8 +58,12 @@ func (c *Change) lose(f Found) (Operation, bool) {
 // withhold leaves the peer in quarantine: a person decides first about what it holds.
 func (c *Change) withhold() { c.over() }
 
-// outgrown is set with an epoch above all that others have noted of it.
+// outgrown is set with an epoch above all that others have noted of it. A peer that
+// comes back begins another life.
 func (c *Change) outgrown(set PeerSet) PeerSet {
 	set.Epoch = max(set.Epoch, noted(set.Self.Peer, set.Self.UID, c.Sets))
+	if c.Op.Kind == Return {
+		set.Epoch = nextLife(set.Epoch)
+	}
 	return set
 }

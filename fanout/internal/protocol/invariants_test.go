@@ -42,7 +42,7 @@ func (w *world) judge(p *proc) {
 			w.fault("I4: " + op.ID + " is not already done")
 		}
 	case Aborted:
-		if applied && !w.restoring.over {
+		if applied && !w.unseen() {
 			w.fault("I4: " + op.ID + " says aborted and was committed")
 		}
 		w.denied = append(w.denied, op.ID)

@@ -92,6 +92,7 @@ func (w *world) key(k *keyer) uint64 {
 			}
 		}
 		if p.m != nil || p.state == crashed {
+			k.lives(p.op.Epochs)
 			k.record(p.record)
 		}
 	}

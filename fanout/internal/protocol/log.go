@@ -3,9 +3,27 @@
 
 package protocol
 
-// end stops the machine with an ending. The log's entry goes unless it must be
-// kept to settle what is left.
+// end stops the machine with an ending. That nothing was committed is said of an
+// attempt whose result is unknown only if the primary's peer was not restored since.
 func (m *Machine) end(e Ending) {
+	switch {
+	case e != Aborted || !m.Op.logged() || m.central():
+	case m.Reverted:
+		m.forgotten()
+		e = Ended
+	case m.Unsure:
+		m.attest()
+		return
+	}
+	m.conclude(e)
+}
+
+// conclude stops the machine. The log's entry goes unless it must be kept to settle
+// what is left.
+func (m *Machine) conclude(e Ending) {
+	if e == Aborted && m.Result.Ending == Ended {
+		e = Ended
+	}
 	m.Result.Ending = e
 	m.Result.Primary = m.Record.Primary
 	if e == AlreadyDone && m.Op.Action == Add {

@@ -43,6 +43,7 @@ type Machine struct {
 	Forked   Object   // a replica in force with a revision that its home never had
 	Revoked  bool     // a replica was taken away again, since its home is gone
 	Undone   bool     // the home does not have the revision that this update committed
+	Reverted bool     // it was committed, and its peer was restored from before that
 	Promised bool     // what is left to do the caller need not wait for
 
 	Departed []string // whom a member knows to be one no more

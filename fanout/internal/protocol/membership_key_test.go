@@ -16,12 +16,22 @@ func (k *keyer) set(s *PeerSet) {
 	}
 	k.id(s.RV)
 	k.members(s)
+	k.n(int(s.Epoch / lifetime))
 	k.s(s.Change.ID)
 	k.s(string(s.Change.Kind))
 	k.s(s.Change.Peer)
 	k.s(s.Change.Anchor)
 	k.n(int(s.Change.Heartbeat))
 	k.b(s.Change.Over)
+}
+
+// lives writes how often each peer had come back.
+func (k *keyer) lives(epochs map[string]int64) {
+	for i := range 8 {
+		if epoch, ok := epochs[peerName(i)]; ok {
+			k.n(int(epoch / lifetime))
+		}
+	}
 }
 
 func (k *keyer) members(s *PeerSet) {
@@ -43,12 +53,14 @@ func (k *keyer) change(ch *changer) {
 		k.object(&ch.early[i].Object)
 	}
 	k.s(ch.record.Anchor + strconv.Itoa(ch.record.Attempt))
+	k.n(int(ch.record.Epoch / lifetime))
 	c := ch.m
 	if c == nil {
 		return
 	}
 	k.s(string(c.Phase))
 	k.s(c.Record.Anchor + strconv.Itoa(c.Record.Attempt))
+	k.n(int(c.Record.Epoch / lifetime))
 	for _, n := range []int{c.At, c.Runs, c.Rounds, len(c.Result.Blocking)} {
 		k.n(n)
 	}

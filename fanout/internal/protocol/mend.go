@@ -41,7 +41,7 @@ func (m *Machine) redo() {
 		m.brought()
 		return
 	}
-	m.Record.Committed = false
+	m.Record.Committed, m.Reverted = false, true
 	m.Result.Pending = nil
 	m.find()
 }

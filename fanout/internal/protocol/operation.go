@@ -79,8 +79,10 @@ type Operation struct {
 	Prove    bool   // of a cover: a secondary that is missing speaks against the primary, and is not made
 	Doubted  string // a peer that comes back: what it holds proves nothing
 	Patience Patience
-	Lease    int  // quanta without a sign of life after which a reservation may be fenced
-	Watch    bool // of a sweep: stay to see whether a lease expires
+	// Epochs are those of the peers' PeerSets as they were last read before it began.
+	Epochs map[string]int64 `json:",omitempty"`
+	Lease  int              // quanta without a sign of life after which a reservation may be fenced
+	Watch  bool             // of a sweep: stay to see whether a lease expires
 }
 
 // Record is what the log holds of an operation beside Operation itself.
@@ -109,7 +111,7 @@ const (
 	Committed Ending = "committed"
 	// AlreadyDone: an earlier operation had the effect.
 	AlreadyDone Ending = "already done"
-	// Aborted: without effect, now and ever.
+	// Aborted: without effect, now and ever, also in no state that a peer was restored from.
 	Aborted Ending = "aborted"
 	// Ended: without effect now and from now on; perhaps it was for a while.
 	Ended Ending = "ended"
@@ -142,6 +144,7 @@ const (
 	Lost         Reason = "lost"         // with Result.Peer, which has departed
 	Departing    Reason = "departing"    // what was to be adopted is being deleted
 	Suspect      Reason = "suspect"      // Result.Suspicion holds the name
+	Restored     Reason = "restored"     // Result.Peer was, since the commit may have been sent
 	UnknownOwner Reason = "unknown peer" // Result.Peer holds the primary and is not configured
 )
 

@@ -38,6 +38,7 @@ const (
 	judging    Phase = "judging"
 	covering   Phase = "covering" // a primary, in peers that become members
 	recovering Phase = "recovering"
+	attesting  Phase = "attesting" // the primary's peer, before an attempt of unknown result is called aborted
 	ending     Phase = "ending"
 	over       Phase = "over"
 )
@@ -134,6 +135,8 @@ func (m *Machine) next() {
 		m.afterCovering()
 	case recovering:
 		m.afterRecovering()
+	case attesting:
+		m.conclude(Aborted)
 	case ending:
 		m.Phase = over
 	}

@@ -110,7 +110,7 @@ func (m *Machine) recoverAdd() {
 	if mine && o.Pending() && m.Record.Committed && o.UID == m.Record.Primary.UID {
 		// Its peer was restored from before the commit, which the log knows of.
 		m.Primary = o
-		m.Record.Committed, m.Unsure = false, true
+		m.Record.Committed, m.Unsure, m.Reverted = false, true, true
 		m.enter(committing)
 		m.commit()
 		return

@@ -8,6 +8,7 @@ func (m *Machine) remove() {
 	m.Op.UID = m.Primary.UID
 	if !m.Primary.Leaving() {
 		// If it was committed, its peer was restored from before that: it runs again.
+		m.Reverted = m.Reverted || m.Record.Committed
 		m.Record.Committed = false
 	}
 	switch {

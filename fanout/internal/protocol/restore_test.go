@@ -73,9 +73,35 @@ func (w *world) hidden(i int, p *proc) bool {
 	return !returning && !w.restoring.met
 }
 
+// epochs are those of the peers' PeerSets.
+func (w *world) epochs() map[string]int64 {
+	epochs := map[string]int64{}
+	for i, c := range w.store.cells {
+		if c.set != nil {
+			epochs[peerName(i)] = c.set.Epoch
+		}
+	}
+	return epochs
+}
+
+// unseen says that a peer was restored and nothing shows it, while an operation may not
+// know by itself what became of its commit.
+func (w *world) unseen() bool {
+	return w.restoring.over && !w.cfg.detected && w.cfg.crashes+w.cfg.timeouts+w.cfg.expiries > 0
+}
+
+// quarantines says that a peer was found restored and has not come back: operations that
+// need it wait for that.
+func (w *world) quarantines() bool {
+	return w.restoring.over && w.cfg.detected && !w.restoring.back
+}
+
 // cameBack notes the end of the change that brings the restored peer back.
 func (w *world) cameBack(ch *changer) {
 	if w.restoring.over && ch.op.Kind == Return && ch.op.Peer == w.cfg.restored && ch.result.Ending == Done {
+		if w.cfg.detected && !w.restoring.met {
+			w.fault("LIE: " + ch.op.ID + " says that " + ch.op.Peer + " came back, and it was not in quarantine")
+		}
 		w.restoring.back = true
 	}
 }

@@ -18,6 +18,19 @@ var restoredBack = []config{
 	{name: "A is restored and comes back, account added", mode: Everywhere, peers: 2, restored: "a", detected: true, changes: changes(returnA), plans: []plan{add("x", "a", 1, "p")}},
 }
 
+// attempted are operations that cannot know what became of a commit which they sent to a
+// peer that was restored and has come back since.
+var attempted = []config{
+	{name: "A is restored and comes back, X@A, a crash", peers: 2, restored: "a", detected: true, crashes: 1, changes: changes(returnA), plans: []plan{add("x", "a", 1, "p")}},
+}
+
+// attemptedDeep take longer.
+var attemptedDeep = []config{
+	{name: "A is restored and comes back, X@A, a timeout, an expiry", peers: 2, restored: "a", detected: true, timeouts: 1, expiries: 1, changes: changes(returnA), plans: []plan{add("x", "a", 1, "p")}},
+	{name: "A is restored and comes back, two updates, a crash", mode: Everywhere, peers: 2, committed: "p", restored: "a", detected: true, crashes: 1, changes: changes(returnA), plans: []plan{update("x", "q"), update("y", "s")}},
+	{name: "A is restored and comes back, two updates, a timeout, an expiry", mode: Everywhere, peers: 2, committed: "p", restored: "a", detected: true, timeouts: 1, expiries: 1, changes: changes(returnA), plans: []plan{update("x", "q"), update("y", "s")}},
+}
+
 // restoredBackDeep take longer.
 var restoredBackDeep = []config{
 	{name: "A is restored and comes back, X@A, sweep", peers: 2, restored: "a", detected: true, sweepers: 1, changes: changes(returnA), plans: []plan{add("x", "a", 1, "p")}},

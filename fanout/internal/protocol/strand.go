@@ -72,6 +72,7 @@ const (
 	jobResign   job = "resign"
 	jobSeal     job = "seal"
 	jobMend     job = "mend"
+	jobAttest   job = "attest"
 )
 
 // send emits a command of strand i.
@@ -117,6 +118,8 @@ func (m *Machine) step(i int, r Reply) {
 		m.stepBring(i, r)
 	case jobActivate:
 		m.stepActivate(i, r)
+	case jobAttest:
+		m.stepAttest(i, r)
 	case jobFence:
 		m.stepFence(i, r)
 	case jobClean:
