@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -49,11 +50,29 @@ func TestHouse(t *testing.T) {
 			none(t, Mains(p, load(t, p.Dir, p.TestFiles)))
 		}
 	})
+	t.Run("sequential", func(t *testing.T) {
+		pure := sequential(t)
+		for _, p := range packages {
+			if pure.MatchString("/" + p.Path) {
+				none(t, Sequential(p, load(t, p.Dir, p.Files)))
+			}
+		}
+	})
 	t.Run("examples", func(t *testing.T) {
 		for _, p := range packages {
 			none(t, Examples(p, load(t, p.Dir, p.Files), load(t, p.Dir, p.TestFiles)))
 		}
 	})
+}
+
+// sequential matches the packages that .ci/race leaves out.
+func sequential(t *testing.T) *regexp.Regexp {
+	t.Helper()
+	script, err := os.ReadFile(filepath.Join(root, ".ci/race"))
+	require.NoError(t, err)
+	found := regexp.MustCompile(`(?m)^pure='(.+)'$`).FindSubmatch(script)
+	require.NotNil(t, found, ".ci/race names the packages that it leaves out as pure='...'")
+	return regexp.MustCompile(string(found[1]))
 }
 
 func load(t *testing.T, dir string, names []string) []*ast.File {

@@ -113,6 +113,14 @@ func parse(t *testing.T, source string) []*ast.File {
 	return []*ast.File{f}
 }
 
+func TestSequentialRule(t *testing.T) {
+	p := Package{Path: "config"}
+	require.Empty(t, Sequential(p, parse(t, "package x\n\nimport \"strings\"\n\nvar _ = strings.Cut\n")))
+	require.Len(t, Sequential(p, parse(t, "package x\n\nimport \"sync\"\n\nvar _ sync.Mutex\n")), 1)
+	require.Len(t, Sequential(p, parse(t, "package x\n\nimport \"golang.org/x/sync/errgroup\"\n\nvar _ errgroup.Group\n")), 1)
+	require.Len(t, Sequential(p, parse(t, "package x\n\nfunc f() { go f() }\n")), 1)
+}
+
 func TestDocumentedRule(t *testing.T) {
 	p := Package{Path: "region", Name: "region"}
 	with, without := parse(t, "// Package region is documented.\npackage region"), parse(t, "package region")

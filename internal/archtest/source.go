@@ -12,6 +12,7 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -186,4 +187,23 @@ func returnsOwn(fn *ast.FuncDecl, types map[string]bool) bool {
 	}
 	name, ok := t.(*ast.Ident)
 	return ok && types[name.Name]
+}
+
+// Sequential checks that a package that the race detector does not run has neither goroutines nor locks.
+func Sequential(p Package, files []*ast.File) []string {
+	var violations []string
+	for _, f := range files {
+		for _, i := range f.Imports {
+			if imported, _ := strconv.Unquote(i.Path.Value); under(imported, "sync", "golang.org/x/sync") {
+				violations = append(violations, fmt.Sprintf("%s imports %s, and .ci/race leaves it out: take it off that list", p.Path, imported))
+			}
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			if _, ok := n.(*ast.GoStmt); ok {
+				violations = append(violations, fmt.Sprintf("%s starts a goroutine, and .ci/race leaves it out: take it off that list", p.Path))
+			}
+			return true
+		})
+	}
+	return violations
 }
