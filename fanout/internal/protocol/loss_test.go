@@ -51,8 +51,8 @@ func (w *world) about(p *proc, kinds ...ChangeKind) bool {
 	return p.change != nil && !p.change.helper && p.change.op.Peer == w.cfg.loss.peer && slices.Contains(kinds, p.change.op.Kind)
 }
 
-// due says whether the change of p may begin: nobody gives up who answers, and
-// nobody comes back who does not.
+// due says whether the change of p may begin: a peer that answers is not given up, and
+// one that was not given up, or does not answer, is not brought back.
 func (w *world) due(p *proc) bool {
 	switch {
 	case w.cfg.restored != "" && p.change != nil && !p.change.helper && p.change.op.Kind == Return && p.change.op.Peer == w.cfg.restored:
@@ -62,7 +62,7 @@ func (w *world) due(p *proc) bool {
 	case w.about(p, Force):
 		return w.losing.down
 	case w.about(p, Return, Join):
-		return w.losing.gone && !w.losing.down
+		return w.losing.gone && !w.losing.down && w.dismissed(w.store.index(w.cfg.loss.peer))
 	}
 	return true
 }
