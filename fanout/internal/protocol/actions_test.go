@@ -38,6 +38,7 @@ const (
 	actRestart
 	actBackup
 	actRestore
+	actNotice
 	actRelease
 	actTake
 )
@@ -142,6 +143,8 @@ func (w *world) do(a action) {
 		w.backup(i)
 	case actRestore:
 		w.restore(i)
+	case actNotice:
+		w.restoring.noticed = true
 	case actHelp:
 		w.help(i, int(a.b))
 	case actMove:

@@ -20,8 +20,9 @@ func (m *Machine) bring() {
 			m.end(AlreadyDone)
 			return
 		}
-		if m.Op.Action == Update && m.Resumed {
-			// It may be that this home was replaced meanwhile, and the update lost.
+		if m.Op.Action == Update {
+			// It may be that this home was replaced meanwhile, and the update lost; another
+			// process may have committed it there.
 			m.end(Ended)
 			return
 		}

@@ -87,11 +87,15 @@ func (m *Machine) stepClear(i int, r Reply) {
 		case dead:
 			m.send(i, "delete", Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
 		case lost:
-			if m.Record.Origin != "" {
+			switch {
+			case m.Record.Origin != "":
 				m.send(i, "delete", Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
-				return
+			case m.Primary.Claimed:
+				// It is of another object that had the name later, and is lost.
+				m.cleared(i)
+			default:
+				m.unconfirmed(i)
 			}
-			m.unconfirmed(i)
 		case owned, leaving, pending:
 			m.cleared(i)
 		default:

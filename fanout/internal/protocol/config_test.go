@@ -34,6 +34,7 @@ type config struct {
 	loss        loss    // a peer that goes down
 	restored    string  // a peer that is restored from a backup
 	detected    bool    // nobody believes it until it comes back
+	noticed     bool    // the same, from some time after the restore
 	inTurn      bool    // a change begins when the one before it is over
 	helpers     int     // how many processes go on with changes that they meet
 	reads       bool    // a changer's reads of PeerSets may be late

@@ -60,8 +60,13 @@ func (m *Machine) unproved(i int) {
 }
 
 // rivaled ends strand i because a secondary of another primary has the name, as
-// y answers. A committed one will be found to be the only one.
+// y answers. A committed one will be found to be the only one. If the restored peer has
+// forgotten that one too, it came after the object that is to be proved.
 func (m *Machine) rivaled(i int, y Reply) {
+	if m.Op.Prove && m.verdict(m.Strands[i].X, y) == lost {
+		m.unproved(i)
+		return
+	}
 	if y.Code == OK && !y.Object.Claimed {
 		m.obstructed(i, y.Object, m.Strands[i].X.Of(m.Op.Mode).Peer)
 		return

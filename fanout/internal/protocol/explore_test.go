@@ -166,6 +166,7 @@ func (w *world) complete() string {
 	}
 	for n := 0; n < 40; n++ {
 		w.concludeLoss()
+		w.concludeRestore()
 		for m := 0; len(w.net) > 0; m++ {
 			if m > 400 {
 				// Two that wait for each other without a lease are parted by the

@@ -3,6 +3,16 @@
 
 package protocol
 
+// reservedAgain is why a home that a replica in force names changes nothing.
+const reservedAgain = "its home there is a reservation again: the peer was restored from a backup"
+
+// uncommitted ends strand i, which read in its peer a reservation where the home was
+// committed. A reservation is neither updated nor removed.
+func (m *Machine) uncommitted(i int) {
+	m.Result.Problem = reservedAgain
+	m.failAt(i, Homeless, m.Strands[i].Peer)
+}
+
 // stepFollow goes from one home to the next. A home that has yielded to a
 // replica that never learnt of it is moved on, or takes its place back if that
 // replica is gone or going.
@@ -85,6 +95,10 @@ func (m *Machine) pursued(i int, r Reply) {
 		m.send(i, "lead", Command{Verb: Read, Peer: s.Peer})
 	case missing:
 		m.homeless(i)
+	case y.Primary(m.Op.Mode) && y.Stage == Reserved && x.Evidence(m.Op.Mode):
+		m.suspect(x, s.Peer)
+		m.Result.Problem = reservedAgain
+		m.failAt(i, Homeless, at.Peer)
 	case y.Primary(m.Op.Mode):
 		m.regained(i, y, at.Peer)
 	case y.term() > x.term():

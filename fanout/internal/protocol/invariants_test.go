@@ -80,6 +80,8 @@ func (w *world) judgeRemoval(p *proc) {
 	case o == nil || o.UID != r.Primary.UID:
 	case w.forced(at):
 		// What it still has there is in effect nowhere.
+	case w.doubtful(at):
+		// The restore undoes what was done; the comeback asks a person.
 	case r.Ending == Done:
 		w.fault("I4: " + p.op.ID + " says done and its object is there")
 	case w.restoring.over && peerName(at) == w.cfg.restored:
@@ -87,7 +89,7 @@ func (w *world) judgeRemoval(p *proc) {
 	case !o.Leaving():
 		w.fault("I4: " + p.op.ID + " says committed and its object is not leaving")
 	}
-	if r.Ending != Done {
+	if r.Ending != Done || w.doubtful(at) {
 		return
 	}
 	for i, c := range w.store.cells {

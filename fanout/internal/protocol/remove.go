@@ -69,6 +69,8 @@ func (m *Machine) stepMark(i int, r Reply) {
 			m.Primary = o
 			m.Record.Committed = true
 			m.finish(i)
+		case o.Stage == Reserved:
+			m.uncommitted(i)
 		case m.Expired && !m.Unsure:
 			m.fail(i, Late)
 		default:

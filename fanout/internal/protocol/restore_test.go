@@ -15,15 +15,22 @@ import (
 type restoring struct {
 	backup *cell
 	over   bool
-	met    bool // and was in quarantine since
-	back   bool // it has come back since
+	// The others noticed it, and believe the peer no longer.
+	noticed bool
+	met     bool // and was in quarantine since
+	back    bool // it has come back since
 }
 
 // restores are what may happen to the peer that is restored.
 func (w *world) restores(add func(k kind, a, b int)) {
 	i := w.store.index(w.cfg.restored)
 	switch {
-	case i < 0 || w.restoring.over:
+	case i < 0:
+	case w.restoring.over:
+		// The first write of the comeback is above all that was noted.
+		if w.cfg.noticed && !w.restoring.noticed && w.store.cells[i].set.Self.State == peerActive {
+			add(actNotice, i, 0)
+		}
 	case w.restoring.backup == nil:
 		add(actBackup, i, 0)
 	default:
@@ -39,7 +46,7 @@ func (w *world) backup(i int) {
 // restore puts the backup of peer i back.
 func (w *world) restore(i int) {
 	w.store.cells[i] = *w.restoring.backup
-	w.restoring = restoring{over: true}
+	w.restoring = restoring{over: true, noticed: w.cfg.detected}
 	var cut []message
 	w.net = slices.DeleteFunc(w.net, func(m message) bool {
 		if m.cmd.Peer != peerName(i) || m.applied {
@@ -65,10 +72,10 @@ func (w *world) doubtful(i int) bool {
 // hidden says that peer i was found restored, and is believed by nobody but who
 // brings it back until it is in quarantine.
 func (w *world) hidden(i int, p *proc) bool {
-	if !w.cfg.detected || !w.doubtful(i) {
+	if !w.restoring.noticed || !w.doubtful(i) {
 		return false
 	}
-	w.restoring.met = w.restoring.met || w.store.cells[i].set.Self.State == peerQuarantined
+	w.restoring.met = w.restoring.met || w.store.cells[i].set.Self.State != peerActive
 	returning := p.change != nil && p.change.op.Kind == Return && p.change.op.Peer == w.cfg.restored
 	return !returning && !w.restoring.met
 }
@@ -98,11 +105,17 @@ func (w *world) quarantines() bool {
 
 // cameBack notes the end of the change that brings the restored peer back.
 func (w *world) cameBack(ch *changer) {
-	if w.restoring.over && ch.op.Kind == Return && ch.op.Peer == w.cfg.restored && ch.result.Ending == Done {
-		if w.cfg.detected && !w.restoring.met {
+	if !w.restoring.over || ch.op.Kind != Return || ch.op.Peer != w.cfg.restored {
+		return
+	}
+	switch {
+	case ch.result.Ending == Done:
+		if w.cfg.detected && !w.restoring.met && !w.restoring.back {
 			w.fault("LIE: " + ch.op.ID + " says that " + ch.op.Peer + " came back, and it was not in quarantine")
 		}
 		w.restoring.back = true
+	case ch.result.Reason == Occupied:
+		w.restoring.back = false // it stays in quarantine
 	}
 }
 
@@ -149,7 +162,8 @@ func (w *world) silent() string {
 // undone says which removal that was told to be done a restore has undone: its object is
 // in effect in a peer that counts.
 func (w *world) undone() string {
-	if !w.restoring.over {
+	if !w.restoring.over || w.cfg.noticed {
+		// A sweep that believes the peer for a while makes guards again.
 		return ""
 	}
 	for i, p := range w.procs {
@@ -177,12 +191,33 @@ func (w *world) suspendedAt(x *Object) bool {
 	return x.Evidence(w.cfg.mode) && (!present || w.doubtful(at)) || present && w.doubtful(at)
 }
 
-// comeAgain brings the restored peer back that a person had to decide about first, or
-// that nobody has brought back yet.
+// concludeRestore has the restored peer brought back if the comeback came to nothing.
+func (w *world) concludeRestore() {
+	if !w.restoring.over || w.restoring.back || !w.cfg.detected && !w.cfg.noticed {
+		return
+	}
+	tried := 0
+	for _, p := range w.procs {
+		if p.change == nil || p.change.op.Kind != Return {
+			continue
+		}
+		if p.state != done || p.change.result.Reason == Occupied {
+			return
+		}
+		tried++
+	}
+	if tried < len(w.cfg.changes)+3 {
+		w.procs = append(w.procs, &proc{change: w.changer(change("anew"+strconv.Itoa(tried), Return, w.cfg.restored))})
+	}
+}
+
+// comeAgain brings the restored peer back. If the comeback is refused, a person deletes
+// what the others no longer have.
 func (w *world) comeAgain() string {
-	if w.cfg.restored == "" || !w.cfg.detected || !w.restoring.over {
+	if !w.restoring.over || !w.cfg.detected && !w.cfg.noticed {
 		return ""
 	}
+	w.restoring.noticed = true
 	for n := 0; n < 3 && !w.restoring.back; n++ {
 		if s := w.runAlone(change("again"+strconv.Itoa(n), Return, w.cfg.restored)); s != "" {
 			return s
@@ -190,6 +225,12 @@ func (w *world) comeAgain() string {
 		if s := w.recoverAll(); s != "" {
 			return s
 		}
+		if n > 0 && !w.restoring.back {
+			w.store.cells[w.store.index(w.cfg.restored)].obj = nil
+		}
+	}
+	if !w.restoring.back {
+		return "L1: " + w.cfg.restored + " does not come back after a person has decided"
 	}
 	return ""
 }
@@ -210,12 +251,15 @@ func (w *world) forked() string {
 			return "LIE: the replica in " + peerName(i) + " disagrees with its home after the sweep"
 		}
 	}
+	if w.durable() == nil {
+		return "" // a removal is about
+	}
 	for i, p := range w.procs {
 		if i >= len(w.cfg.plans) || p.op.Action != Update || p.result.Ending != Done {
 			continue
 		}
 		overwritten := slices.ContainsFunc(home.History, func(h Revision) bool { return h.Number > p.result.Revision })
-		if p.result.Durable && !home.made(p.op.ID) && !overwritten && !slices.Contains(w.dropped, p.op.ID) {
+		if p.result.Primary.UID == home.UID && p.result.Durable && !home.made(p.op.ID) && !overwritten && !slices.Contains(w.dropped, p.op.ID) {
 			return "LIE: " + p.op.ID + " said everywhere, and is lost without a report"
 		}
 	}
@@ -255,6 +299,9 @@ var restoreSmall = []config{
 	{name: "a replica's peer is restored, update", mode: Everywhere, peers: 2, committed: "p", restored: "b", sweepers: 1, plans: []plan{update("x", "q")}},
 	{name: "the home's peer is restored, removal", mode: Everywhere, peers: 2, committed: "p", restored: "a", plans: []plan{removal("r")}},
 	{name: "A is restored, account", mode: Everywhere, peers: 2, restored: "a", sweepers: 1, plans: []plan{add("x", "a", 1, "p")}},
+	{name: "A is restored, account added, removal", mode: Everywhere, peers: 2, restored: "a", plans: []plan{add("x", "a", 1, "p"), after(1, removal("r"))}},
+	{name: "A is restored, account added, update", mode: Everywhere, peers: 2, restored: "a", plans: []plan{add("x", "a", 1, "p"), after(1, update("r", "q"))}},
+	{name: "A is restored, X@A, removal", peers: 2, restored: "a", plans: []plan{add("x", "a", 1, "p"), after(1, removal("r"))}},
 }
 
 var restoreDeep = []config{

@@ -41,6 +41,8 @@ var restoredBackDeep = []config{
 	{name: "A is restored and comes back, account, two updates", mode: Everywhere, peers: 2, committed: "p", restored: "a", detected: true, changes: changes(returnA), plans: []plan{update("x", "q"), update("y", "s")}},
 	{name: "A is restored and comes back, account, update, removal", mode: Everywhere, peers: 2, committed: "p", restored: "a", detected: true, changes: changes(returnA), plans: []plan{update("x", "q"), removal("r")}},
 	{name: "A is restored and comes back, account, 3 peers, update", mode: Everywhere, peers: 3, committed: "p", restored: "a", detected: true, changes: changes(returnA), plans: []plan{update("x", "q")}},
+	{name: "A is restored and comes back, removed and added again", peers: 2, committed: "p", restored: "a", detected: true, changes: changes(returnA), plans: []plan{removal("r"), after(1, add("x", "a", 1, "q"))}},
+	{name: "A is restored and comes back, account removed and added again", mode: Everywhere, peers: 2, committed: "p", restored: "a", detected: true, changes: changes(returnA), plans: []plan{removal("r"), after(1, add("x", "a", 1, "q"))}},
 	{name: "A is restored and comes back, crash, helper", peers: 2, committed: "p", restored: "a", detected: true, crashes: 1, helpers: 1, changes: changes(returnA)},
 	{name: "A is restored and comes back, account, crash, helper", mode: Everywhere, peers: 2, committed: "p", restored: "a", detected: true, crashes: 1, helpers: 1, changes: changes(returnA)},
 }

@@ -24,7 +24,7 @@ func (w *world) rest() bool {
 				return false
 			}
 		case i >= len(w.cfg.plans):
-		case p.state == idle, p.state == waiting, p.state == crashed && (!p.result.Keep || p.result.Ending == InDoubt && !w.losing.gone && !w.quarantines()):
+		case p.state == idle, p.state == waiting, p.state == crashed && (!p.result.Keep || p.result.Ending == InDoubt && !w.losing.gone && !w.quarantines() && !w.doubtful(w.store.index(p.result.Peer))):
 			return false
 		}
 	}
@@ -83,6 +83,9 @@ func (w *world) settle() string {
 		}
 		if w.store.rvs == before && w.quiet() {
 			break
+		}
+		if round == 10 {
+			w.releaseSkipped()
 		}
 		if round > 20 {
 			return cmp.Or(w.settled(), "sweeps find no end")

@@ -19,7 +19,7 @@ type pace struct {
 
 func newPace(r *rand.Rand, cfg *config) *pace {
 	p := &pace{r: r, left: 60 + r.IntN(80*len(cfg.plans))}
-	if cfg.loss.peer != "" {
+	if cfg.loss.peer != "" || len(cfg.changes) > 0 && cfg.restored != "" {
 		p.left += 400 // changes take long
 	}
 	for range len(cfg.plans) + cfg.sweepers {
@@ -95,7 +95,7 @@ func (p *pace) weight(w *world, a action) int {
 			return 0
 		}
 		return 4
-	case actBump, actDelete, actHold, actCrash:
+	case actBump, actDelete, actHold, actCrash, actBackup, actRestore, actNotice:
 		return 1
 	default:
 		return 4

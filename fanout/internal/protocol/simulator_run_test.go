@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -19,7 +20,7 @@ import (
 	"github.com/atoll-dev/atoll/internal/docpage"
 )
 
-// TestSimulate plays random schedules without a lost peer. ATOLL_SEED plays one
+// TestSimulate plays random schedules without a lost or restored peer. ATOLL_SEED plays one
 // of whatever kind and tells it, ATOLL_RUNS plays as many as it says, from a seed
 // that nobody chose.
 func TestSimulate(t *testing.T) {
@@ -29,15 +30,46 @@ func TestSimulate(t *testing.T) {
 		tryOut(t, seed)
 		return
 	}
-	said := playMany(t, 10_000, false)
+	said := playMany(t, 10_000, ordinary)
 	docpage.Section(t, "exploration.md", "simulate", said+" (`make simulate`).\n")
 }
 
 // TestSimulateLosses plays random schedules in which a peer is lost, given up
 // and perhaps comes back.
 func TestSimulateLosses(t *testing.T) {
-	said := playMany(t, 1_000, true)
+	said := playMany(t, 1_000, withLoss)
 	docpage.Section(t, "exploration.md", "losses", said+" (`make simulate`).\n")
+}
+
+// TestSimulateRestores plays random schedules in which a peer is restored from a
+// backup: only those count in which it is.
+func TestSimulateRestores(t *testing.T) {
+	said := playMany(t, 1_000, withRestore)
+	docpage.Section(t, "exploration.md", "restores", said+" (`make simulate`).\n")
+}
+
+// sort is what befalls a peer in a schedule.
+type sort int
+
+const (
+	ordinary sort = iota
+	withLoss
+	withRestore
+)
+
+func (cfg *config) sort() sort {
+	switch {
+	case cfg.loss.peer != "":
+		return withLoss
+	case cfg.restored != "":
+		return withRestore
+	}
+	return ordinary
+}
+
+// counts says whether what happened is of this sort.
+func (s sort) counts(events []event) bool {
+	return s != withRestore || slices.ContainsFunc(events, func(e event) bool { return e.kind == actRestore })
 }
 
 // failure is what came of a seed.
@@ -47,7 +79,7 @@ type failure struct {
 }
 
 // playMany plays the schedules of one kind, and says how many.
-func playMany(t *testing.T, runs int, losses bool) string {
+func playMany(t *testing.T, runs int, of sort) string {
 	t.Helper()
 	base := uint64(0)
 	if testing.Short() {
@@ -63,16 +95,17 @@ func playMany(t *testing.T, runs int, losses bool) string {
 	var players sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		players.Go(func() {
-			for failed.Load() == nil {
+			for failed.Load() == nil && played.Load() < uint64(runs) {
 				seed := next.Add(1) - 1
-				if cfg, _ := drawn(seed); (cfg.loss.peer != "") != losses {
+				if cfg, _ := drawn(seed); cfg.sort() != of {
 					continue
 				}
-				if played.Add(1) > uint64(runs) {
-					return
-				}
-				if what, _ := play(seed); what != "" {
+				what, s := play(seed)
+				if what != "" {
 					failed.Store(&failure{seed, what})
+				}
+				if of.counts(s.events) {
+					played.Add(1)
 				}
 			}
 		})

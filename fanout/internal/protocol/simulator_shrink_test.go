@@ -98,7 +98,7 @@ func (s *schedule) withoutPlan(i int) schedule {
 // ofProcess says whether e.a is a process.
 func (e event) ofProcess() bool {
 	switch e.kind {
-	case actRead, actBump, actDelete, actHold, actUnhold, actMove, actCreate, actEdit, actWithdraw, actLose, actRestart, actRelease:
+	case actRead, actBump, actDelete, actHold, actUnhold, actMove, actCreate, actEdit, actWithdraw, actLose, actRestart, actBackup, actRestore, actNotice, actRelease:
 		return false
 	}
 	return true
@@ -108,7 +108,7 @@ func (e event) ofProcess() bool {
 func (s *schedule) withoutPeer() schedule {
 	smaller := schedule{cfg: s.cfg, events: s.events}
 	last := peerName(smaller.cfg.peers - 1)
-	if slices.ContainsFunc(s.cfg.changes, func(op ChangeOperation) bool { return op.Peer == last }) {
+	if last == s.cfg.restored || s.cfg.restored != "" && s.cfg.peers == 2 || slices.ContainsFunc(s.cfg.changes, func(op ChangeOperation) bool { return op.Peer == last }) {
 		return smaller
 	}
 	smaller.cfg.peers--
@@ -131,7 +131,14 @@ func (s *schedule) plainer() []schedule {
 	free.cfg.committed = ""
 	idle.cfg.lease = 0
 	stable.cfg.changes, stable.cfg.ring, stable.cfg.loss = nil, 0, loss{}
-	plainer := []schedule{free, idle, stable}
+	plainer := []schedule{free, idle}
+	if s.cfg.restored == "" {
+		plainer = append(plainer, stable)
+	} else if len(s.cfg.changes) > 1 {
+		once := *s
+		once.cfg.changes = s.cfg.changes[:1]
+		plainer = append(plainer, once)
+	}
 	if s.cfg.ring > 0 && s.cfg.ring < s.cfg.peers {
 		// Whom the changes are about is left out with them.
 		members := stable

@@ -94,7 +94,7 @@ func simulate(cfg *config, tell func(string, store), next func(*world) (action, 
 	if s := w.complete(); s != "" {
 		return s, events
 	}
-	if cfg.loss.peer != "" {
+	if cfg.loss.peer != "" || cfg.restored != "" {
 		// What is lost with a peer, and perhaps comes back with it, has none either.
 		return "", events
 	}
@@ -111,6 +111,7 @@ func drawn(seed uint64) (config, *rand.Rand) {
 	cfg := draw(r)
 	drawLoss(rand.New(rand.NewPCG(seed, 2)), &cfg)
 	drawTakeovers(rand.New(rand.NewPCG(seed, 3)), &cfg)
+	drawRestore(rand.New(rand.NewPCG(seed, 4)), &cfg)
 	return cfg, r
 }
 

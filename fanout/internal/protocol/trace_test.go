@@ -71,6 +71,8 @@ func (w *world) describe(a action) string {
 		return "a backup of " + peerName(int(a.a)) + " is taken"
 	case actRestore:
 		return peerName(int(a.a)) + " is restored from it"
+	case actNotice:
+		return "the others notice that " + peerName(i) + " was restored"
 	case actRestart:
 		return peerName(i) + " is back with all that it had"
 	case actHelp:

@@ -97,6 +97,8 @@ func (m *Machine) revisionRead(i int, r Reply) {
 		m.because(HeldByOther, s.Peer)
 		m.Result.Ending = m.unmade(o)
 		m.finish(i)
+	case o.Stage == Reserved:
+		m.uncommitted(i)
 	case m.Expired && !m.Unsure:
 		m.fail(i, Late)
 	default:

@@ -1,0 +1,110 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// drawRestore lets a member be restored from a backup in a share of the random
+// configurations. The others notice it at once, later or never; who notices it, or
+// is told, brings the member back, once or twice.
+func drawRestore(r *rand.Rand, cfg *config) {
+	if r.IntN(4) > 0 || cfg.loss.peer != "" || cfg.strangers != "" || cfg.tenant > 0 || len(cfg.changes) > 0 {
+		return
+	}
+	i := r.IntN(cfg.peers)
+	cfg.restored = peerName(i)
+	switch r.IntN(3) {
+	case 0:
+		cfg.detected = true
+	case 1:
+		cfg.noticed = true
+	}
+	if cfg.detected || cfg.noticed {
+		for n := range 1 + r.IntN(2) {
+			cfg.changes = append(cfg.changes, change("h"+strconv.Itoa(n), Return, cfg.restored))
+		}
+		cfg.helpers = r.IntN(2)
+	}
+	// What is not modelled beside a restore.
+	cfg.takers, cfg.creates = 0, 0
+	for i := range cfg.plans {
+		op := &cfg.plans[i].op
+		op.Central = false
+		if op.Action == Move {
+			op.Action, op.Payload, op.Digest = Update, "q", "dq"
+		}
+	}
+	cfg.adopters = 0
+}
+
+// TestRestoredBeforeTheNameWasTakenAgain removes an object, adds another one of its name,
+// and puts a backup back that was taken at any moment of the removal. The comeback ends,
+// if need be after a person has decided.
+func TestRestoredBeforeTheNameWasTakenAgain(t *testing.T) {
+	for _, mode := range []Mode{Once, Everywhere} {
+		for at := 0; ; at++ {
+			cfg := config{
+				mode: mode, peers: 2, committed: "p", restored: "a", detected: true, changes: changes(returnA),
+				plans: []plan{removal("r"), after(1, add("x", "a", 1, "q"))},
+			}
+			w := newWorld(&cfg)
+			w.alone = true
+			w.do(action{actBegin, 0, 0})
+			n := 0
+			for ; n < at && len(w.net) > 0; n++ {
+				w.deliver(0)
+			}
+			w.do(action{actBackup, 0, 0})
+			require.Empty(t, w.drain())
+			w.do(action{actBegin, 1, 0})
+			require.Empty(t, w.drain())
+			require.Equal(t, Done, w.procs[1].result.Ending)
+			w.do(action{actRestore, 0, 0})
+			require.Empty(t, w.complete(), "%v, a backup after %d steps of the removal", mode, n)
+			if n < at {
+				break
+			}
+		}
+	}
+}
+
+// TestARecoveredComebackClaimsNothing recovers a comeback that crashed before it took
+// its first slot. The member was listed as Active all the time.
+func TestARecoveredComebackClaimsNothing(t *testing.T) {
+	sets := ringOf(map[string]string{"a": "r1", "b": "r1"})
+	op := ChangeOperation{ID: "x", Kind: Return, Peer: "a", UID: "ua", Peers: []string{"a", "b"}, Lease: 2}
+	result := carryThrough(t, RecoverChange(op, ChangeRecord{Anchor: "b"}), sets)
+	require.Equal(t, Ended, result.Ending, "%+v", result)
+	for p, set := range sets {
+		require.EqualValues(t, 1, set.Epoch, "%s was written", p)
+	}
+	require.Equal(t, Done, carryThrough(t, NewChange(op), sets).Ending)
+}
+
+// TestUpdateOfAHomeThatIsDeleted has another process carry out the commit of an update,
+// and a person delete the home: what other members have is not known.
+func TestUpdateOfAHomeThatIsDeleted(t *testing.T) {
+	cfg := config{mode: Everywhere, peers: 2, committed: "p", deletes: 1, plans: []plan{update("x", "q")}}
+	w := newWorld(&cfg)
+	w.alone = true
+	w.do(action{actBegin, 0, 0})
+	for w.net[0].cmd.Verb != Put {
+		w.deliver(0)
+	}
+	_, broken := w.store.apply(Everywhere, w.net[0].cmd)
+	require.Empty(t, broken)
+	w.note("x")
+	w.do(action{actDelete, 0, 0})
+	for len(w.net) > 0 {
+		w.deliver(0)
+	}
+	require.Equal(t, Ended, w.procs[0].result.Ending, fmt.Sprintf("%+v", w.procs[0].result))
+}
