@@ -17,7 +17,7 @@ func (o Origin) Known() bool { return o.Ring != "" || len(o.Clusters) > 0 }
 // if they have no name in common, since members come and go.
 func (o Origin) Foreign(now Origin) bool {
 	if o.Ring != "" && now.Ring != "" {
-		return o.Ring != now.Ring
+		return o.Ring != now.Ring && !o.renamed(now)
 	}
 	common := false
 	for peer, uid := range o.Clusters {
@@ -30,6 +30,18 @@ func (o Origin) Foreign(now Origin) bool {
 		}
 	}
 	return common
+}
+
+// renamed says that o's ring has another ID now: the CRDs of the first release drop it,
+// and a later sweep makes a new one. All of its clusters are members under their names.
+// One alone may have joined another ring.
+func (o Origin) renamed(now Origin) bool {
+	for peer, uid := range o.Clusters {
+		if now.Clusters[peer] != uid {
+			return false
+		}
+	}
+	return len(o.Clusters) > 1
 }
 
 // OriginOf is the ring that the believed peers are in, with all members that they list.

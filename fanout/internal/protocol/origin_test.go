@@ -23,6 +23,10 @@ func TestOriginForeign(t *testing.T) {
 	}{
 		"the same ring":                {Origin{Ring: "r"}, Origin{Ring: "r"}, false},
 		"another ring":                 {Origin{Ring: "r", Clusters: clusters("a", "u")}, Origin{Ring: "s", Clusters: clusters("a", "u")}, true},
+		"another ID, the same members": {Origin{Ring: "r", Clusters: clusters("a", "u", "b", "w")}, Origin{Ring: "s", Clusters: clusters("a", "u", "b", "w", "c", "x")}, false},
+		"another ID, one is missing":   {Origin{Ring: "r", Clusters: clusters("a", "u", "b", "w")}, Origin{Ring: "s", Clusters: clusters("a", "u")}, true},
+		"another ID, one is another":   {Origin{Ring: "r", Clusters: clusters("a", "u", "b", "w")}, Origin{Ring: "s", Clusters: clusters("a", "u", "b", "x")}, true},
+		"another ID, nothing known":    {Origin{Ring: "r"}, Origin{Ring: "s", Clusters: clusters("a", "u", "b", "w")}, true},
 		"the same ring, other members": {Origin{Ring: "r", Clusters: clusters("a", "u")}, Origin{Ring: "r", Clusters: clusters("a", "v")}, false},
 		"nothing known then":           {Origin{}, Origin{Ring: "r", Clusters: clusters("a", "u")}, false},
 		"nothing known now":            {Origin{Ring: "r", Clusters: clusters("a", "u")}, Origin{}, false},
