@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/atoll-dev/atoll/fanout/internal/protocol"
+	"github.com/atoll-dev/atoll/internal/logging"
 	"github.com/atoll-dev/atoll/region"
 )
 
@@ -64,8 +65,9 @@ type Violation struct {
 // not taken for violations; a reservation, and what is left of one, is watched for
 // one lease and is one if it shows no sign of life, unless the log has its
 // operation open. With repair it sweeps what is of ClassRepair or in progress, as
-// Start does, and reports what that mended; the other classes it leaves alone, and all
-// if a peer is the wrong cluster: see Report.Refused. A peer that cannot be read makes
+// Start does, and reports what that mended, and gives a ring of the first release its ID;
+// the other classes it leaves alone, and all if a peer is the wrong cluster: see
+// Report.Refused. A peer that cannot be read makes
 // no error: Report.Unread names it. It blocks and is idempotent.
 func (c *Coordinator) Audit(ctx context.Context, repair bool) (*Report, error) {
 	return c.auditWith(ctx, c.opts.Kinds, repair, []Class{ClassRepair, ClassInProgress}, c.look)
@@ -95,7 +97,7 @@ func (c *Coordinator) auditWith(ctx context.Context, kinds []Kind, repair bool, 
 		return nil, err
 	}
 	report := &Report{}
-	unread := map[string]error{}
+	unread, lacking := map[string]error{}, false
 	surveys := map[schema.GroupResource]survey{}
 	if repair {
 		report.Refused = c.refuseRepair(ctx, peers)
@@ -119,6 +121,7 @@ func (c *Coordinator) auditWith(ctx context.Context, kinds []Kind, repair bool, 
 		}
 		surveys[kind.Resource.GroupResource()] = s
 		unreadAll(unread, s.unread)
+		lacking = lacking || lacksRing(s.sets)
 		for _, at := range s.late {
 			report.Objects += len(at)
 		}
@@ -134,6 +137,11 @@ func (c *Coordinator) auditWith(ctx context.Context, kinds []Kind, repair bool, 
 		if owners, ok := surveys[kind.Within.GroupResource()]; ok {
 			s := surveys[kind.Resource.GroupResource()]
 			report.Violations = append(report.Violations, c.orphans(ctx, s, owners)...)
+		}
+	}
+	if repair && lacking && len(unread) == 0 {
+		if err := c.ensureRing(ctx, peers); err != nil {
+			logging.From(ctx).Error(err, "the ring has no ID yet")
 		}
 	}
 	identity, _ := identityFindings(peers, unread)

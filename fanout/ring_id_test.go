@@ -97,6 +97,27 @@ func TestASweepMakesTheRingsID(t *testing.T) {
 	require.Zero(t, writes(r))
 }
 
+// A ring that only commands work on has no sweeps: an audit with repair is one. An audit
+// without it writes nothing.
+func TestARepairMakesTheRingsID(t *testing.T) {
+	r := newRing(t)
+	forgetRing(t, r)
+	c := coordinator(t, r, waltest.NewMemory(), fanout.Options{})
+	none := map[region.PeerName]string{"ap-south": "", "eu-west": "", "us-east": ""}
+	_, err := c.Audit(t.Context(), false)
+	require.NoError(t, err)
+	require.Equal(t, none, ringIDs(t, r))
+	_, err = c.Audit(t.Context(), true)
+	require.NoError(t, err)
+	oneRing(t, r)
+	for _, p := range peers {
+		r.Server(p).Reset()
+	}
+	_, err = c.Audit(t.Context(), true)
+	require.NoError(t, err)
+	require.Zero(t, writes(r))
+}
+
 // No ID is made while a member does not answer: it may have one.
 func TestNoRingIDIsMadeWithoutAllMembers(t *testing.T) {
 	r := newRing(t)
