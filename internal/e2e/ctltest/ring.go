@@ -6,7 +6,6 @@ package ctltest
 import (
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -27,7 +26,7 @@ import (
 type Ring struct {
 	Planes []*plane.Plane
 
-	binary  string
+	program Program
 	dir     string
 	admin   map[string]string // by plane: the path of its administrator's kubeconfig
 	least   map[string]string // by plane: of one with the least rights
@@ -39,24 +38,23 @@ type Ring struct {
 // first n of the planes. The others are prepared but belong to no ring yet.
 func New(t *testing.T, planes []*plane.Plane, n int) *Ring {
 	t.Helper()
+	return NewBy(t, Present(t), planes, n)
+}
+
+// NewBy is New with the CRDs and PeerSets of a program that is there already.
+func NewBy(t *testing.T, program Program, planes []*plane.Plane, n int) *Ring {
+	t.Helper()
 	r := &Ring{
-		Planes: planes, dir: t.TempDir(),
+		Planes: planes, program: program, dir: t.TempDir(),
 		admin: map[string]string{}, least: map[string]string{}, clients: map[string]dynamic.Interface{},
 	}
-	r.binary = filepath.Join(r.dir, "atollctl")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", r.binary, ".")
-	build.Dir = filepath.Join("..", "..", "..", "..", "examples", "atollctl")
-	out, err := build.CombinedOutput()
-	require.NoError(t, err, "%s", out)
-
 	role, err := yaml.Marshal(rights.Coordinate())
 	require.NoError(t, err)
 	for _, p := range planes {
 		r.clients[p.Name()] = planetest.Dynamic(t, p.Config())
 		r.admin[p.Name()] = planetest.WriteKubeconfig(t, p.Name()+"-admin", p.Kubeconfig())
 	}
-	administrator := r.shell("administrator", planes, r.admin)
-	administrator.Succeed(t, "install-crds")
+	r.Administrator().Succeed(t, "install-crds")
 	for _, p := range planes {
 		kubeconfig, err := p.RunAs(t.Context(), role)
 		require.NoError(t, err)
@@ -66,6 +64,16 @@ func New(t *testing.T, planes []*plane.Plane, n int) *Ring {
 	return r
 }
 
+// By is the same ring with another program, whose shells have the same logs.
+func (r *Ring) By(program Program) *Ring {
+	other := *r
+	other.program = program
+	return &other
+}
+
+// Administrator runs the program with all rights, over all planes.
+func (r *Ring) Administrator() *Shell { return r.shell("administrator", r.Planes, r.admin) }
+
 // Shell runs the program with the log of that name, over the planes given or
 // else over all.
 func (r *Ring) Shell(log string, planes ...*plane.Plane) *Shell {
@@ -74,6 +82,17 @@ func (r *Ring) Shell(log string, planes ...*plane.Plane) *Shell {
 	}
 	return r.shell(log, planes, r.least)
 }
+
+// Sharing runs the program over the planes given with the log that all programs share
+// in a plane, as that plane's administrator.
+func (r *Ring) Sharing(central *plane.Plane, planes ...*plane.Plane) *Shell {
+	s := r.shell("", planes, r.least)
+	s.flags = append(s.flags[2:], "--log", "kube:"+r.admin[central.Name()])
+	return s
+}
+
+// Kubeconfig is the path of the kubeconfig of a plane's administrator.
+func (r *Ring) Kubeconfig(p *plane.Plane) string { return r.admin[p.Name()] }
 
 // ShellAs is Shell with another kubeconfig for one of the planes: change makes it from the usual one.
 func (r *Ring) ShellAs(t *testing.T, log, plane string, change func(*api.Cluster, *api.AuthInfo)) *Shell {
@@ -100,7 +119,7 @@ func (r *Ring) ShellTo(log string, leads map[string]*plane.Plane) *Shell {
 
 func (r *Ring) shell(log string, planes []*plane.Plane, kubeconfigs map[string]string) *Shell {
 	// The time of a command is a person's; what is looked at here may share its processors with anything.
-	s := &Shell{binary: r.binary, flags: []string{"--wal", filepath.Join(r.dir, log+".db"), "--create-wal", "--timeout", "5m"}}
+	s := &Shell{binary: r.program.path, flags: append([]string{"--wal", filepath.Join(r.dir, log+".db"), "--timeout", "5m"}, r.program.flags...)}
 	for _, p := range planes {
 		s.flags = append(s.flags, "--kubeconfig", p.Name()+"="+kubeconfigs[p.Name()])
 	}

@@ -1,0 +1,60 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ctltest
+
+import (
+	"errors"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/atoll-dev/atoll/internal/e2e/build"
+	"github.com/atoll-dev/atoll/internal/e2e/planetest"
+)
+
+// Program is atollctl as one release has it.
+type Program struct {
+	Name  string
+	path  string
+	flags []string // that each run has
+}
+
+// Present builds atollctl of the present tree.
+func Present(t *testing.T) Program {
+	t.Helper()
+	p := Program{Name: "present", path: filepath.Join(t.TempDir(), "atollctl"), flags: []string{"--create-wal"}}
+	Build(t, p.path, "examples", "atollctl")
+	return p
+}
+
+// First builds atollctl of the first release. It skips the test if the repository does
+// not have its source.
+func First(t *testing.T) Program {
+	t.Helper()
+	return Program{Name: "first", path: OfFirst(t, "examples", "atollctl")}
+}
+
+// Build builds the program in a folder of the present tree.
+func Build(t *testing.T, path string, folder ...string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", path, ".")
+	cmd.Dir = filepath.Join(append([]string{"..", "..", "..", ".."}, folder...)...)
+	output, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", output)
+}
+
+// OfFirst returns the program in a folder, built with the library of the first release.
+// It skips the test if the repository does not have its source.
+func OfFirst(t *testing.T, folder ...string) string {
+	t.Helper()
+	planetest.SkipShort(t)
+	path, err := build.Release(t.Context(), build.FirstRelease, filepath.Join(folder...))
+	if errors.Is(err, build.ErrNoSource) {
+		t.Skipf("the first release cannot be built: %v", err)
+	}
+	require.NoError(t, err)
+	return path
+}

@@ -1,0 +1,53 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package skew_test
+
+import (
+	"github.com/stretchr/testify/require"
+)
+
+// downgrade goes back to the first release: its programs on the present CRDs, and then
+// its CRDs, too. At last the ring is upgraded again.
+func (w *world) downgrade() {
+	t := w.t
+	ring := w.ring()
+	here := state(w.core[1].Name())
+
+	// Its programs on the present CRDs do all but changes of the membership.
+	w.present.Shell("last", w.core...).Succeed(t, w.add("last", w.core[1])...)
+	w.kill(w.present, "last", "put ServiceCluster", w.add("cut", w.core[1])...)
+	w.recover(w.first, "last")
+	require.Equal(t, here, w.clusterAt("cut"))
+	back := w.first.Shell("back", w.core...)
+	back.Succeed(t, w.add("back", w.core[1])...)
+	back.Succeed(t, w.removal("cut")...)
+	w.repair(w.first)
+	w.clean()
+
+	// Its CRDs keep no ring ID: a change of the membership loses it in each PeerSet.
+	w.kill(w.present, "open", "put ServiceCluster", w.add("open", w.core[1])...)
+	w.first.Administrator().Succeed(t, "install-crds")
+	require.Empty(t, w.ring())
+	back.Succeed(t, w.removal("last")...)
+	guest := w.first.Shell("guest", w.all()...)
+	for _, change := range []string{"join", "leave"} {
+		guest.Succeed(t, "peer", change, w.guest.Name())
+	}
+	w.repair(w.first)
+	require.Equal(t, state(""), w.clusterAt("last"))
+	require.Equal(t, here, w.clusterAt("back"))
+
+	w.present.Administrator().Succeed(t, "install-crds")
+	require.Empty(t, w.ring(), "the first release dropped it")
+	w.repair(w.present)
+	require.NotEmpty(t, w.ring())
+	require.NotEqual(t, ring, w.ring())
+	// Its members are the clusters that the log knows.
+	w.recover(w.present, "open")
+	require.Equal(t, here, w.clusterAt("open"))
+	w.repair(w.present)
+	w.requireBound("back")
+	w.requireBound("open")
+	w.clean()
+}

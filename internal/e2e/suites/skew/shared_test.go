@@ -1,0 +1,75 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package skew_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/atoll-dev/atoll/internal/e2e/ctltest"
+)
+
+// sharer carries out adds and removals by either release with the log that both share
+// in a plane. What it kills is left to others, which settle it after a lease.
+type sharer struct {
+	*world
+	random *rand.Rand
+	known  map[string]state
+	open   map[string]bool // not known
+	killed int
+}
+
+func (s *sharer) work(steps int) {
+	for n := range steps {
+		if s.t.Failed() {
+			return
+		}
+		name, target := fmt.Sprintf("shared-%d", n), s.core[s.random.IntN(len(s.core))]
+		if !s.operate(name, state(target.Name()), s.add(name, target)) {
+			return
+		}
+		if s.known[name] != "" && s.random.IntN(2) == 0 && !s.operate(name, "", s.removal(name)) {
+			return
+		}
+	}
+}
+
+// operate returns false if the operation did not end as it should have.
+func (s *sharer) operate(name string, want state, args []string) bool {
+	limit := ctltest.Never
+	if s.random.IntN(3) == 0 {
+		limit = time.Duration(1 + s.random.Int64N(int64(200*time.Millisecond)))
+	}
+	result, err := s.either(s.random).Sharing(s.core[1], s.core...).Run(s.t.Context(), limit, args...)
+	if !assert.NoError(s.t, err) {
+		return false
+	}
+	if result.Code == ctltest.Killed {
+		s.killed++
+		s.open[name] = true
+		delete(s.known, name)
+		return true
+	}
+	s.known[name] = want
+	return assert.Equal(s.t, ctltest.Done, result.Code, "%s", result)
+}
+
+// settle ends what was killed by either release, and compares what was acknowledged
+// with what the members hold.
+func (s *sharer) settle() {
+	s.t.Helper()
+	result := s.either(s.random).Sharing(s.core[1], s.core...).Recover(s.t)
+	require.Equal(s.t, ctltest.Done, result.Code, "%s", result)
+	for name, want := range s.known {
+		require.Equal(s.t, want, s.clusterAt(name), "%s", name)
+	}
+	for name := range s.open {
+		s.clusterAt(name)
+	}
+	s.t.Logf("with the shared log: %d names, %d processes killed", len(s.known)+len(s.open), s.killed)
+}

@@ -1,0 +1,132 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package skew_test runs programs of the first release and of the present tree in one
+// ring: upgraded, mixed and downgraded.
+package skew_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/atoll-dev/atoll/internal/e2e/ctltest"
+	"github.com/atoll-dev/atoll/internal/e2e/plane"
+	"github.com/atoll-dev/atoll/internal/e2e/planetest"
+)
+
+func TestMain(m *testing.M) { os.Exit(planetest.Run(m)) }
+
+// usual is how many operations a worker does in the small size.
+const usual = 12
+
+// TestSkew makes a ring with the first release and leaves its operations open, upgrades
+// it, lets both releases work in it at once, and downgrades it. Nothing that was
+// acknowledged is lost, no name has two owners, and neither release overwrites the
+// other in turns. Changes of the membership by the first release are refused, by a
+// message that names it, from the moment when the ring has an ID.
+//
+// ATOLL_SKEW says how many operations each worker of the mixed ring does.
+func TestSkew(t *testing.T) {
+	steps := ctltest.Count(t, "ATOLL_SKEW", usual)
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	first := ctltest.First(t)
+	planes := planetest.Shared(t, 4)
+	w := &world{
+		t: t, random: rand.New(rand.NewPCG(seed, 0)), acme: fmt.Sprintf("acme-%x", seed),
+		first: ctltest.NewBy(t, first, planes, 3), core: planes[:3], guest: planes[3],
+	}
+	w.present = w.first.By(ctltest.Present(t))
+	w.witness = w.present.Witness(t.Context(), w.acme)
+	defer w.witness.Stop()
+
+	for _, part := range []struct {
+		name string
+		run  func()
+	}{{"upgraded", w.upgrade}, {"mixed", func() { w.mix(steps) }}, {"at rest", w.rest}, {"downgraded", w.downgrade}} {
+		start := time.Now()
+		part.run()
+		t.Logf("%s: %s", part.name, time.Since(start).Round(time.Second))
+	}
+	require.Empty(t, w.witness.Twice())
+	reads, events := w.witness.Seen()
+	t.Logf("the witness read all planes %d times and saw %d events", reads, events)
+}
+
+type world struct {
+	t              *testing.T
+	random         *rand.Rand
+	first, present *ctltest.Ring
+	witness        *ctltest.Witness
+	acme           string
+	core           []*plane.Plane
+	guest          *plane.Plane
+}
+
+// either is one of the releases.
+func (w *world) either(random *rand.Rand) *ctltest.Ring {
+	return []*ctltest.Ring{w.first, w.present}[random.IntN(2)]
+}
+
+// other is the release that r is not.
+func (w *world) other(r *ctltest.Ring) *ctltest.Ring {
+	if r == w.first {
+		return w.present
+	}
+	return w.first
+}
+
+// clean audits the ring with both releases.
+func (w *world) clean() {
+	w.t.Helper()
+	for _, r := range []*ctltest.Ring{w.present, w.first} {
+		r.Shell("auditor", w.core...).Audit(w.t)
+	}
+}
+
+// repair sweeps the ring.
+func (w *world) repair(r *ctltest.Ring) {
+	w.t.Helper()
+	r.Shell("auditor", w.core...).Audit(w.t, "--repair")
+}
+
+// kill runs a command with the log until it has printed a text, and requires that it
+// was killed by that.
+func (w *world) kill(r *ctltest.Ring, log, printed string, args ...string) {
+	w.t.Helper()
+	result, err := r.Shell(log, w.core...).With("-v").RunUntil(w.t.Context(), printed, args...)
+	require.NoError(w.t, err)
+	require.Equal(w.t, ctltest.Killed, result.Code, "%s", result)
+}
+
+// recover settles what a log has open.
+func (w *world) recover(r *ctltest.Ring, log string) {
+	w.t.Helper()
+	result := r.Shell(log, w.all()...).Recover(w.t)
+	require.Equal(w.t, ctltest.Done, result.Code, "%s", result)
+}
+
+func (w *world) all() []*plane.Plane { return append(slices.Clone(w.core), w.guest) }
+
+// add is the command line of an add of a ServiceCluster.
+func (w *world) add(name string, target *plane.Plane) []string {
+	return []string{"servicecluster", "add", name, "-n", w.acme, "--target", target.Name(), "-f", w.cluster(name)}
+}
+
+func (w *world) removal(name string) []string {
+	return []string{"servicecluster", "remove", name, "-n", w.acme}
+}
+
+func (w *world) account(name, role string) string {
+	return w.present.File(w.t, fmt.Sprintf("apiVersion: catalog.kubecarrier.io/v1alpha1\nkind: Account\nmetadata:\n  name: %s\nspec:\n  roles: [%s]\n", name, role))
+}
+
+func (w *world) cluster(name string) string {
+	return w.present.File(w.t, fmt.Sprintf("apiVersion: kubecarrier.io/v1alpha1\nkind: ServiceCluster\nmetadata:\n  namespace: %s\n  name: %s\nspec:\n  kubeconfigSecret:\n    name: %s\n", w.acme, name, name))
+}
