@@ -4,6 +4,7 @@
 package command
 
 import (
+	"context"
 	"errors"
 	"os"
 	"strings"
@@ -16,14 +17,14 @@ import (
 
 const nameLog = "write --log kube:KUBECONFIG, with the kubeconfig of the central plane"
 
-// open opens the log that the flags name: a file, or the one of a central plane
-// that coordinators share. Whoever opened it calls done in the end.
-func (s *session) open(create bool, opts wal.Options) (log wal.Log, done func() error, err error) {
+// open opens the log that commands write: a file, or the one of a central plane that
+// coordinators share. The caller calls done in the end.
+func (s *session) open(ctx context.Context, create bool, opts wal.Options) (log wal.Log, done func() error, err error) {
 	if s.shared != "" {
 		log, err := s.openCentral()
 		return log, func() error { return nil }, err
 	}
-	file, err := s.openLog(create, opts)
+	file, err := s.openOwn(ctx, create, opts)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -19,38 +19,12 @@ import (
 	"github.com/atoll-dev/atoll/wal"
 )
 
-// logPath is where the log of operations is.
-func (s *session) logPath() (string, error) {
-	if s.wal != "" {
-		return s.wal, nil
-	}
-	state := s.getenv("XDG_STATE_HOME")
-	if state == "" {
-		home := s.getenv("HOME")
-		if home == "" {
-			return "", badInput("use --wal FILE", "no place for the log: HOME is not set")
-		}
-		state = filepath.Join(home, ".local", "state")
-	}
-	if !filepath.IsAbs(state) {
-		return "", badInput("use --wal FILE", "the place for the log is %q and must be an absolute path", state)
-	}
-	return filepath.Join(state, "atoll", "operations.db"), nil
-}
-
 // named says whether --wal must name a log that exists. A mistyped one would begin an empty log beside the one that holds
 // what was begun, or recover nothing from it.
 func (s *session) named() bool { return s.wal != "" && !s.createWAL }
 
-// openLog opens the log, and makes it if there is none and both create and the flags say so.
-func (s *session) openLog(create bool, opts wal.Options) (*wal.File, error) {
-	if err := s.ofFile(); err != nil {
-		return nil, err
-	}
-	path, err := s.logPath()
-	if err != nil {
-		return nil, err
-	}
+// openAt opens the log at path, and makes it if there is none and both create and the flags say so.
+func (s *session) openAt(path string, create bool, opts wal.Options) (*wal.File, error) {
 	switch {
 	case begun(path):
 	case s.named():
@@ -92,7 +66,7 @@ func (s *session) coordinateWith(ctx context.Context, create bool, opts wal.Opti
 	if _, err := s.connect(ctx); err != nil {
 		return err
 	}
-	log, done, err := s.open(create, opts)
+	log, done, err := s.open(ctx, create, opts)
 	if err != nil {
 		return err
 	}

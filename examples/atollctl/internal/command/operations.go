@@ -39,7 +39,7 @@ What is alive and at work is among them.`,
 		RunE: s.run(func(ctx context.Context, _ []string) error {
 			l := listing{columns: []string{"Operation", "Action", "Kind", "Namespace", "Name", "Primary", "State", "Began", "Coordinator", "Found"}}
 			listed := map[string]bool{}
-			err := s.readOpen(func(log wal.Log) error {
+			err := s.readOpen(ctx, func(log wal.Log) error {
 				for e, err := range log.Open(ctx) {
 					if corrupt, ok := find[*wal.CorruptError](err); ok {
 						s.warn("%v", corrupt)
@@ -160,11 +160,17 @@ func (s *session) settled(op *fanout.Operation, err error) error {
 // peers show needs none.
 func (s *session) logged(ctx context.Context, f func(*fanout.Coordinator) error) error {
 	if s.shared == "" {
-		path, err := s.logPath()
-		if err != nil {
-			return err
+		found := begun(s.wal)
+		if s.wal == "" {
+			place, err := s.logs()
+			if err != nil {
+				return err
+			}
+			if _, found, err = s.own(ctx, place); err != nil {
+				return err
+			}
 		}
-		if !begun(path) {
+		if !found {
 			return s.observe(ctx, f)
 		}
 	}

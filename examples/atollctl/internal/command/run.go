@@ -113,7 +113,7 @@ of them. The peers decide what is committed, as with a file.
 	flags := root.PersistentFlags()
 	flags.StringArrayVar(&s.kubeconfigs, "kubeconfig", nil, "a peer and its kubeconfig, as `name=path`; repeat it for each peer")
 	flags.StringVar(&s.config, "config", "", "`file` that lists the peers, their regions and kubeconfigs")
-	flags.StringVar(&s.wal, "wal", "", "`file` of the log of operations (default $XDG_STATE_HOME/atoll/operations.db,\nor ~/.local/state/atoll/operations.db)")
+	flags.StringVar(&s.wal, "wal", "", "`file` of the log of operations (default one for each ring,\n$XDG_STATE_HOME/atoll/rings/RING/operations.db, or below ~/.local/state)")
 	flags.BoolVar(&s.createWAL, "create-wal", false, "begin a log where --wal names none, instead of exiting with 2")
 	flags.StringVar(&s.shared, "log", "", "instead of --wal: the log of a central plane that several coordinators share,\nas `kube:kubeconfig`")
 	flags.DurationVar(&s.timeout, "timeout", time.Minute, "how long the whole command may take")

@@ -32,7 +32,7 @@ func (s *session) walList() *cobra.Command {
 minutes if a peer may yet carry out one of its requests, so that this is seen.`,
 		Args: cobra.NoArgs,
 		RunE: s.run(func(ctx context.Context, _ []string) error {
-			return s.readOpen(func(log wal.Log) error {
+			return s.readOpen(ctx, func(log wal.Log) error {
 				l := listing{columns: []string{"Operation", "Action", "Kind", "Namespace", "Name", "Primary", "State", "Began", "Owner"}}
 				var damaged []string
 				for e, err := range log.Open(ctx) {
@@ -138,6 +138,9 @@ this ring all the same, --this-ring says so.`,
 				}
 				return err
 			})
+			if _, unknown := find[*unknownRingError](err); unknown {
+				return &problem{code: exitDoubt, remedy: "run it again once a peer answers, or name the log with --wal", err: err}
+			}
 			if !is(err, errNoSuchLog) || s.named() {
 				return err
 			}
@@ -159,13 +162,9 @@ func (s *session) walVerify() *cobra.Command {
 		Short: "Check every record and page of the log",
 		Args:  cobra.NoArgs,
 		RunE: s.run(func(ctx context.Context, _ []string) error {
-			return s.read(func(file *wal.File) error {
+			return s.read(ctx, func(file *wal.File, path string) error {
 				if err := file.Verify(ctx); err != nil {
 					return &problem{code: exitFailed, remedy: s.discard(), err: err}
-				}
-				path, err := s.logPath()
-				if err != nil {
-					return err
 				}
 				return s.print(logState(path, "Sound", nil))
 			})
@@ -174,20 +173,31 @@ func (s *session) walVerify() *cobra.Command {
 }
 
 // readOpen runs f with the log that is there, in a file or not.
-func (s *session) readOpen(f func(wal.Log) error) (err error) {
-	log, done, err := s.open(false, wal.Options{})
+func (s *session) readOpen(ctx context.Context, f func(wal.Log) error) error {
+	if s.shared == "" {
+		return s.read(ctx, func(file *wal.File, _ string) error { return f(file) })
+	}
+	log, err := s.openCentral()
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, done()) }()
 	return f(log)
 }
 
-// read runs f with the file of the log that is there.
-func (s *session) read(f func(*wal.File) error) error { return s.readWith(wal.Options{}, f) }
+// read runs f with the file of the log that is there, and its path.
+func (s *session) read(ctx context.Context, f func(*wal.File, string) error) error {
+	return s.readWith(ctx, wal.Options{}, f)
+}
 
-func (s *session) readWith(opts wal.Options, f func(*wal.File) error) (err error) {
-	file, err := s.openLog(false, opts)
+func (s *session) readWith(ctx context.Context, opts wal.Options, f func(*wal.File, string) error) (err error) {
+	if err := s.ofFile(); err != nil {
+		return err
+	}
+	path, err := s.found(ctx)
+	if err != nil {
+		return err
+	}
+	file, err := s.openAt(path, false, opts)
 	if err != nil {
 		return err
 	}
@@ -196,5 +206,5 @@ func (s *session) readWith(opts wal.Options, f func(*wal.File) error) (err error
 			err = closed
 		}
 	}()
-	return f(file)
+	return f(file, path)
 }

@@ -25,7 +25,7 @@ its own: never use both for the same work at once.`,
 			if err != nil {
 				return badInput("", "backup: %w", err)
 			}
-			return s.read(func(file *wal.File) error {
+			return s.read(ctx, func(file *wal.File, _ string) error {
 				if err := file.Backup(ctx, to); err != nil {
 					return badInput("", "%w", err)
 				}
@@ -46,12 +46,8 @@ empty is compacted whenever a command opens it.`,
 		RunE: s.run(func(ctx context.Context, _ []string) error {
 			var done wal.CompactEvent
 			opts := wal.Options{CompactAbove: -1, Observer: &wal.Observer{Compacted: func(e wal.CompactEvent) { done = e }}}
-			return s.readWith(opts, func(file *wal.File) error {
+			return s.readWith(ctx, opts, func(file *wal.File, path string) error {
 				if err := file.Compact(ctx); err != nil {
-					return err
-				}
-				path, err := s.logPath()
-				if err != nil {
 					return err
 				}
 				return s.print(logState(path, "Compacted", map[string]any{"bytesBefore": done.Before, "bytesAfter": done.After}))
@@ -69,7 +65,7 @@ in the peers: run audit afterwards, which finds what it left. An entry that can
 be read is never discarded: wal recover finishes it.`,
 		Args: cobra.ExactArgs(1),
 		RunE: s.run(func(ctx context.Context, args []string) error {
-			return s.read(func(file *wal.File) error {
+			return s.read(ctx, func(file *wal.File, _ string) error {
 				err := file.Discard(ctx, args[0])
 				switch {
 				case is(err, wal.ErrNotDamaged):
@@ -95,17 +91,21 @@ func (s *session) walSalvage() *cobra.Command {
 		Use:   "salvage FILE",
 		Short: "Make a new log of what can be read of a damaged one",
 		Long: `Make a new log, where --wal says and nothing may be, of what can be read of a
-damaged one, which stays as it is. What was lost is listed as warnings. Then run
-wal recover, and audit --repair for what the log does not know any more.`,
+damaged one, which stays as it is. Without --wal it takes the place of a default log
+that was set aside. What was lost is listed as warnings. Then run wal recover, and audit --repair for what the log does not know any more.`,
 		Args: cobra.ExactArgs(1),
 		RunE: s.run(func(ctx context.Context, args []string) error {
-			to, err := s.logPath()
-			if err != nil {
-				return err
-			}
 			from, err := filepath.Abs(args[0])
 			if err != nil {
 				return badInput("", "salvage: %w", err)
+			}
+			to := s.wal
+			if to == "" {
+				place, err := s.logs()
+				if err != nil {
+					return err
+				}
+				to = place.salvaged(from)
 			}
 			result, err := wal.Salvage(ctx, from, to)
 			if err != nil {
