@@ -80,7 +80,7 @@ func entryKind(gk schema.GroupKind, action protocol.Action) string {
 }
 
 // Describe says for people what a log entry of a Coordinator is about: the
-// action, the object and the primary's peer. An entry of something else gives
+// action, the object, the primary's peer and the ring. An entry of something else gives
 // an error.
 func Describe(e wal.Entry) (Description, error) {
 	j, err := decodeJournal(e)
@@ -96,6 +96,7 @@ func Describe(e wal.Entry) (Description, error) {
 		Kind:      j.groupKind(),
 		Key:       j.key(),
 		Primary:   region.PeerName(j.Record.Primary.Peer),
+		Ring:      j.Origin.Ring,
 	}, nil
 }
 
@@ -106,4 +107,5 @@ type Description struct {
 	Kind      schema.GroupKind
 	Key       types.NamespacedName
 	Primary   region.PeerName
+	Ring      string // the ID of the ring that it was begun in; empty if that had none, and in entries of the first release
 }

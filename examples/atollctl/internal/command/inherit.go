@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 
 	"github.com/atoll-dev/atoll/fanout"
 	"github.com/atoll-dev/atoll/wal"
@@ -41,8 +42,58 @@ func (s *session) openOwn(ctx context.Context, create bool, opts wal.Options) (*
 			return file, err
 		}
 	}
+	if own != place.common() && !begun(own) {
+		if file, err := s.renamed(ctx, place, own, opts); file != nil || err != nil {
+			return file, err
+		}
+	}
 	return s.openAt(own, create, opts)
 }
+
+// renamed looks for the log of this ring under an ID that it had before: the CRDs of the first
+// release drop a ring's ID, and the next sweep makes another. It has an operation open that
+// was begun under that ID, and is of this ring. Logs of other rings are left alone.
+func (s *session) renamed(ctx context.Context, place logs, own string, opts wal.Options) (*wal.File, error) {
+	opts.Existing, opts.LockTimeout, opts.CompactAbove = true, -1, -1
+	for _, path := range place.begun() {
+		ring := filepath.Base(filepath.Dir(path))
+		if path == place.common() || path == own || !exists(path) {
+			continue
+		}
+		file, err := wal.Open(path, opts)
+		if err != nil {
+			continue // a command of its own ring reports that
+		}
+		var stays, same bool
+		err = s.with(file, func(c *fanout.Coordinator) error {
+			same = begunIn(ctx, file, ring) && c.CheckLog(ctx) == nil
+			return nil
+		})
+		if err == nil && same {
+			stays, err = s.takeOver(ctx, file, own, earlier{path, "whose ring has another ID by now"})
+		}
+		if stays {
+			return file, nil
+		}
+		if err = errors.Join(err, file.Close()); err != nil || same {
+			return nil, err
+		}
+	}
+	return nil, nil
+}
+
+// begunIn reports whether a log has an operation open that was begun in the ring.
+func begunIn(ctx context.Context, log wal.Log, ring string) bool {
+	for entry, err := range log.Open(ctx) {
+		if about, unread := fanout.Describe(entry); err == nil && unread == nil && about.Ring == ring {
+			return true
+		}
+	}
+	return false
+}
+
+// earlier is a log that may become the ring's own, and how it is called.
+type earlier struct{ path, which string }
 
 // inherit deals with the common log before the ring's own is opened. It returns the common log
 // if that must stay where it is, and the ring has no other.
@@ -59,16 +110,16 @@ func (s *session) inherit(ctx context.Context, own, common string, opts wal.Opti
 	if err != nil {
 		return nil, err
 	}
-	stays, err := s.takeOver(ctx, file, own, common)
+	stays, err := s.takeOver(ctx, file, own, earlier{common, "which all rings used before"})
 	if stays {
 		return file, nil
 	}
 	return nil, errors.Join(err, file.Close())
 }
 
-// takeOver makes the common log the ring's own, or settles its operations if the ring has one.
+// takeOver makes an earlier log the ring's own, or settles its operations if the ring has one.
 // It reports whether the log stays where it is and is to be used there.
-func (s *session) takeOver(ctx context.Context, file *wal.File, own, common string) (stays bool, err error) {
+func (s *session) takeOver(ctx context.Context, file *wal.File, own string, old earlier) (stays bool, err error) {
 	var foreign, unclear error
 	err = s.with(file, func(c *fanout.Coordinator) error {
 		err := c.CheckLog(ctx)
@@ -76,7 +127,7 @@ func (s *session) takeOver(ctx context.Context, file *wal.File, own, common stri
 		case is(err, fanout.ErrOtherLog):
 			foreign = err
 		case begun(own):
-			return s.settleAll(ctx, c, file, common)
+			return s.settleAll(ctx, c, file, old.path)
 		default:
 			unclear = err
 		}
@@ -86,28 +137,28 @@ func (s *session) takeOver(ctx context.Context, file *wal.File, own, common stri
 	case err != nil:
 		return false, err
 	case foreign != nil:
-		return false, &problem{code: exitInput, err: fmt.Errorf("the log %s, which all rings used before, is not of this ring: %w", common, foreign),
-			remedy: fmt.Sprintf("see it with %q; settle it with %q and the peers of its ring, once", s.program+" wal list --wal "+common, s.program+" wal recover --wal "+common)}
+		return false, &problem{code: exitInput, err: fmt.Errorf("the log %s, %s, is not of this ring: %w", old.path, old.which, foreign),
+			remedy: fmt.Sprintf("see it with %q; settle it with %q and the peers of its ring, once", s.program+" wal list --wal "+old.path, s.program+" wal recover --wal "+old.path)}
 	case begun(own):
 		return false, nil
 	case unclear != nil:
-		s.warn("the log %s stays there until it is known which ring it is of: %s", common, oneLine(unclear))
+		s.warn("the log %s stays there until it is known which ring it is of: %s", old.path, oneLine(unclear))
 		return true, nil
-	case linked(common):
+	case linked(old.path):
 		return true, nil // a person chose where it is
 	}
 	err = file.Move(ctx, own)
 	_, locked := find[*wal.LockedError](err)
 	switch {
 	case err == nil:
-		fmt.Fprintf(s.errOut, "the log %s, which all rings used before, is now %s\n", common, own)
+		fmt.Fprintf(s.errOut, "the log %s, %s, is now %s\n", old.path, old.which, own)
 		return false, nil
 	case errors.Is(err, fs.ErrExist):
-		return s.takeOver(ctx, file, own, common) // another process has just begun it
+		return s.takeOver(ctx, file, own, old) // another process has just begun it
 	case locked, ctx.Err() != nil:
 		return false, err
 	}
-	s.warn("the log %s stays there: %s", common, oneLine(err))
+	s.warn("the log %s stays there: %s", old.path, oneLine(err))
 	return true, nil
 }
 

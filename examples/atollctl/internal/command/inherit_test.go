@@ -88,6 +88,33 @@ func (s state) forgetRing(t *testing.T) {
 	}
 }
 
+// makeID sweeps the ring, which makes its ID.
+func (s state) makeID(t *testing.T) {
+	t.Helper()
+	sweeper := &session{kubeconfigs: slices.DeleteFunc(slices.Clone(s.flags), func(arg string) bool { return arg == "--kubeconfig" }), errOut: &bytes.Buffer{}}
+	_, err := sweeper.connect(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, sweeper.with(noLog{}, func(c *fanout.Coordinator) error {
+		_, err := c.Sweep(t.Context())
+		return err
+	}))
+}
+
+// ringIDs are those that the servers have.
+func (s state) ringIDs(t *testing.T) (ids []string) {
+	t.Helper()
+	for _, server := range s.servers {
+		text, code := server.send(http.MethodGet, "apis/fanout.atoll.dev/v1alpha1/peersets/"+v1alpha1.PeerSetName, "")
+		require.Equal(t, http.StatusOK, code)
+		var set unstructured.Unstructured
+		require.NoError(t, set.UnmarshalJSON(text))
+		id, _, err := unstructured.NestedString(set.Object, "spec", "ring")
+		require.NoError(t, err)
+		ids = append(ids, id)
+	}
+	return ids
+}
+
 // settled checks that nothing is open, and nothing lost: the update is in all peers.
 func (s state) settled(t *testing.T) {
 	t.Helper()
@@ -184,17 +211,47 @@ func TestRingWithoutID(t *testing.T) {
 	require.Equal(t, exitDone, code, text)
 	require.FileExists(t, s.common())
 	require.Empty(t, s.rings(t))
-	sweeper := &session{kubeconfigs: slices.DeleteFunc(slices.Clone(s.flags), func(arg string) bool { return arg == "--kubeconfig" }), errOut: &bytes.Buffer{}}
-	_, err := sweeper.connect(t.Context())
-	require.NoError(t, err)
-	require.NoError(t, sweeper.with(noLog{}, func(c *fanout.Coordinator) error {
-		_, err := c.Sweep(t.Context()) // makes the ID
-		return err
-	}))
+	s.makeID(t)
 	code, text = s.inPlace(t, "account", "add", "-f", filepath.Join(s.dir, "account.yaml"), "--idempotency-key", "key")
 	require.Equal(t, exitDone, code, text)
 	require.NoFileExists(t, s.common())
 	require.Len(t, s.rings(t), 1)
+}
+
+// A ring whose ID was dropped, and made anew, keeps its log. That of another ring stays.
+func TestRingWithAnotherID(t *testing.T) {
+	t.Parallel()
+	s := newState(t)
+	s.run(t, exitDone, "account", "add", "-f", "account.yaml")
+	s.leave(t)
+	place := logs{filepath.Dir(s.common())}
+	ids := s.ringIDs(t)
+	path, err := place.of(ids[0])
+	require.NoError(t, err)
+	another, err := place.of("another")
+	require.NoError(t, err)
+	for _, at := range []string{path, another} {
+		require.NoError(t, os.MkdirAll(filepath.Dir(at), 0o700))
+	}
+	left, err := os.ReadFile(s.common())
+	require.NoError(t, err)
+	require.NoError(t, os.Rename(s.common(), path))
+	require.NoError(t, writeFile(another, left)) // its operation was not begun in the ring of that ID
+	s.forgetRing(t)
+	s.makeID(t)
+	require.NotEqual(t, ids, s.ringIDs(t))
+
+	code, text := s.inPlace(t, "wal", "recover")
+	require.Equal(t, exitDone, code, text)
+	require.Contains(t, text, "the log "+path+", whose ring has another ID by now, is now ")
+	require.NoFileExists(t, path)
+	require.FileExists(t, another)
+	renamed, err := place.of(s.ringIDs(t)[0])
+	require.NoError(t, err)
+	require.ElementsMatch(t, []string{renamed, another}, s.rings(t))
+	s.log = renamed
+	s.run(t, exitDone, "wal", "list")
+	require.Contains(t, s.errOut.String(), "no open operations")
 }
 
 // The log stays where it is if a person put a link there.

@@ -5,7 +5,9 @@ package peers_test
 
 import (
 	"maps"
+	"path/filepath"
 	"slices"
+	"testing"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -61,8 +63,42 @@ func (r *ring) wrongClusters() {
 	require.NotContains(t, r.core3().Audit(t), "Violation")
 	r.core3().Succeed(t, "peers")
 	r.core3().Succeed(t, "servicecluster", "remove", "guarded", "-n", r.acme)
+	t.Run("logs", r.defaultLogs)
 	// The guest is to join this ring, and by its own name.
 	require.NoError(t, planetest.Dynamic(t, r.guest.Config()).Resource(peerSets).Delete(t.Context(), "default", metav1.DeleteOptions{}))
+}
+
+// defaultLogs leaves an operation of the first release open in the log that its rings
+// shared. The guest's ring, which has a peer of the same name, refuses that log; this ring
+// takes it over, and each has its own from then on.
+func (r *ring) defaultLogs(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("XDG_STATE_HOME", home)
+	common := filepath.Join(home, "atoll", "operations.db")
+	b := r.core[1]
+	here := r.core3().With("--wal=")
+	elsewhere := r.ShellTo("foreign", map[string]*plane.Plane{b.Name(): r.guest}).With("--wal=")
+	old := r.By(ctltest.First(t)).Shell("first", r.core...).With("--wal", common)
+
+	killed, err := old.With("-v").RunUntil(t.Context(), "put ServiceCluster", "servicecluster", "add", "logged", "-n", r.acme, "--target", b.Name(), "-f", r.cluster("logged"))
+	require.NoError(t, err)
+	require.Equal(t, ctltest.Killed, killed.Code, "%s", killed)
+
+	refused := elsewhere.End(t, "wal", "recover")
+	require.Equal(t, ctltest.Input, refused.Code, "%s", refused)
+	require.Contains(t, refused.Output, "which all rings used before, is not of this ring", "%s", refused)
+	require.Contains(t, refused.Output, "add ServiceCluster "+r.acme+"/logged, is of the first release", "%s", refused)
+	require.Empty(t, r.held(r.guest))
+
+	taken := here.Recover(t)
+	require.Equal(t, ctltest.Done, taken.Code, "%s", taken)
+	require.Contains(t, taken.Output, " is now "+filepath.Join(home, "atoll", "rings"), "%s", taken)
+	require.NoFileExists(t, common)
+	here.Succeed(t, "servicecluster", "remove", "logged", "-n", r.acme, "--ignore-not-found")
+	none := elsewhere.End(t, "wal", "recover")
+	require.Equal(t, ctltest.Done, none.Code, "%s", none)
+	require.Contains(t, none.Output, "there is no log", "%s", none)
+	require.NotContains(t, r.core3().Audit(t), "Violation")
 }
 
 // held are the objects of the protocol in planes, by UID and resource version.
