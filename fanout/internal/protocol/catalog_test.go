@@ -24,7 +24,7 @@ func deepConfigs() []config {
 // allMutants are the rules of the protocol, each with what is found when it is
 // broken. They show that the exploration would notice.
 func allMutants() []broken {
-	return slices.Concat(mutants, guardMutants, leaseMutants, adoptMutants, lodgingMutants, agreementMutants, centralMutants, takeoverMutants, changeMutants, comebackMutants, departureMutants, returnMutants, lostHomeMutants, lossMutants, moveMutants, requestMutants, restoreMutants, attemptMutants)
+	return slices.Concat(mutants, guardMutants, leaseMutants, adoptMutants, lodgingMutants, agreementMutants, centralMutants, takeoverMutants, changeMutants, comebackMutants, departureMutants, returnMutants, lostHomeMutants, lossMutants, moveMutants, requestMutants, restoreMutants, attemptMutants, returnedMutants)
 }
 
 // broken is a rule of the protocol that is broken.

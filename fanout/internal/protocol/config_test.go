@@ -79,5 +79,6 @@ type mutant struct {
 	told     func(w *world, p *proc, c Command, r Reply) Reply // what a changer is told
 	upsert   bool                                              // a decision comes back to life
 	scrapped bool                                              // a crash loses the log as well
+	trusting bool                                              // a peer that was restored is believed before it is back
 	named    bool                                              // a primary's UID is known before it exists
 }
