@@ -90,26 +90,25 @@ func (c *Coordinator) recoverOpen(ctx context.Context, due func(wal.Entry) bool,
 		g  errgroup.Group
 		mu sync.Mutex
 	)
-	told := func(operation *Operation, err error) {
+	report := func(operation *Operation, err error) {
 		mu.Lock()
 		defer mu.Unlock()
 		tell(operation, err)
 	}
 	if err := c.checkLog(ctx); err != nil {
-		told(nil, err)
+		report(nil, err)
 		return
 	}
 	g.SetLimit(recoveries)
 	for entry, err := range c.log.Open(ctx) {
 		switch {
 		case err != nil:
-			told(nil, fmt.Errorf("write-ahead log: %w", err))
+			report(nil, fmt.Errorf("write-ahead log: %w", err))
 		case due(entry):
 			g.Go(func() error {
 				operation, err := c.settleEntry(ctx, entry)
-				again := cameToNothing(entry) && operation != nil && (operation.State == Aborted || operation.State == Ended)
-				if !again && !errors.Is(err, errAtWork) && !errors.Is(err, errOver) {
-					told(operation, err)
+				if !reported(entry, operation) && !errors.Is(err, errAtWork) && !errors.Is(err, errOver) {
+					report(operation, err)
 				}
 				return nil
 			})
@@ -188,17 +187,14 @@ func (c *Coordinator) settleEntry(ctx context.Context, entry wal.Entry) (*Operat
 	r := c.runner(kind, j.key(), protocol.Recover(op, j.Record), j)
 	r.entry.took(entry)
 	result, err := r.run(ctx)
-	if err == nil && !result.Keep {
+	switch fateOf(result, err, func() time.Duration { return c.idle(entry) }, c.opts.MaxInFlight) {
+	case entryEnded:
 		c.forget(entry.ID)
-	}
-	if err == nil && result.Keep {
+	case entryKept:
 		c.postpone(entry.ID)
-		over := result.Ending == protocol.Aborted || result.Ending == protocol.Ended
-		if over && c.idle(entry) > c.opts.MaxInFlight {
-			// Nothing of it can be on its way any more.
-			c.forget(entry.ID)
-			err = c.log.End(context.WithoutCancel(ctx), r.entry.present(), r.outcome())
-		}
+	case entryExpired:
+		c.forget(entry.ID)
+		err = c.log.End(context.WithoutCancel(ctx), r.entry.present(), r.outcome())
 	}
 	return r.conclude(ctx, result, err)
 }

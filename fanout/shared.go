@@ -27,6 +27,18 @@ type watched struct {
 	seen    time.Time // when it was last seen
 }
 
+// see is what is known of an entry that is seen in a version now.
+func (w watched) see(version string, now time.Time) watched {
+	if w.version != version || w.since.IsZero() {
+		w = watched{version: version, since: now}
+	}
+	w.seen = now
+	return w
+}
+
+// still is for how long the entry has been seen in one version.
+func (w watched) still() time.Duration { return w.seen.Sub(w.since) }
+
 // lapsed says whether the lease of an entry's holder has run out, as far as has
 // been seen here. It has for one's own.
 func (c *Coordinator) lapsed(e wal.Entry) bool {
@@ -35,14 +47,9 @@ func (c *Coordinator) lapsed(e wal.Entry) bool {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now := time.Now()
-	w := c.watched[e.ID]
-	if w.version != e.Version {
-		w = watched{version: e.Version, since: now}
-	}
-	w.seen = now
+	w := c.watched[e.ID].see(e.Version, time.Now())
 	c.watched[e.ID] = w
-	return now.Sub(w.since) >= c.opts.LeaseTimeout
+	return w.still() >= c.opts.LeaseTimeout
 }
 
 // idle is how long ago an entry that came to nothing was begun: by the clock of
@@ -58,13 +65,9 @@ func (c *Coordinator) idle(e wal.Entry) time.Duration {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	w, ok := c.nothing[e.ID]
-	if !ok {
-		w.since = now
-	}
-	w.seen = now
+	w := c.nothing[e.ID].see("", now) // whatever its version: its end is proved
 	c.nothing[e.ID] = w
-	return now.Sub(w.since)
+	return w.still()
 }
 
 // unwatch forgets the entries that are no longer seen: others have ended them.

@@ -107,31 +107,25 @@ func (c *Coordinator) submit(ctx context.Context, req request) (*Operation, *run
 		var result protocol.Result
 		result, rest, err = r.answer(ctx, req.durable)
 		entry = r.entry.present()
-		if result.Reason == protocol.LogFailed && errors.Is(r.failure(""), wal.ErrExists) {
-			// Another call with this idempotency key was faster.
-			return c.submit(ctx, req)
-		}
-		if result.Reason == protocol.LogFailed && j.Attempt > 0 && errors.Is(r.failure(""), wal.ErrStale) {
-			// While it gave way another coordinator took the entry over and settled
-			// the attempt before.
-			return again(r, result)
-		}
-		if err == nil && result.Reason == protocol.GaveWay && ctx.Err() == nil {
+		failed := r.failure("")
+		step := afterAttempt(result, err, errors.Is(failed, wal.ErrExists), errors.Is(failed, wal.ErrStale), j.Attempt > 0, ctx.Err() != nil)
+		if step == attemptYields {
 			alive := r.entry.showLife(ctx)
 			c.outlast(ctx, req.kind, req.key, result)
 			alive()
 			entry = r.entry.present()
-			if result.Keep {
-				// Something of this attempt may yet appear, so its entry stays. The
-				// request goes on under another one, as old as before.
-				return again(r, result)
-			}
-			if ctx.Err() == nil {
-				op.ID = newOperationID(time.Now())
-				j.Operation = op
-				j.Attempt++
-				continue
-			}
+			step = afterYielding(result, ctx.Err() != nil)
+		}
+		switch step {
+		case attemptLate:
+			return c.submit(ctx, req)
+		case attemptTaken:
+			return again(r, result)
+		case attemptNext:
+			op.ID = newOperationID(time.Now())
+			j.Operation = op
+			j.Attempt++
+			continue
 		}
 		if result.Reason == protocol.GaveWay && !result.Keep {
 			// If this is lost, the entry is found open and settled again.
