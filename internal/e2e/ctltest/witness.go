@@ -24,6 +24,8 @@ type Witness struct {
 
 	mu     sync.Mutex
 	owners map[string]map[string]Object // by name, by UID: every owner that was ever seen
+	absent map[string]int               // by plane: how many doubts there are
+	turns  map[string]int               // by plane: how often that changed
 	twice  []string                     // proofs that a name had two owners at once
 	rounds int
 	events int
@@ -32,7 +34,7 @@ type Witness struct {
 // Witness starts a witness. Stop ends it.
 func (r *Ring) Witness(ctx context.Context, namespace string) *Witness {
 	ctx, cancel := context.WithCancel(ctx)
-	w := &Witness{ring: r, namespace: namespace, cancel: cancel, owners: map[string]map[string]Object{}}
+	w := &Witness{ring: r, namespace: namespace, cancel: cancel, owners: map[string]map[string]Object{}, absent: map[string]int{}, turns: map[string]int{}}
 	w.running.Go(func() { w.read(ctx) })
 	for _, p := range r.Planes {
 		w.running.Go(func() { w.watch(ctx, p.Name()) })
@@ -44,6 +46,27 @@ func (r *Ring) Witness(ctx context.Context, namespace string) *Witness {
 func (w *Witness) Stop() {
 	w.cancel()
 	w.running.Wait()
+}
+
+// Doubt leaves a plane out, which is about to be restored from a backup: it shows again
+// what it then owned. Believe ends that.
+func (w *Witness) Doubt(plane string) { w.turn(plane, 1) }
+
+// Believe ends a Doubt: the plane is a member again like any other.
+func (w *Witness) Believe(plane string) { w.turn(plane, -1) }
+
+func (w *Witness) turn(plane string, by int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.absent[plane] += by
+	w.turns[plane]++
+}
+
+// believed says whether a plane counts, and since which turn.
+func (w *Witness) believed(plane string) (bool, int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.absent[plane] == 0, w.turns[plane]
 }
 
 // Twice returns a proof for each name that had two owners at one moment.
@@ -79,10 +102,12 @@ func (w *Witness) read(ctx context.Context) {
 	latest := map[string]map[string]Object{} // by plane: what its latest list showed
 	for ctx.Err() == nil {
 		for _, p := range w.ring.Planes {
+			_, turn := w.believed(p.Name())
 			attempt, cancel := context.WithTimeout(ctx, time.Second)
 			objects, err := w.ring.Objects(attempt, p.Name(), ServiceClusters, w.namespace)
 			cancel()
-			if err != nil { // down or frozen: there is no next list to compare with
+			if counts, now := w.believed(p.Name()); err != nil || !counts || now != turn {
+				// Down, frozen or restored: there is no next list to compare with.
 				delete(latest, p.Name())
 				continue
 			}
@@ -156,7 +181,7 @@ func (w *Witness) watch(ctx context.Context, plane string) {
 			version = raw.GetResourceVersion()
 			w.mu.Lock()
 			w.events++
-			if o := objectOf(plane, raw); o.Owner() {
+			if o := objectOf(plane, raw); o.Owner() && w.absent[plane] == 0 {
 				w.note(o)
 			}
 			w.mu.Unlock()

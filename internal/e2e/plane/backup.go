@@ -23,6 +23,10 @@ var errNothingSaved = errors.New("nothing was saved")
 // The plane is down for as long as a Restart takes.
 func (p *Plane) Save(ctx context.Context) error {
 	return p.inTurn(ctx, "save", func() error {
+		for _, process := range p.processes[1:] {
+			process.kill() // an API server would wait for its watches
+		}
+		p.processes = p.processes[:1]
 		p.end(ctx)
 		if err := os.RemoveAll(p.saved()); err != nil {
 			return err

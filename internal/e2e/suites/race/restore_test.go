@@ -1,0 +1,318 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package race_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-dev/atoll/account"
+	"github.com/atoll-dev/atoll/fanout"
+	"github.com/atoll-dev/atoll/internal/e2e/ctltest"
+	"github.com/atoll-dev/atoll/internal/e2e/plane"
+	"github.com/atoll-dev/atoll/internal/e2e/planetest"
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/wal"
+)
+
+// TestRestores restores a random peer from a backup, in each of its rounds, while
+// processes of atollctl add and remove ServiceClusters. The backup is taken and put back
+// at random moments: as a directory, or by etcdutl with and without a higher revision. In
+// half of the rounds the others have noted how far the peer had come. Then processes bring
+// the peer back, some of which are killed; a person deletes what they name.
+//
+// The witness sees no second owner, except in the restored peer until it is back. After
+// the comeback and the commands that the audit prints an audit is clean. What a process
+// acknowledged is in all planes with the UID that it had, or a finding named that UID as
+// lost; what a process denied, or removed, is nowhere.
+//
+// Some operations run with kubeconfigs that are swapped, or of which two lead to one cluster:
+// each names the wrong cluster, no addition succeeds, and nothing is written to it.
+//
+// ATOLL_RESTORES says how many rounds there are.
+func TestRestores(t *testing.T) {
+	rounds := ctltest.Count(t, "ATOLL_RESTORES", 2)
+	var options []plane.Options
+	for _, name := range plane.Names(3) {
+		options = append(options, plane.Options{Name: name})
+	}
+	planes := planetest.NewAll(t, options...) // of its own: they are set back
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	r := &restores{
+		t: t, ring: ctltest.New(t, planes, len(planes)), random: rand.New(rand.NewPCG(seed, 0)),
+		acme: fmt.Sprintf("acme-%x", seed), codes: map[int]int{},
+	}
+	r.first = r.random.IntN(2)
+	r.ring.Shell("first").Succeed(t, "account", "add", "-f", r.ring.File(t, fmt.Sprintf("apiVersion: catalog.kubecarrier.io/v1alpha1\nkind: Account\nmetadata:\n  name: %s\nspec:\n  roles: [Tenant]\n", r.acme)))
+	r.noting = r.coordinator()
+	r.witness = r.ring.Witness(t.Context(), r.acme)
+	defer r.witness.Stop()
+	r.begin()
+
+	start := time.Now()
+	for n := range rounds {
+		r.round(n)
+	}
+	r.end()
+	t.Logf("%d restores, %d of them noted, in %s; %d comebacks were killed, %d refused; %d losses reported, %d objects that were removed since were deleted by a person",
+		rounds, r.noted, time.Since(start).Round(time.Second), r.killed, r.refused, r.lost, r.deleted)
+	t.Logf("%d operations, by exit code: %v; %d more were refused for wrong clusters", r.operations, r.codes, r.misled)
+	require.Positive(t, r.misled)
+	reads, events := r.witness.Seen()
+	t.Logf("the witness read all planes %d times and saw %d events", reads, events)
+}
+
+// restores are a ring of which one peer after the other is restored.
+type restores struct {
+	t       *testing.T
+	ring    *ctltest.Ring
+	random  *rand.Rand
+	witness *ctltest.Witness
+	noting  *fanout.Coordinator
+	acme    string
+	hands   hands
+	first   int // the first round with notes
+
+	operations, misled, noted, killed, refused, lost, deleted int
+	codes                                                     map[int]int
+}
+
+// round restores one peer.
+func (r *restores) round(n int) {
+	t := r.t
+	t.Helper()
+	at := r.ring.Planes[r.random.IntN(len(r.ring.Planes))]
+	how, restore := "the directory", at.Restore
+	if kind := r.random.IntN(3); kind > 0 {
+		bump := uint64(kind-1) * 1_000_000
+		how, restore = fmt.Sprintf("a snapshot, %d revisions ahead", bump), func(ctx context.Context) error { return at.RestoreSnapshot(ctx, bump) }
+	}
+	notes := n%2 == r.first
+	begin, took := time.Now(), []string{}
+	phase := func(name string) {
+		took = append(took, fmt.Sprintf("%s %s", name, time.Since(begin).Round(100*time.Millisecond)))
+		begin = time.Now()
+	}
+	r.wait(time.Second)
+	require.NoError(t, at.Save(t.Context()))
+	phase("saved")
+	r.wait(time.Second)
+	if notes {
+		r.noted++
+		r.note(at)
+	}
+	r.wait(2 * time.Second)
+	phase("noted")
+	r.witness.Doubt(at.Name())
+	require.NoError(t, restore(t.Context()))
+	r.wait(time.Second)
+	phase("restored")
+	r.comeback(at)
+	phase("back")
+	r.hands.pause()
+	defer r.hands.resume()
+	phase("paused")
+	r.recover()
+	phase("recovered")
+	reported := r.mend()
+	phase("mended")
+	t.Logf("round %d: %s in %s, noted: %v, reported: %v; %s", n, how, at.Name(), notes, reported, strings.Join(took, ", "))
+	r.witness.Believe(at.Name())
+	r.requireTruth(reported)
+	require.Empty(t, r.witness.Twice())
+}
+
+func (r *restores) wait(most time.Duration) {
+	sleep(r.t.Context(), time.Duration(r.random.Int64N(int64(most))))
+}
+
+// coordinator is one that only takes notes, when it is started.
+func (r *restores) coordinator() *fanout.Coordinator {
+	t := r.t
+	t.Helper()
+	var conns []*region.Conn
+	for _, p := range r.ring.Planes {
+		conn, err := region.NewConn(planetest.PeerAs(t, p, p.Kubeconfig()), region.ConnOptions{})
+		require.NoError(t, err)
+		conns = append(conns, conn)
+	}
+	log, err := wal.Open(filepath.Join(t.TempDir(), "noting.db"), wal.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, log.Close()) })
+	c, err := fanout.New(region.Fixed(conns...), log, fanout.Options{Kinds: account.Kinds(), SweepEvery: 100 * time.Millisecond, NoteEvery: time.Millisecond, Observer: &fanout.Observer{}})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Wait(context.WithoutCancel(t.Context()))) })
+	return c
+}
+
+// note lets the others note how far a peer has come since it was saved.
+func (r *restores) note(at *plane.Plane) {
+	t := r.t
+	t.Helper()
+	epoch := func(p *plane.Plane) (own, noted int64) {
+		sets, err := r.ring.Objects(t.Context(), p.Name(), ctltest.PeerSets, "")
+		require.NoError(t, err)
+		spec := sets["default"].Raw.Object["spec"].(map[string]any)
+		own, _ = spec["epoch"].(int64)
+		notes, _ := spec["notes"].([]any)
+		for _, n := range notes {
+			if note := n.(map[string]any); note["peer"] == at.Name() {
+				noted, _ = note["epoch"].(int64)
+			}
+		}
+		return own, noted
+	}
+	saved, _ := epoch(at)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = r.noting.Start(ctx)
+	}()
+	defer func() {
+		stop()
+		<-ended
+	}()
+	for _, p := range r.ring.Planes {
+		if p != at {
+			planetest.Eventually(t, time.Minute, "a note in "+p.Name(), func(context.Context) error {
+				if _, noted := epoch(p); noted <= saved {
+					return fmt.Errorf("it has noted epoch %d of %s, want more than %d", noted, at.Name(), saved)
+				}
+				return nil
+			})
+		}
+	}
+}
+
+var removedSince = regexp.MustCompile(`serviceclusters ([a-z0-9-]+)/([a-z0-9-]+) in ([a-z0-9-]+)`)
+
+// comeback brings a peer back. Its process is killed at times; a person deletes what it
+// names.
+func (r *restores) comeback(at *plane.Plane) {
+	t := r.t
+	t.Helper()
+	shell := r.ring.Shell("comeback")
+	for n := 0; ; n++ {
+		require.Less(t, n, 20, "the comeback of %s finds no end", at.Name())
+		kill := ctltest.Never
+		if n < 3 && r.random.IntN(2) == 0 {
+			kill = 1 + time.Duration(r.random.Int64N(int64(time.Second)))
+		}
+		result, err := shell.Run(t.Context(), kill, "peer", "comeback", at.Name())
+		require.NoError(t, err)
+		switch {
+		case result.Code == ctltest.Done:
+			return
+		case result.Code == ctltest.Killed:
+			r.killed++
+		case result.Code == ctltest.Conflict && removedSince.MatchString(result.Output):
+			r.refused++
+			for _, named := range removedSince.FindAllStringSubmatch(result.Output, -1) {
+				require.Equal(t, []string{r.acme, at.Name()}, []string{named[1], named[3]}, "%s", result)
+				r.forget(at, named[2])
+			}
+		default:
+			// The API server may still be at its start; an operation may be about to end.
+			t.Logf("%s", result)
+			r.wait(time.Second)
+		}
+	}
+}
+
+// forget deletes an object past its finalizers, as a person does. No process was told that
+// it is there.
+func (r *restores) forget(at *plane.Plane, name string) {
+	t := r.t
+	t.Helper()
+	r.deleted++
+	objects, err := r.ring.Objects(t.Context(), at.Name(), ctltest.ServiceClusters, r.acme)
+	require.NoError(t, err)
+	o, there := objects[name]
+	if !there {
+		return
+	}
+	r.hands.requireNotAcknowledged(t, o)
+	client := planetest.Dynamic(t, at.Config()).Resource(ctltest.ServiceClusters).Namespace(r.acme)
+	require.NoError(t, client.Delete(t.Context(), name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(o.UID)}))
+	_, err = client.Patch(t.Context(), name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+	require.NoError(t, err)
+}
+
+// recover settles what the logs have open.
+func (r *restores) recover() {
+	r.t.Helper()
+	leads := map[string]*plane.Plane{}
+	for _, p := range r.ring.Planes {
+		leads[p.Name()] = p
+	}
+	for _, h := range r.hands.all {
+		for _, shell := range []*ctltest.Shell{h.shell, h.misleading(r, leads)} {
+			result := shell.Recover(r.t)
+			require.Equal(r.t, ctltest.Done, result.Code, "%s", result)
+			if result.Took > 5*time.Second {
+				r.t.Logf("%s", result)
+			}
+		}
+	}
+}
+
+var lostUID = regexp.MustCompile(`operation \S+ committed ServiceCluster \S+ in \S+ \(UID ([0-9a-f-]+)\)`)
+
+// finding is one line of an audit.
+type finding struct {
+	Class, Mend, Invariant, Text string
+	Object                       struct{ Namespace, Name string }
+}
+
+// mend runs the commands that audits print until one is clean, and returns the UIDs that
+// they named as lost.
+func (r *restores) mend() []string {
+	t := r.t
+	t.Helper()
+	auditor := r.ring.Shell("auditor")
+	var lost []string
+	for n := 0; ; n++ {
+		require.Less(t, n, 10, "audits find no end")
+		result := auditor.End(t, "audit", "-o", "json")
+		if result.Code == ctltest.Done {
+			return lost
+		}
+		mends := map[string]bool{}
+		for _, f := range findings(t, result) {
+			mend := f.Mend
+			if f.Invariant == "lost" {
+				uid := lostUID.FindStringSubmatch(f.Text)
+				require.NotNil(t, uid, "%+v", f)
+				require.Equal(t, "Restored", f.Class, "%+v", f)
+				if !slices.Contains(lost, uid[1]) {
+					lost = append(lost, uid[1])
+					r.lost++
+				}
+				// The peer has come back.
+				mend = "atollctl servicecluster release " + f.Object.Name + " -n " + f.Object.Namespace
+				require.Contains(t, f.Text, mend)
+			}
+			mends[mend] = true
+		}
+		for mend := range mends {
+			args, ok := strings.CutPrefix(mend, "atollctl ")
+			require.True(t, ok, "%s", result)
+			result := auditor.End(t, strings.Fields(args)...)
+			t.Logf("%s: exit code %d after %s", mend, result.Code, result.Took.Round(100*time.Millisecond))
+		}
+	}
+}
