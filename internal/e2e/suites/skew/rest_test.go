@@ -5,18 +5,24 @@ package skew_test
 
 import (
 	"bufio"
+	"context"
+	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/atoll-dev/atoll/internal/e2e/ctltest"
+	"github.com/atoll-dev/atoll/internal/e2e/plane"
 	"github.com/atoll-dev/atoll/internal/e2e/planetest"
 )
 
@@ -48,10 +54,64 @@ func (w *world) rest() {
 	}
 	require.Empty(w.t, changed, "written at rest")
 	require.Len(w.t, after, len(before), "deleted at rest")
+	w.deleteHome()
 	for _, l := range both {
 		l.stop()
 	}
 	w.clean()
+}
+
+// deleteHome deletes the home of the Account in which all ServiceClusters live. The loops of
+// the first release delete its replicas for that, and those of the present one restore
+// them, until the home moves: that ends the request.
+func (w *world) deleteHome() {
+	t := w.t
+	accounts := map[string]ctltest.Object{}
+	for _, o := range w.held(ctltest.Accounts, "", w.acme) {
+		accounts[o.Plane] = o
+	}
+	var from, heir *plane.Plane
+	for _, p := range w.core {
+		if home(accounts[p.Name()]) == p.Name() {
+			from = p
+		} else {
+			heir = p
+		}
+	}
+	require.NotNil(t, from)
+	require.NoError(t, planetest.Dynamic(t, from.Config()).Resource(ctltest.Accounts).Delete(t.Context(), w.acme, metav1.DeleteOptions{}))
+	replica := planetest.Dynamic(t, heir.Config()).Resource(ctltest.Accounts)
+	planetest.Eventually(t, time.Minute, "the first release deletes the replica", func(ctx context.Context) error {
+		switch o, err := replica.Get(ctx, w.acme, metav1.GetOptions{}); {
+		case apierrors.IsNotFound(err):
+			return nil
+		case err != nil:
+			return err
+		case string(o.GetUID()) == accounts[heir.Name()].UID:
+			return errors.New("it is still the same")
+		}
+		return nil
+	})
+	planetest.Eventually(t, time.Minute, "the home moves", func(context.Context) error {
+		if moved := w.present.Shell("mover", w.core...).End(t, "account", "move", w.acme, "--to", heir.Name()); moved.Code != ctltest.Done {
+			return errors.New(moved.String()) // the replica was away again
+		}
+		return nil
+	})
+	planetest.Eventually(t, time.Minute, "the Account is in force everywhere", func(context.Context) error {
+		objects := w.held(ctltest.Accounts, "", w.acme)
+		for _, o := range objects {
+			if o.Stage != "Active" || o.Raw.GetDeletionTimestamp() != nil || home(o) != heir.Name() {
+				return fmt.Errorf("%v", objects)
+			}
+		}
+		if len(objects) != len(w.core) {
+			return fmt.Errorf("%v", objects)
+		}
+		return nil
+	})
+	require.Equal(t, state("Tenant"), w.accountAt(w.acme))
+	require.Equal(t, state(w.core[0].Name()), w.clusterAt("kept"))
 }
 
 // loops is a process that sweeps all the time.
