@@ -14,49 +14,79 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// classify says what is known of a write that was answered with err.
-func classify(attempt *region.Attempt, err error) (protocol.Class, protocol.Code) {
-	if err == nil {
-		return protocol.Applied, protocol.OK
+// answer is what came back for a request that failed.
+type answer struct {
+	code     int32 // the HTTP status; 0 if there was none
+	exists   bool  // the name is taken
+	absent   bool  // the object is not there
+	sent     bool  // the request may have left
+	repeated bool  // something sent it again: what was answered is the repetition
+}
+
+func answerOf(attempt *region.Attempt, err error) answer {
+	return answer{
+		code: statusCode(err), exists: apierrors.IsAlreadyExists(err), absent: isAbsent(err),
+		sent: attempt.Sent(), repeated: attempt.Repeated(),
 	}
-	code := statusCode(err)
+}
+
+// vague says that an answer does not say whether the server did what was asked.
+func (a answer) vague() bool {
+	return a.code == http.StatusTooManyRequests || a.code == http.StatusRequestTimeout || a.code >= http.StatusInternalServerError
+}
+
+// ofWrite says what is known of a write that was answered so.
+func (a answer) ofWrite() (protocol.Class, protocol.Code) {
 	switch {
-	case attempt.Repeated():
-		// What was answered is the repetition; what was repeated may have had
-		// its effect.
+	case a.repeated:
+		// What was repeated may have had its effect.
 		return protocol.Unknown, protocol.Unavailable
-	case code == 0 && attempt.Sent():
+	case a.code == 0 && a.sent:
 		return protocol.Unknown, protocol.Unavailable
-	case code == 0:
+	case a.code == 0:
 		return protocol.NotApplied, protocol.Unavailable
-	case apierrors.IsAlreadyExists(err):
+	case a.exists:
 		return protocol.NotApplied, protocol.Exists
-	case code == http.StatusConflict:
+	case a.code == http.StatusConflict:
 		return protocol.NotApplied, protocol.Conflict
-	case isAbsent(err):
+	case a.absent:
 		return protocol.NotApplied, protocol.NotFound
-	case code == http.StatusTooManyRequests || code == http.StatusRequestTimeout || code >= 500:
+	case a.vague():
 		return protocol.Unknown, protocol.Unavailable
 	default:
 		return protocol.NotApplied, protocol.Denied
 	}
 }
 
-// classifyRead says how a read was answered.
-func classifyRead(err error) protocol.Code {
-	if err == nil {
-		return protocol.OK
-	}
-	code := statusCode(err)
+// ofRead says how a read was answered.
+func (a answer) ofRead() protocol.Code {
 	switch {
-	case errors.Is(err, region.ErrUnknownPeer):
-		return protocol.NoSuchPeer
-	case isAbsent(err):
+	case a.absent:
 		return protocol.NotFound
-	case code == 0 || code == http.StatusTooManyRequests || code == http.StatusRequestTimeout || code >= 500:
+	case a.code == 0 || a.vague():
 		return protocol.Unavailable
 	default:
 		return protocol.Denied
+	}
+}
+
+// classify says what is known of a write that was answered with err.
+func classify(attempt *region.Attempt, err error) (protocol.Class, protocol.Code) {
+	if err == nil {
+		return protocol.Applied, protocol.OK
+	}
+	return answerOf(attempt, err).ofWrite()
+}
+
+// classifyRead says how a read was answered.
+func classifyRead(err error) protocol.Code {
+	switch {
+	case err == nil:
+		return protocol.OK
+	case errors.Is(err, region.ErrUnknownPeer):
+		return protocol.NoSuchPeer
+	default:
+		return answerOf(new(region.Attempt), err).ofRead()
 	}
 }
 
