@@ -38,6 +38,8 @@ const (
 	actRestart
 	actBackup
 	actRestore
+	actAstray
+	actCorrect
 	actNotice
 	actRelease
 	actTake
@@ -141,6 +143,10 @@ func (w *world) do(a action) {
 		w.losing.down = false
 	case actBackup:
 		w.backup(i)
+	case actAstray:
+		w.astray.now = true
+	case actCorrect:
+		w.astray = astray{over: true, other: w.astray.other}
 	case actRestore:
 		w.restore(i)
 	case actNotice:

@@ -13,18 +13,18 @@ import (
 
 // smallConfigs are explored by every run of the tests.
 func smallConfigs() []config {
-	return slices.Concat(small, guards, adoptSmall, lodgings, agreements, movesSmall, successionsSmall, centralSmall, takeoversSmall, smallChanges, evacuations, comebacks, returns, lostHomes, losses, requests, repliesSmall, restoreSmall, restoredBack, attempted)
+	return slices.Concat(small, guards, adoptSmall, lodgings, agreements, movesSmall, successionsSmall, centralSmall, takeoversSmall, smallChanges, evacuations, comebacks, returns, lostHomes, losses, requests, repliesSmall, restoreSmall, restoredBack, attempted, astraySmall)
 }
 
 // deepConfigs are the configurations that take minutes.
 func deepConfigs() []config {
-	return slices.Concat(deep, adoptDeep, lodgingsDeep, agreementsDeep, movesDeep, successionsDeep, centralDeep, takeoversDeep, deepChanges, evacuationsDeep, returnsDeep, lossesDeep, requestsDeep, repliesDeep, restoreDeep, restoredBackDeep, attemptedDeep)
+	return slices.Concat(deep, adoptDeep, lodgingsDeep, agreementsDeep, movesDeep, successionsDeep, centralDeep, takeoversDeep, deepChanges, evacuationsDeep, returnsDeep, lossesDeep, requestsDeep, repliesDeep, restoreDeep, restoredBackDeep, attemptedDeep, astrayDeep)
 }
 
 // allMutants are the rules of the protocol, each with what is found when it is
 // broken. They show that the exploration would notice.
 func allMutants() []broken {
-	return slices.Concat(mutants, guardMutants, leaseMutants, adoptMutants, lodgingMutants, agreementMutants, centralMutants, takeoverMutants, changeMutants, comebackMutants, departureMutants, returnMutants, lostHomeMutants, lossMutants, moveMutants, requestMutants, restoreMutants, attemptMutants, returnedMutants)
+	return slices.Concat(mutants, guardMutants, leaseMutants, adoptMutants, lodgingMutants, agreementMutants, centralMutants, takeoverMutants, changeMutants, comebackMutants, departureMutants, returnMutants, lostHomeMutants, lossMutants, moveMutants, requestMutants, restoreMutants, attemptMutants, returnedMutants, astrayMutants)
 }
 
 // broken is a rule of the protocol that is broken.

@@ -32,6 +32,8 @@ type config struct {
 	ring        int    // how many of the first peers are members from the start; 0: all
 	changes     []ChangeOperation
 	loss        loss    // a peer that goes down
+	astray      string  // a peer whose credentials lead to another ring's cluster for a while
+	otherHolds  bool    // and that cluster holds a committed object of the name
 	restored    string  // a peer that is restored from a backup
 	detected    bool    // nobody believes it until it comes back
 	noticed     bool    // the same, from some time after the restore
@@ -79,6 +81,8 @@ type mutant struct {
 	told     func(w *world, p *proc, c Command, r Reply) Reply // what a changer is told
 	upsert   bool                                              // a decision comes back to life
 	scrapped bool                                              // a crash loses the log as well
+	judged   func(found map[string]Presence)                   // what is known of the clusters, before they are judged
+	counted  func(Reply) bool                                  // which answers of a wrong cluster count all the same
 	trusting bool                                              // a peer that was restored is believed before it is back
 	named    bool                                              // a primary's UID is known before it exists
 }

@@ -12,6 +12,7 @@ func (w *world) enabled() []action {
 	w.adoptable(add)
 	w.losses(add)
 	w.restores(add)
+	w.strays(add)
 	for i, p := range w.procs {
 		switch {
 		case p.adopter:

@@ -124,7 +124,14 @@ func (e *exploration) settle(w *world) string {
 	for _, p := range w.procs {
 		e.k.n(int(p.state))
 		e.k.s(string(p.result.Ending))
+		if w.cfg.restored != "" {
+			e.k.s(string(p.result.Reason))
+			e.k.b(p.result.Durable)
+			e.k.n(int(p.result.Revision))
+			e.k.ref(p.result.Primary)
+		}
 		if p.state == crashed {
+			e.k.lives(p.op.Epochs)
 			e.k.record(p.record)
 		}
 	}
@@ -134,7 +141,7 @@ func (e *exploration) settle(w *world) string {
 	for _, o := range w.committed {
 		e.k.s(o)
 	}
-	e.k.b(w.restoring.over, w.restoring.back)
+	e.k.b(w.restoring.over, w.restoring.noticed, w.restoring.met, w.restoring.back)
 	for _, o := range w.dropped {
 		e.k.s(o)
 	}
@@ -161,6 +168,7 @@ func (w *world) complete() string {
 		return s
 	}
 	w.crashes, w.timeouts, w.unsent, w.denials, w.expiries = 0, 0, 0, 0, 0
+	w.astray.now, w.astray.over = false, true
 	for i := range w.store.cells {
 		w.unhold(i)
 	}

@@ -27,6 +27,10 @@ func (w *world) key(k *keyer) uint64 {
 			k.set(w.restoring.backup.set)
 		}
 	}
+	if w.cfg.astray != "" {
+		k.b(w.astray.now, w.astray.over)
+		k.object(w.astray.other.obj)
+	}
 	for _, op := range w.dropped {
 		k.s(op)
 	}

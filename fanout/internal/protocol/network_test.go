@@ -49,6 +49,9 @@ func (w *world) deliver(k int) {
 
 // carry applies a message and takes note of what it committed.
 func (w *world) carry(m message) Reply {
+	if r, wrong := w.misdirected(m); wrong {
+		return r
+	}
 	if m.cmd.Verb == PutPeerSet || w.procs[m.proc].change != nil && !m.cmd.remote() {
 		return w.carryChange(m)
 	}

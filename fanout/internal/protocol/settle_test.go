@@ -44,6 +44,7 @@ func (w *world) settle() string {
 		w.own(i)
 	}
 	w.alone, w.settling = true, true
+	w.astray.now, w.astray.over = false, true
 	for i := range w.store.cells {
 		w.unhold(i)
 		w.release(i)

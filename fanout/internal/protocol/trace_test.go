@@ -69,6 +69,10 @@ func (w *world) describe(a action) string {
 		return peerName(i) + " goes down"
 	case actBackup:
 		return "a backup of " + peerName(int(a.a)) + " is taken"
+	case actAstray:
+		return "the credentials of " + w.cfg.astray + " lead to another ring"
+	case actCorrect:
+		return "the credentials of " + w.cfg.astray + " are corrected"
 	case actRestore:
 		return peerName(int(a.a)) + " is restored from it"
 	case actNotice:

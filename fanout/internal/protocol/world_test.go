@@ -21,6 +21,7 @@ type world struct {
 	persons
 	losing    losing
 	restoring restoring
+	astray    astray
 	dropped   []string // operations whose content was told to be lost
 
 	committed []string // operations whose commit was applied
@@ -84,6 +85,7 @@ func newWorld(cfg *config) *world {
 	for range cfg.takers {
 		w.procs = append(w.procs, &proc{taker: true})
 	}
+	w.otherRing()
 	w.changers()
 	w.lodge()
 	return w
