@@ -32,9 +32,10 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
 	ctx = logr.NewContext(ctx, logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, nil)))
-	if err := run(ctx, os.Args[1:]); err != nil {
+	err := run(ctx, os.Args[1:])
+	stop()
+	if err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, "loops:", err)
 		os.Exit(1)
 	}
@@ -42,7 +43,7 @@ func main() {
 
 func run(ctx context.Context, args []string) (err error) {
 	if len(args) < 2 {
-		return errors.New("write: loops LOG NAME=KUBECONFIG...")
+		return errors.New("arguments are missing: loops LOG NAME=KUBECONFIG, once for each peer")
 	}
 	var conns []*region.Conn
 	for _, arg := range args[1:] {

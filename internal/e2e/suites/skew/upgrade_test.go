@@ -50,7 +50,7 @@ func (w *world) upgrade() {
 	early.Succeed(t, w.add("early", w.core[2])...)
 	early.Succeed(t, w.add("short", w.core[2])...)
 	early.Succeed(t, w.removal("short")...)
-	require.Equal(t, "", w.ring(), "the CRDs of the first release keep no ring ID")
+	require.Empty(t, w.ring(), "the CRDs of the first release keep no ring ID")
 
 	w.present.Administrator().Succeed(t, "install-crds")
 	for _, log := range slices.Backward(logs) {
