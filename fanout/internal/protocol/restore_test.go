@@ -254,7 +254,7 @@ func (w *world) forked() string {
 			return "LIE: the replica in " + peerName(i) + " disagrees with its home after the sweep"
 		}
 	}
-	if w.durable() == nil {
+	if w.durable() == nil || w.deletes < w.cfg.deletes {
 		return "" // a removal is about
 	}
 	for i, p := range w.procs {

@@ -149,9 +149,9 @@ func (m *Machine) overtaken(i int, o Object) {
 }
 
 // unmade is the ending of an update that home o does not have: it may have been
-// committed at another that was lost since.
+// committed at another that was lost since, or be by who began it, if that process lives.
 func (m *Machine) unmade(o Object) Ending {
-	if m.Unsure && o.term()/generation != m.Record.Term/generation {
+	if m.Unsure && (m.Resumed || o.term()/generation != m.Record.Term/generation) {
 		return Ended
 	}
 	return Aborted
