@@ -33,7 +33,7 @@ func drawRestore(r *rand.Rand, cfg *config) {
 		}
 		cfg.helpers = r.IntN(2)
 	}
-	// What is not modelled beside a restore.
+	// What is not modelled beside a restore: moves, shared logs, records, and what people apply.
 	cfg.takers, cfg.creates = 0, 0
 	for i := range cfg.plans {
 		op := &cfg.plans[i].op
