@@ -51,7 +51,7 @@ func tenancy(ctx context.Context, path string) {
 
 	db := &regionv1alpha1.ServiceCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "acme", Name: "db-1"}}
 	db.Spec.KubeconfigSecret.Name = "db-1"
-	_, err = ops.Add(ctx, db, fanout.AddOptions{Target: "eu-west"}) // in one, and its name reserved in the others
+	_, err = ops.Add(ctx, db, fanout.AddOptions{Target: "eu-west", Durable: true}) // in one, and its name reserved in the others
 	check(err)
 	_, err = ops.Add(ctx, db, fanout.AddOptions{Target: "us-east"})
 	if held, ok := errors.AsType[*fanout.HeldError](err); ok {

@@ -179,7 +179,7 @@ func ExampleNew() {
 
 	db := &v1alpha1.ServiceCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "acme", Name: "db-1"}}
 	db.Spec.KubeconfigSecret.Name = "db-1"
-	op, err = ops.Add(ctx, db, fanout.AddOptions{Target: "eu-west"})
+	op, err = ops.Add(ctx, db, fanout.AddOptions{Target: "eu-west", Durable: true})
 	if err != nil {
 		fmt.Println(err)
 		return

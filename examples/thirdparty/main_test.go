@@ -92,7 +92,7 @@ func prepare(t *testing.T, ring *regiontest.Ring, path string) {
 	require.NoError(t, err)
 	db := &v1alpha1.ServiceCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "acme", Name: "db-2"}}
 	db.Spec.KubeconfigSecret.Name = "db-2"
-	_, err = ops.Add(t.Context(), db, fanout.AddOptions{Target: "us"})
+	_, err = ops.Add(t.Context(), db, fanout.AddOptions{Target: "us", Durable: true})
 	require.NoError(t, err)
 }
 
