@@ -176,7 +176,7 @@ func TestAnAttemptThatARestoreForgotIsNotAborted(t *testing.T) {
 		heal := cut(r)
 		cancel()
 		close(stop.release)
-		<-returned
+		require.Error(t, <-returned)
 		heal()
 	})
 }

@@ -176,6 +176,10 @@ func (m *Machine) stepClean(i int, r Reply) {
 		switch {
 		case r.Code == OK && r.Object.Claim.Operation == m.Op.ID && r.Object.Pending() && m.ours(r.Object):
 			m.send(i, "delete", Command{Verb: Delete, Peer: s.Peer, UID: r.Object.UID, RV: r.Object.RV})
+		case r.Code == OK && m.Op.Mode == Everywhere && r.Object.Claim.Operation == m.Op.ID && r.Object.outlives():
+			// Its home has forgotten it: it may have, or get, another one.
+			m.Result.Ending, m.Result.Reason, m.Result.Peer = InDoubt, Unreachable, m.Record.Primary.Peer
+			m.finish(i)
 		case r.Code == OK, r.Code == NotFound:
 			m.finish(i)
 		case !m.reread(i, Reply{Code: Unavailable}, tries):
@@ -183,6 +187,12 @@ func (m *Machine) stepClean(i int, r Reply) {
 			m.unconfirmed(i)
 		}
 	}
+}
+
+// outlives says that o is in force though its first home forgot it: it names that one, or
+// the one that it got instead.
+func (o Object) outlives() bool {
+	return o.Evidence(Everywhere) || o.inForce() && o.Home.Term > 0 && o.Home.Term%generation == 0
 }
 
 func (m *Machine) afterCleaning() {

@@ -24,7 +24,7 @@ var attemptMutants = []broken{
 	}},
 	{rule: "R16 a comeback that was cut short before it began is not done", want: "LIE: h", cfg: config{
 		peers: 2, committed: "p", restored: "a", detected: true, crashes: 1, changes: changes(returnA),
-		mutant: mutant{told: func(_ *world, p *proc, c Command, r Reply) Reply {
+		mutant: mutant{told: func(_ *world, p *proc, _ Command, r Reply) Reply {
 			p.change.m.Record.Epoch = -lifetime
 			return r
 		}},

@@ -157,6 +157,18 @@ func (m *Machine) readMembers(i int) {
 	m.send(i, "members", Command{Verb: ReadPeerSet, Peer: m.Record.Primary.Peer})
 }
 
+// follow makes replica X of strand i equal to primary y. One that is not in force yet comes
+// into force only if y's peer is believed: it would be evidence of y.
+func (m *Machine) follow(i int, y Object) {
+	s := &m.Strands[i]
+	if m.passing() && s.X.Stage == Reserved {
+		s.Y = y
+		m.send(i, "believed", Command{Verb: ReadPeerSet, Peer: m.Record.Primary.Peer})
+		return
+	}
+	m.align(i, y)
+}
+
 // stepBring makes the replica in the strand's peer equal to the primary. The
 // order of its reads is what makes it safe: the replica, then the membership,
 // then the primary, then a write on the replica as it was read. A removal that
@@ -229,11 +241,8 @@ func (m *Machine) stepBring(i int, r Reply) {
 		case r.Object.Edited():
 			// A replica never shows what is not committed.
 			m.sendAccepted(i, "accept", r.Object)
-		case m.passing() && s.X.Stage == Reserved:
-			s.Y = r.Object
-			m.send(i, "believed", Command{Verb: ReadPeerSet, Peer: m.Record.Primary.Peer})
 		default:
-			m.align(i, r.Object)
+			m.follow(i, r.Object)
 		}
 	case "believed":
 		switch {
@@ -244,7 +253,7 @@ func (m *Machine) stepBring(i int, r Reply) {
 		}
 	case "accept":
 		if r.Class == Applied {
-			m.align(i, r.Object)
+			m.follow(i, r.Object)
 			return
 		}
 		if r.Code == Denied || !m.again(i, "again") {

@@ -159,8 +159,8 @@ func (c *Change) subbed(key string, op Operation, r Result) {
 		c.Worked = true
 		c.Taken = c.Taken || c.Phase == chPlacing
 	}
-	if op.Action == Sweep && c.Phase == chCovering && r.Suspicion.Peer != "" {
-		// It came into force meanwhile, so it is no reservation any more.
+	if op.Action == Sweep && c.Phase == chCovering && !op.Met.Primary(op.Mode) && !r.Removed && !op.Met.Terminating {
+		// It is no reservation any more: it came into force meanwhile, or became home.
 		c.Worked = true
 	}
 	if op.Action == Sweep && c.Phase == chPlacing && r.Removed {

@@ -32,10 +32,19 @@ func (c *Change) inventory(found []Found) {
 }
 
 // forgotten says whether f, found in another member, names an object that the peer
-// which comes back does not hold.
+// which comes back does not hold, or the heir of one, which may be gone by now.
 func (c *Change) forgotten(f Found) bool {
-	of := f.Object.Of(f.Mode)
-	return c.restored() && f.Object.Claimed && !f.Object.Primary(f.Mode) && of.Peer == c.Op.Peer && c.Kept[f.Key] != of.UID
+	o := f.Object
+	if !c.restored() || !o.Claimed || o.Primary(f.Mode) {
+		return false
+	}
+	of := o.Of(f.Mode)
+	return of.Peer == c.Op.Peer && c.Kept[f.Key] != of.UID || o.awaitsHeir(f.Mode)
+}
+
+// awaitsHeir says that o is in force and names an heir that perhaps is not home yet.
+func (o Object) awaitsHeir(mode Mode) bool {
+	return mode == Everywhere && o.Stage != Reserved && o.frozen()
 }
 
 // lose is what is done about f, whose primary is forgotten. A reservation is dead, and
@@ -43,11 +52,11 @@ func (c *Change) forgotten(f Found) bool {
 // gets another home, among the others, with the latest revision that they have; of an
 // object that exists once nothing is left but its guards.
 func (c *Change) lose(f Found) (Operation, bool) {
-	if !f.Object.Evidence(f.Mode) {
-		return Operation{Action: Sweep}, true
-	}
-	if f.Mode == Everywhere {
+	switch {
+	case f.Object.awaitsHeir(f.Mode), f.Mode == Everywhere && f.Object.Evidence(f.Mode):
 		return Operation{Action: Succeed, Into: c.ring()}, true
+	case !f.Object.Evidence(f.Mode):
+		return Operation{Action: Sweep}, true
 	}
 	if !slices.ContainsFunc(c.Result.Lost, func(l Found) bool { return l.Key == f.Key }) {
 		c.Result.Lost = append(c.Result.Lost, f)

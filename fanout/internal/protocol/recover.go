@@ -92,6 +92,15 @@ func (m *Machine) afterRecovering() {
 	}
 }
 
+// claimUnsure notes that every peer may hold a secondary, or get it yet.
+func (m *Machine) claimUnsure() {
+	for _, p := range m.Op.Peers {
+		if p != m.Record.Primary.Peer {
+			m.Claims[p] = Claimed{Unsure: true}
+		}
+	}
+}
+
 func (m *Machine) recoverAdd() {
 	m.Astray, m.Lead = false, Object{}
 	o := m.Primary
@@ -111,6 +120,7 @@ func (m *Machine) recoverAdd() {
 		// Its peer was restored from before the commit, which the log knows of.
 		m.Primary = o
 		m.Record.Committed, m.Unsure, m.Reverted = false, true, true
+		m.claimUnsure()
 		m.enter(committing)
 		m.commit()
 		return
@@ -120,12 +130,7 @@ func (m *Machine) recoverAdd() {
 		m.end(Done)
 		return
 	}
-	// Every peer may hold a secondary, or get it yet.
-	for _, p := range m.Op.Peers {
-		if p != m.Record.Primary.Peer {
-			m.Claims[p] = Claimed{Unsure: true}
-		}
-	}
+	m.claimUnsure()
 	m.Present, m.Adrift = true, true
 	m.Primary = Object{}
 	if mine {

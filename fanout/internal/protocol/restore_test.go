@@ -214,13 +214,20 @@ func (w *world) concludeRestore() {
 	}
 }
 
-// comeAgain brings the restored peer back. If the comeback is refused, a person deletes
-// what the others no longer have.
+// comeAgain brings the restored peer back, after a sweep has ended what is left of
+// operations that are over. If the comeback is refused, a person deletes what the others
+// no longer have.
 func (w *world) comeAgain() string {
 	if !w.restoring.over || !w.cfg.detected && !w.cfg.noticed {
 		return ""
 	}
 	w.restoring.noticed = true
+	if !w.restoring.back {
+		w.procs = append(w.procs, &proc{sweep: true})
+		if s := w.sweepAll(len(w.procs) - 1); s != "" {
+			return s
+		}
+	}
 	for n := 0; n < 3 && !w.restoring.back; n++ {
 		if s := w.runAlone(change("again"+strconv.Itoa(n), Return, w.cfg.restored)); s != "" {
 			return s

@@ -26,6 +26,7 @@ var attempted = []config{
 
 // attemptedDeep take longer.
 var attemptedDeep = []config{
+	{name: "A is restored and comes back, account added, a crash", mode: Everywhere, peers: 2, restored: "a", detected: true, crashes: 1, changes: changes(returnA), plans: []plan{add("x", "a", 1, "p")}},
 	{name: "A is restored and comes back, X@A, a timeout, an expiry", peers: 2, restored: "a", detected: true, timeouts: 1, expiries: 1, changes: changes(returnA), plans: []plan{add("x", "a", 1, "p")}},
 	{name: "A is restored and comes back, two updates, a crash", mode: Everywhere, peers: 2, committed: "p", restored: "a", detected: true, crashes: 1, changes: changes(returnA), plans: []plan{update("x", "q"), update("y", "s")}},
 	{name: "A is restored and comes back, two updates, a timeout, an expiry", mode: Everywhere, peers: 2, committed: "p", restored: "a", detected: true, timeouts: 1, expiries: 1, changes: changes(returnA), plans: []plan{update("x", "q"), update("y", "s")}},
@@ -33,6 +34,8 @@ var attemptedDeep = []config{
 
 // restoredBackDeep take longer.
 var restoredBackDeep = []config{
+	{name: "A is restored and comes back, account added, a replica deleted", mode: Everywhere, peers: 3, restored: "a", detected: true, deletes: 1, changes: changes(returnA), plans: []plan{add("x", "a", 1, "p")}},
+	{name: "A is restored and comes back, account added, helper", mode: Everywhere, peers: 2, restored: "a", detected: true, helpers: 1, changes: changes(returnA), plans: []plan{add("x", "a", 1, "p")}},
 	{name: "A is restored and comes back, X@A, sweep", peers: 2, restored: "a", detected: true, sweepers: 1, changes: changes(returnA), plans: []plan{add("x", "a", 1, "p")}},
 	{name: "A is restored and comes back, X@A, Y@B", peers: 2, restored: "a", detected: true, changes: changes(returnA), plans: []plan{add("x", "a", 1, "p"), add("y", "b", 2, "q")}},
 	{name: "B is restored and comes back, X@A, sweep", peers: 2, restored: "b", detected: true, sweepers: 1, changes: changes(returnB), plans: []plan{add("x", "a", 1, "p")}},

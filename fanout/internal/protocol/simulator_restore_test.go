@@ -4,7 +4,6 @@
 package protocol
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"strconv"
 	"testing"
@@ -106,5 +105,5 @@ func TestUpdateOfAHomeThatIsDeleted(t *testing.T) {
 	for len(w.net) > 0 {
 		w.deliver(0)
 	}
-	require.Equal(t, Ended, w.procs[0].result.Ending, fmt.Sprintf("%+v", w.procs[0].result))
+	require.Equal(t, Ended, w.procs[0].result.Ending, "%+v", w.procs[0].result)
 }

@@ -56,15 +56,37 @@ func (m *Machine) stepSurvey(i int, r Reply) {
 	switch {
 	case s.Step == "void":
 		m.voided(i, r)
+	case s.Step == "home":
+		m.surveyedHome(i, r)
 	case s.Step != "read":
 		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
 	case r.Code == OK && m.awaits(r.Object):
 		m.void(i, r.Object)
 	case r.Code == OK && r.Object.Claim.Operation == m.Op.Met.Claim.Operation:
 		s.X = r.Object
+		if home := s.X.Of(Everywhere); m.Op.Doubted != "" && home.Peer == m.Op.Doubted {
+			m.send(i, "home", Command{Verb: Read, Peer: home.Peer})
+			return
+		}
 		m.finish(i)
 	case r.Code == OK, r.Code == NotFound:
 		// It has nothing, or something else.
+		m.finish(i)
+	case r.Code == Denied, r.Code == NoSuchPeer, !m.again(i, "retry"):
+		m.unconfirmed(i)
+	}
+}
+
+// surveyedHome notes in Y the home that X of strand i names. It was read after X: the
+// peer that came back may hold objects again that were added since, by when a second
+// one who brings it back is late.
+func (m *Machine) surveyedHome(i int, r Reply) {
+	s := &m.Strands[i]
+	switch {
+	case r.Code == OK:
+		s.Y = r.Object
+		m.finish(i)
+	case r.Code == NotFound:
 		m.finish(i)
 	case r.Code == Denied, r.Code == NoSuchPeer, !m.again(i, "retry"):
 		m.unconfirmed(i)
@@ -86,14 +108,14 @@ func (m *Machine) afterSurveying() {
 		return
 	}
 	held := map[string]Object{}
-	var top Object
+	var top, home Object
 	var at string
 	exists := false
 	for _, s := range m.Strands {
 		held[s.Peer] = s.X
 		exists = exists || s.X.Claimed && s.X.Stage != Reserved
 		if s.X.Claimed && (!top.Claimed || s.X.term() > top.term() || s.X.term() == top.term() && top.Stage == Reserved) {
-			top, at = s.X, s.Peer
+			top, at, home = s.X, s.Peer, s.Y
 		}
 	}
 	if !exists {
@@ -103,6 +125,10 @@ func (m *Machine) afterSurveying() {
 		return
 	}
 	of := top.Of(Everywhere)
+	if home.Claimed && home.UID == of.UID {
+		m.end(Done) // it was not forgotten
+		return
+	}
 	heir, lives := held[of.Peer]
 	lives = lives && heir.UID == of.UID
 	switch {
