@@ -6,12 +6,16 @@ package protocol
 // end stops the machine with an ending. That nothing was committed is said of an
 // attempt whose result is unknown only if the primary's peer was not restored since.
 func (m *Machine) end(e Ending) {
+	undone := e == Aborted || e == Ended && m.Result.Reason == Outdated
 	switch {
-	case e != Aborted || !m.Op.logged() || m.central():
+	case !undone || !m.Op.logged() || m.central():
 	case m.Reverted:
 		m.forgotten()
 		e = Ended
 	case m.Unsure:
+		if e == Ended {
+			m.Result.Ending = Ended
+		}
 		m.attest()
 		return
 	}
