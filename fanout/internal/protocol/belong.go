@@ -3,7 +3,10 @@
 
 package protocol
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Belonging says whether an operation of a log belongs to the ring that a coordinator
 // works on.
@@ -77,14 +80,7 @@ func (o Object) Shows(record Record, ids ...string) bool {
 	for _, r := range o.History {
 		names = append(names, r.Operation)
 	}
-	for _, id := range ids {
-		for _, name := range names {
-			if id != "" && id == name {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(ids, func(id string) bool { return id != "" && slices.Contains(names, id) })
 }
 
 // Shows says that a PeerSet is evidence of a change of the membership: the change has its

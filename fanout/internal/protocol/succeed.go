@@ -56,37 +56,24 @@ func (m *Machine) stepSurvey(i int, r Reply) {
 	switch {
 	case s.Step == "void":
 		m.voided(i, r)
-	case s.Step == "home":
-		m.surveyedHome(i, r)
-	case s.Step != "read":
+	case s.Step == "home" && r.Code == OK:
+		s.Y = r.Object
+		m.finish(i)
+	case s.Step != "read" && s.Step != "home":
 		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
 	case r.Code == OK && m.awaits(r.Object):
 		m.void(i, r.Object)
 	case r.Code == OK && r.Object.Claim.Operation == m.Op.Met.Claim.Operation:
 		s.X = r.Object
 		if home := s.X.Of(Everywhere); m.Op.Doubted != "" && home.Peer == m.Op.Doubted {
+			// It is read after X: a process that is late with the comeback may meet what was
+			// added there since.
 			m.send(i, "home", Command{Verb: Read, Peer: home.Peer})
 			return
 		}
 		m.finish(i)
 	case r.Code == OK, r.Code == NotFound:
 		// It has nothing, or something else.
-		m.finish(i)
-	case r.Code == Denied, r.Code == NoSuchPeer, !m.again(i, "retry"):
-		m.unconfirmed(i)
-	}
-}
-
-// surveyedHome notes in Y the home that X of strand i names. It was read after X: the
-// peer that came back may hold objects again that were added since, by when a second
-// one who brings it back is late.
-func (m *Machine) surveyedHome(i int, r Reply) {
-	s := &m.Strands[i]
-	switch {
-	case r.Code == OK:
-		s.Y = r.Object
-		m.finish(i)
-	case r.Code == NotFound:
 		m.finish(i)
 	case r.Code == Denied, r.Code == NoSuchPeer, !m.again(i, "retry"):
 		m.unconfirmed(i)

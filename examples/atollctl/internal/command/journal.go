@@ -48,7 +48,7 @@ var errNoSuchLog = errors.New("there is no log")
 // begun says that there is a log, or one that was set aside as damaged: package
 // wal tells of that.
 func begun(path string) bool {
-	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+	if exists(path) {
 		return true
 	}
 	entries, _ := os.ReadDir(filepath.Dir(path)) // what cannot be read holds no log that could be
