@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -85,6 +86,9 @@ type restores struct {
 	acme    string
 	hands   hands
 	first   int // the first round with notes
+	// restarts counts the beginnings and ends of restarts of API servers: it is odd
+	// while one is under way.
+	restarts atomic.Int64
 
 	operations, misled, noted, killed, refused, lost, deleted int
 	codes                                                     map[int]int
@@ -117,7 +121,9 @@ func (r *restores) round(n int) {
 	r.wait(2 * time.Second)
 	phase("noted")
 	r.witness.Doubt(at.Name())
+	r.restarts.Add(1)
 	require.NoError(t, restore(t.Context()))
+	r.restarts.Add(1)
 	r.wait(time.Second)
 	phase("restored")
 	r.comeback(at)
