@@ -342,6 +342,12 @@ func (r *runner) inDoubt(result protocol.Result) error {
 		}
 	}
 	switch result.Reason {
+	case protocol.Suspect:
+		return &InDoubtError{
+			Operation: r.operationID(),
+			Settles:   "it is settled by Recover (atollctl wal recover) once the peer has come back or the loss is released",
+			Err:       r.held(result),
+		}
 	case protocol.TakenOver:
 		return &InDoubtError{
 			Operation: r.operationID(),

@@ -127,7 +127,10 @@ func cameToNothing(e wal.Entry) bool {
 // unsettled says whether err leaves an operation open, unlike one that tells how
 // it ended.
 func unsettled(err error) bool {
+	_, doubt := errors.AsType[*InDoubtError](err)
 	switch {
+	case doubt:
+		return true // whatever it wraps
 	case err == nil, errors.Is(err, ErrAborted), errors.Is(err, ErrEnded), errors.Is(err, ErrNotFound):
 		return false
 	}

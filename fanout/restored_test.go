@@ -180,3 +180,51 @@ func TestAnAttemptThatARestoreForgotIsNotAborted(t *testing.T) {
 		heal()
 	})
 }
+
+// An add whose process died is in doubt while its home is missing and a replica in force
+// proves that it was committed: the error says what decides, and then it ends.
+func TestAnAddWhoseHomeIsMissingSaysWhatDecides(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRing(t)
+		log, stop := waltest.NewMemory(), newCrash(0, true)
+		inForce := map[region.PeerName]bool{}
+		stop.of = func(e fanout.StepEvent) bool {
+			if e.Verb == "put" && e.Stage == "Active" {
+				inForce[e.Peer] = true
+			}
+			return len(inForce) == len(peers)
+		}
+		doomed := coordinator(t, r, log, fanout.Options{Observer: &fanout.Observer{Step: stop.step}, Cleanup: time.Millisecond})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			_, _ = doomed.Add(ctx, newAccount("orphan"), fanout.AddOptions{Target: "us-east", Durable: true})
+		}()
+		<-stop.stopped
+		forget(t, accountsIn(t, r, "us-east"), "orphan")
+
+		successor := coordinator(t, r, log.Reopen(), fanout.Options{})
+		_, err := successor.Recover(t.Context())
+		doubt, ok := errors.AsType[*fanout.InDoubtError](err)
+		require.True(t, ok, "%v", err)
+		require.Empty(t, doubt.Peers, "all peers answer")
+		held, ok := errors.AsType[*fanout.HeldError](err)
+		require.True(t, ok, "%v", err)
+		require.EqualValues(t, "us-east", held.Lost)
+		require.ErrorContains(t, err, "atollctl peer comeback us-east")
+
+		_, err = successor.ReleaseRemoval(t.Context(), accounts, key("", "orphan"), held.UID)
+		require.NoError(t, err)
+		_, err = successor.Recover(t.Context())
+		require.NoError(t, err)
+		sweep(t, successor)
+		requireGone(t, r, "orphan")
+
+		heal := cut(r)
+		cancel()
+		close(stop.release)
+		<-ended
+		heal()
+	})
+}

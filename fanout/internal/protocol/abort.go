@@ -178,7 +178,8 @@ func (m *Machine) stepClean(i int, r Reply) {
 			m.send(i, "delete", Command{Verb: Delete, Peer: s.Peer, UID: r.Object.UID, RV: r.Object.RV})
 		case r.Code == OK && m.Op.Mode == Everywhere && r.Object.Claim.Operation == m.Op.ID && r.Object.outlives():
 			// Its home has forgotten it: it may have, or get, another one.
-			m.Result.Ending, m.Result.Reason, m.Result.Peer = InDoubt, Unreachable, m.Record.Primary.Peer
+			m.Result.Ending, m.Result.Reason, m.Result.Peer = InDoubt, Suspect, s.Peer
+			m.Result.Holder, m.Result.HolderAt = r.Object, s.Peer
 			m.finish(i)
 		case r.Code == OK, r.Code == NotFound:
 			m.finish(i)
@@ -190,9 +191,9 @@ func (m *Machine) stepClean(i int, r Reply) {
 }
 
 // outlives says that o is in force though its first home forgot it: it names that one, or
-// the one that it got instead.
+// the one that it got instead. A person may have released it.
 func (o Object) outlives() bool {
-	return o.Evidence(Everywhere) || o.inForce() && o.Home.Term > 0 && o.Home.Term%generation == 0
+	return !o.Released && (o.Evidence(Everywhere) || o.inForce() && o.Home.Term > 0 && o.Home.Term%generation == 0)
 }
 
 func (m *Machine) afterCleaning() {

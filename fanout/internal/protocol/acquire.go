@@ -252,7 +252,6 @@ func (m *Machine) judged(i int, v verdict, y Object) {
 	case owned, leaving:
 		m.owner(i, at, y)
 	case lost:
-		m.suspect(s.X, s.Peer)
 		m.heldBy(i, Suspect, s.Peer, s.X)
 	case stray:
 		m.send(i, "stray", Command{Verb: ReadPeerSet, Peer: s.Peer})

@@ -67,16 +67,14 @@ func (m *Machine) stepClear(i int, r Reply) {
 			if !m.again(i, "reread") {
 				m.unconfirmed(i)
 			}
-		case m.Primary.UID != "":
+		default:
 			// A peer that was restored meanwhile may have the object in force again.
 			s.X = o
 			m.send(i, "primary", Command{Verb: Read, Peer: m.Record.Primary.Peer})
-		default:
-			m.send(i, "delete", Command{Verb: Delete, Peer: s.Peer, UID: o.UID, RV: o.RV})
 		}
 	case "primary":
 		switch {
-		case r.Code == NotFound, r.Code == OK && (r.Object.UID != m.Record.Primary.UID || r.Object.Leaving()):
+		case r.Code == NotFound, r.Code == NoSuchPeer, r.Code == OK && (r.Object.UID != m.Record.Primary.UID || r.Object.Leaving()):
 			m.send(i, "delete", Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
 		case r.Code == OK || r.Code == Denied || !m.again(i, "reread"):
 			m.unconfirmed(i)

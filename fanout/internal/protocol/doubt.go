@@ -42,11 +42,10 @@ func (m *Machine) stepDoubt(i int, r Reply) {
 	}
 }
 
-// askWitness asks the next member, or suspects X of strand i if none is left.
+// askWitness asks the next member, or leaves X of strand i as it is if none is left.
 func (m *Machine) askWitness(i int) {
 	s := &m.Strands[i]
 	if s.Asked == len(m.witnesses(s)) {
-		m.suspect(s.X, s.Peer)
 		m.finish(i)
 		return
 	}

@@ -52,19 +52,6 @@ func (m *Machine) evidence(x Object) bool {
 	return x.Evidence(m.Op.Mode) && !x.Released && (m.Op.Doubted == "" || x.Claim.Peer != m.Op.Doubted)
 }
 
-// Suspicion is evidence that contradicts what its primary's peer says: one of the
-// two peers was restored from an older state, or somebody deleted the primary past
-// our finalizer.
-type Suspicion struct {
-	Peer     string // where the evidence stands
-	Evidence Object
-}
-
-// suspect notes that x in peer is evidence of an object that is lost.
-func (m *Machine) suspect(x Object, peer string) {
-	m.Result.Suspicion = Suspicion{Peer: peer, Evidence: x}
-}
-
 // later says whether revision r was made after o. Operation IDs are ordered by
 // time; an edit has none, so its number has to do.
 func (r Revision) later(o Revision) bool {

@@ -96,7 +96,6 @@ func (m *Machine) pursued(i int, r Reply) {
 	case missing:
 		m.homeless(i)
 	case y.Primary(m.Op.Mode) && y.Stage == Reserved && x.Evidence(m.Op.Mode):
-		m.suspect(x, s.Peer)
 		m.Result.Problem = reservedAgain
 		m.failAt(i, Homeless, at.Peer)
 	case y.Primary(m.Op.Mode):

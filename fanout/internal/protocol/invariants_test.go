@@ -80,8 +80,7 @@ func (w *world) judgeRemoval(p *proc) {
 	case o == nil || o.UID != r.Primary.UID:
 	case w.forced(at):
 		// What it still has there is in effect nowhere.
-	case w.doubtful(at):
-		// The restore undoes what was done; the comeback asks a person.
+	case w.undoes(at):
 	case r.Ending == Done:
 		w.fault("I4: " + p.op.ID + " says done and its object is there")
 	case w.restoring.over && peerName(at) == w.cfg.restored:

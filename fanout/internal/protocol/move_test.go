@@ -152,7 +152,7 @@ func (w *world) judgeEnded(p *proc) {
 		return
 	}
 	for i, c := range w.store.cells {
-		if o := c.obj; o != nil && !w.forced(i) && o.Claim.Operation == p.op.ID && (o.Primary(Everywhere) || o.yielded(Everywhere)) && o.Committed() {
+		if o := c.obj; o != nil && !w.forced(i) && !w.undoes(i) && o.Claim.Operation == p.op.ID && (o.Primary(Everywhere) || o.yielded(Everywhere)) && o.Committed() {
 			w.fault("I4: " + p.op.ID + " says ended and its object is in force in " + peerName(i))
 		}
 	}

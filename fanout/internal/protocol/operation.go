@@ -143,7 +143,7 @@ const (
 	Homeless     Reason = "homeless"     // what Result.Peer holds is not home, and nothing else is
 	Lost         Reason = "lost"         // with Result.Peer, which has departed
 	Departing    Reason = "departing"    // what was to be adopted is being deleted
-	Suspect      Reason = "suspect"      // Result.Suspicion holds the name
+	Suspect      Reason = "suspect"      // Result.Holder is evidence of a primary that is missing
 	Restored     Reason = "restored"     // Result.Peer was, since the commit may have been sent
 	UnknownOwner Reason = "unknown peer" // Result.Peer holds the primary and is not configured
 )
@@ -163,7 +163,6 @@ type Result struct {
 	Pending   []string // peers that have not confirmed, or in which a dead reservation may be left
 	Held      Held     // of a sweep: why a requested removal is held
 	Durable   bool     // every other member was seen to hold evidence of it
-	Suspicion Suspicion
 	Unproved  []string // of a cover: full members that hold nothing of the primary
 	Mend      Mend     // of what exists everywhere: what was reconciled
 	Removed   bool     // of a sweep: something dead was removed

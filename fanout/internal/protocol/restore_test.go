@@ -69,6 +69,13 @@ func (w *world) doubtful(i int) bool {
 	return w.restoring.over && !w.restoring.back && i >= 0 && peerName(i) == w.cfg.restored
 }
 
+// undoes says that the restore of peer i may undo a removal that was told to be done: until
+// it is back, when a person is asked, or for good if a sweep believed it for a while and
+// made guards again.
+func (w *world) undoes(i int) bool {
+	return w.doubtful(i) || w.restoring.over && w.cfg.noticed && peerName(i) == w.cfg.restored
+}
+
 // hidden says that peer i was found restored, and is believed by nobody but who
 // brings it back until it is in quarantine.
 func (w *world) hidden(i int, p *proc) bool {
@@ -192,6 +199,12 @@ func (w *world) suspendedAt(x *Object) bool {
 	y := w.store.cells[at].obj
 	present := y != nil && y.UID == of.UID
 	return x.Evidence(w.cfg.mode) && (!present || w.doubtful(at)) || present && w.doubtful(at)
+}
+
+// contradicted says that operation p is in doubt for what its primary's peer and another
+// one hold, of which one was restored.
+func (w *world) contradicted(p *proc) bool {
+	return p.result.Reason == Suspect && (w.doubtful(w.store.index(p.result.HolderAt)) || w.doubtful(w.store.index(p.record.Primary.Peer)))
 }
 
 // concludeRestore has the restored peer brought back if the comeback came to nothing.

@@ -24,7 +24,7 @@ func (w *world) rest() bool {
 				return false
 			}
 		case i >= len(w.cfg.plans):
-		case p.state == idle, p.state == waiting, p.state == crashed && (!p.result.Keep || p.result.Ending == InDoubt && !w.losing.gone && !w.quarantines() && !w.doubtful(w.store.index(p.result.Peer))):
+		case p.state == idle, p.state == waiting, p.state == crashed && (!p.result.Keep || p.result.Ending == InDoubt && !w.losing.gone && !w.quarantines() && !w.doubtful(w.store.index(p.result.Peer)) && !w.contradicted(p)):
 			return false
 		}
 	}

@@ -17,11 +17,14 @@ func (m *Machine) stepEmpty(i int, r Reply) {
 	case "":
 		m.send(i, "delete", Command{Verb: Delete, Peer: s.Peer, UID: m.Primary.UID, RV: m.Primary.RV})
 	case "delete":
+		s.Fresh = r.Class == Applied
 		m.deleted(i, r)
 	case "reread":
 		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
 	case "read":
 		o := r.Object
+		moved := m.Op.Mode == Everywhere && !(s.Fresh && o.Terminating) && o.RV != m.Primary.RV
+		s.Fresh = false
 		switch {
 		case r.Code == NotFound, r.Code == OK && o.UID != m.Record.Primary.UID:
 			m.Primary.UID = ""
@@ -33,6 +36,8 @@ func (m *Machine) stepEmpty(i int, r Reply) {
 		case !o.Leaving():
 			// Its peer was restored from before the removal, which runs again.
 			m.unconfirmed(i)
+		case moved:
+			m.moved(i, o)
 		case !o.Terminating:
 			m.send(i, "delete", Command{Verb: Delete, Peer: s.Peer, UID: o.UID, RV: o.RV})
 		case o.Foreign:
@@ -40,12 +45,37 @@ func (m *Machine) stepEmpty(i int, r Reply) {
 				m.unconfirmed(i)
 				return
 			}
+			m.Primary = o
 			m.pause(i, "reread")
 		default:
 			m.Primary = o
 			m.finish(i)
 		}
 	}
+}
+
+// moved ends strand i: the primary is o by now, and was another one when its secondaries
+// were cleared. Its peer may have been restored from before the removal, secondaries made
+// again, and the primary removed anew.
+func (m *Machine) moved(i int, o Object) {
+	m.Primary = o
+	m.Moved = true
+	m.finish(i)
+}
+
+// clearAgain clears what may have been made again, if a strand found the primary moved.
+func (m *Machine) clearAgain() bool {
+	if !m.Moved {
+		return false
+	}
+	m.Moved = false
+	if m.Turns++; m.Turns > takeovers {
+		m.pend(m.Record.Primary.Peer)
+		m.await()
+		return true
+	}
+	m.clear()
+	return true
 }
 
 // deleted looks at what a delete of a removal came to. The answer is not
@@ -69,6 +99,7 @@ func (m *Machine) afterEmptying() {
 		m.end(Done)
 	case m.Op.Mode == Once:
 		m.clear()
+	case m.clearAgain():
 	default:
 		m.drop()
 	}
@@ -131,8 +162,9 @@ func (m *Machine) stepDrop(i int, r Reply) {
 		case !r.Object.Leaving(), !r.Object.Terminating:
 			// Its peer was restored: the removal runs again.
 			m.unconfirmed(i)
+		case r.Object.RV != m.Primary.RV:
+			m.moved(i, r.Object)
 		default:
-			m.Primary = r.Object
 			m.sendDrop(i)
 		}
 	}
@@ -145,9 +177,11 @@ func (m *Machine) sendDrop(i int) {
 }
 
 func (m *Machine) afterDropping() {
-	if len(m.Result.Pending) > 0 {
+	switch {
+	case len(m.Result.Pending) > 0:
 		m.await()
-		return
+	case m.clearAgain():
+	default:
+		m.end(Done)
 	}
-	m.end(Done)
 }

@@ -1,0 +1,42 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fanout
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/wal"
+)
+
+// TestUnsettled has the errors that leave an operation open, and those that tell how it
+// ended.
+func TestUnsettled(t *testing.T) {
+	unreachable := &region.Error{Peer: "eu-west", Op: "read", Err: region.ErrUnavailable}
+	for _, tc := range []struct {
+		err  error
+		open bool
+	}{
+		{nil, false},
+		{ErrAborted, false},
+		{ErrEnded, false},
+		{ErrNotFound, false},
+		{&HeldError{}, false},
+		{&ConflictError{}, false},
+		{fmt.Errorf("add: %w: %w", ErrAborted, unreachable), false},
+		{unreachable, true},
+		{wal.ErrStale, true},
+		{errors.New("write-ahead log: no space"), true},
+		{&OccupiedError{}, true},
+		{&InDoubtError{Err: unreachable}, true},
+		{&InDoubtError{Err: &HeldError{Lost: "eu-west"}}, true},
+		{&InDoubtError{Err: ErrNotFound}, true},
+	} {
+		require.Equal(t, tc.open, unsettled(tc.err), "%v", tc.err)
+	}
+}
