@@ -63,12 +63,27 @@ func (r *reach) begin(c *Coordinator, peer region.PeerName) (time.Duration, erro
 		return c.opts.CallTimeout, nil
 	}
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	if at, ok := r.vain[peer]; ok && time.Since(at) < reserve {
-		return 0, fmt.Errorf("%w: it answers no probes and let a call time out %s ago; it is asked again after %s",
-			region.ErrUnavailable, time.Since(at).Round(time.Millisecond), reserve)
+	at, vain := r.vain[peer]
+	r.mu.Unlock()
+	ago := time.Since(at)
+	if !vain {
+		ago = reserve
 	}
-	return min(hasty, c.opts.CallTimeout), nil
+	limit := hastily(ago, c.opts.CallTimeout)
+	if limit == 0 {
+		return 0, fmt.Errorf("%w: it answers no probes and let a call time out %s ago; it is asked again after %s",
+			region.ErrUnavailable, ago.Round(time.Millisecond), reserve)
+	}
+	return limit, nil
+}
+
+// hastily is how long a call may take to a peer that answers no probes and let the last one
+// time out so long ago; zero: there is to be none.
+func hastily(ago, whole time.Duration) time.Duration {
+	if ago < reserve {
+		return 0
+	}
+	return min(hasty, whole)
 }
 
 // end notes how a call ended.

@@ -16,6 +16,20 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
+// TestHastily has the time that a call to a peer gets that answers no probes.
+func TestHastily(t *testing.T) {
+	for _, tc := range []struct{ ago, whole, want time.Duration }{
+		{0, 10 * time.Second, 0},
+		{reserve - 1, 10 * time.Second, 0},
+		{reserve, 10 * time.Second, hasty},
+		{time.Hour, 10 * time.Second, hasty},
+		{reserve, time.Millisecond, time.Millisecond},
+		{reserve - 1, time.Millisecond, 0},
+	} {
+		require.Equal(t, tc.want, hastily(tc.ago, tc.whole), "%+v", tc)
+	}
+}
+
 // Only a peer that answers neither probes nor calls is asked hastily, and then not at all
 // for a while.
 func TestReach(t *testing.T) {

@@ -59,15 +59,14 @@ func (c *Coordinator) recoverFirst(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, c.opts.Cleanup)
 	defer cancel()
 	due := func(e wal.Entry) bool {
-		if cameToNothing(e) && c.idle(e) <= c.opts.MaxInFlight {
-			return false // it stays for what may yet appear, and is told already
-		}
-		if !c.lapsed(e) {
-			return false // another coordinator works on it
+		o := openEntry{nothing: cameToNothing(e), lapsed: c.lapsed(e)}
+		if o.nothing {
+			o.idle = c.idle(e)
 		}
 		c.mu.Lock()
-		defer c.mu.Unlock()
-		return time.Now().After(c.rest[e.ID])
+		o.rest = c.rest[e.ID]
+		c.mu.Unlock()
+		return o.due(time.Now(), c.opts.MaxInFlight)
 	}
 	var open error
 	c.recoverOpen(ctx, due, func(operation *Operation, err error) {
@@ -80,6 +79,20 @@ func (c *Coordinator) recoverFirst(ctx context.Context) error {
 		}
 	})
 	return open
+}
+
+// openEntry is what is known of an open entry of the log before a new operation begins.
+type openEntry struct {
+	nothing bool          // its ending is proved: it came to nothing
+	idle    time.Duration // how long ago that one was begun
+	lapsed  bool          // no other coordinator works on it
+	rest    time.Time     // it is not tried again before
+}
+
+// due says whether to settle the entry first. One that came to nothing stays as long as
+// what it sent may yet appear, and was told already.
+func (o openEntry) due(now time.Time, inFlight time.Duration) bool {
+	return o.lapsed && now.After(o.rest) && !(o.nothing && o.idle <= inFlight)
 }
 
 // recoverOpen settles the due entries of the log, some at once, and tells what

@@ -7,12 +7,29 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/wal"
 )
+
+// TestDue has every open entry, and whether it is settled before a new operation begins.
+func TestDue(t *testing.T) {
+	now := time.Unix(1000, 0)
+	for _, nothing := range []bool{false, true} {
+		for _, idle := range []time.Duration{0, time.Minute, time.Minute + 1} {
+			for _, lapsed := range []bool{false, true} {
+				for _, rest := range []time.Time{{}, now.Add(-1), now, now.Add(1)} {
+					o := openEntry{nothing: nothing, idle: idle, lapsed: lapsed, rest: rest}
+					want := lapsed && rest.Before(now) && (!nothing || idle > time.Minute)
+					require.Equal(t, want, o.due(now, time.Minute), "%+v", o)
+				}
+			}
+		}
+	}
+}
 
 // TestUnsettled has the errors that leave an operation open, and those that tell how it
 // ended.

@@ -62,6 +62,10 @@ func (m *Machine) stepAccept(i int, r Reply) {
 			if !m.reread(i, Reply{Code: Unavailable}, tries) {
 				m.unaccepted(i, r)
 			}
+		case r.Object.Stage == Reserved:
+			m.Result.Problem = reservedAgain
+			m.because(Homeless, s.Peer)
+			m.unconfirmed(i)
 		case r.Object.Edited():
 			m.Primary = r.Object
 			m.sendAccepted(i, "put", m.Primary)
