@@ -1,0 +1,85 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// driven carries machine m through. Before each command, meanwhile may change the store.
+func driven(t *testing.T, s *store, m *Machine, meanwhile func(Command)) {
+	t.Helper()
+	for cmds, n := m.Start(), 0; len(cmds) > 0; n++ {
+		require.Less(t, n, 200, "it finds no end")
+		c := cmds[0]
+		meanwhile(c)
+		require.False(t, c.Verb == Activate && c.Object.Stage == Reserved, "a reservation is activated in %s", c.Peer)
+		reply, broken := s.apply(m.Op.Mode, c)
+		require.Empty(t, broken)
+		reply.Strand, reply.Seq = c.Strand, c.Seq
+		cmds = append(cmds[1:], m.Handle(reply)...)
+	}
+	require.True(t, m.Over())
+}
+
+// TestACoverThatMendsAHomeBringsItsReplicas covers a restored home that a replica is ahead
+// of, while somebody who judged that replica before the restore deletes it. The peer that
+// comes back lists only the others.
+func TestACoverThatMendsAHomeBringsItsReplicas(t *testing.T) {
+	w := newWorld(&config{mode: Everywhere, peers: 2, committed: "p"})
+	cells := w.store.cells
+	home, ahead, set := *cells[0].obj, *cells[1].obj, *cells[0].set
+	ahead.Revision, ahead.Payload, ahead.Digest = Revision{Number: 2, Operation: "t", Digest: digestOf("q")}, "q", digestOf("q")
+	set.Self.State, set.Members = peerJoining, []Member{cells[1].set.Self}
+	cells[0].set, cells[1].obj = &set, &ahead
+	m := New(Operation{Action: Cover, Mode: Everywhere, Peers: []string{"a", "b"}, Target: "a", Met: home, Into: []string{"b"}, Doubted: "a", Lease: 2})
+	driven(t, &w.store, m, func(c Command) {
+		if c.Verb == Put && c.Peer == "a" {
+			cells[1].obj = nil
+		}
+	})
+	require.EqualValues(t, 3, cells[0].obj.Revision.Number)
+	require.NotNil(t, cells[1].obj, "the home has no replica")
+	require.Equal(t, cells[0].obj.Revision, cells[1].obj.Revision)
+}
+
+// TestAnEditOfAHomeThatIsAReservationAgain sweeps a home that a person edited, and whose
+// peer is put back to before its commit meanwhile.
+func TestAnEditOfAHomeThatIsAReservationAgain(t *testing.T) {
+	w := newWorld(&config{mode: Everywhere, peers: 2, committed: "p"})
+	cells := w.store.cells
+	edited, before := *cells[0].obj, *cells[0].obj
+	edited.Payload, edited.Digest = "e", digestOf("e")
+	before.Stage, before.Finalizer, before.History, before.RV = Reserved, false, nil, "r0"
+	cells[0].obj = &edited
+	m := New(Operation{Action: Sweep, Mode: Everywhere, Peers: []string{"a", "b"}, Target: "a", Met: edited, Lease: 2})
+	driven(t, &w.store, m, func(c Command) {
+		if c.Verb == Put && c.Peer == "a" {
+			cells[0].obj = &before
+		}
+	})
+	require.Equal(t, []string{"a"}, m.Result.Pending)
+	require.Equal(t, reservedAgain, m.Result.Problem)
+	require.Equal(t, Reserved, cells[0].obj.Stage)
+}
+
+// TestARemovalThatFoundNothingReadsOnceMore recovers a removal that finds its object gone.
+// Before it deletes the guards, the object's peer is put back to when it was in force.
+func TestARemovalThatFoundNothingReadsOnceMore(t *testing.T) {
+	w := newWorld(&config{peers: 2, committed: "p"})
+	cells := w.store.cells
+	primary := cells[0].obj
+	cells[0].obj = nil
+	op := Operation{ID: "r", Action: Remove, Peers: []string{"a", "b"}, Lease: 2}
+	m := Recover(op, Record{Primary: Ref{Peer: "a", UID: primary.UID}, Committing: true})
+	driven(t, &w.store, m, func(c Command) {
+		if c.Verb == Read && c.Peer == "b" {
+			cells[0].obj = primary
+		}
+	})
+	require.NotNil(t, cells[1].obj, "the object is in force and has no guard")
+	require.True(t, m.Result.Keep, "the removal is open: %+v", m.Result)
+}
