@@ -88,7 +88,7 @@ func (w *world) judgeRemoval(p *proc) {
 	case !o.Leaving():
 		w.fault("I4: " + p.op.ID + " says committed and its object is not leaving")
 	}
-	if r.Ending != Done || w.doubtful(at) {
+	if r.Ending != Done || w.undoes(at) {
 		return
 	}
 	for i, c := range w.store.cells {
@@ -225,6 +225,9 @@ func (w *world) checkReplicas() string {
 			continue
 		}
 		y := w.store.cells[w.store.index(of.Peer)].obj
+		if w.restoring.over && x.Terminating && (y == nil || y.UID != of.UID) {
+			continue // its home was forgotten, and a person deleted what proved it
+		}
 		switch {
 		case y == nil || y.UID != of.UID || y.Stage == Reserved:
 			return "I7: the active replica in " + peerName(i) + " has no primary"

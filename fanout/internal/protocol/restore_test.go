@@ -124,8 +124,8 @@ func (w *world) cameBack(ch *changer) {
 			w.fault("LIE: " + ch.op.ID + " says that " + ch.op.Peer + " came back, and it was not in quarantine")
 		}
 		w.restoring.back = true
-	case ch.result.Reason == Occupied:
-		w.restoring.back = false // it stays in quarantine
+	case w.store.cells[w.store.index(ch.op.Peer)].set.Self.State != peerActive:
+		w.restoring.back = false // a person may have to decide first, also if it was back before
 	}
 }
 
@@ -290,8 +290,11 @@ func (w *world) forked() string {
 }
 
 // contradicted notes a Done of an update beside a replica that has another
-// operation's revision under its number.
+// operation's revision under its number. What is not durable is being removed.
 func (w *world) judgeRevision(p *proc) {
+	if !p.m.Result.Durable {
+		return
+	}
 	rev := p.m.Primary.Revision
 	for i, c := range w.store.cells {
 		x := c.obj
