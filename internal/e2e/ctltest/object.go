@@ -6,7 +6,9 @@ package ctltest
 import (
 	"context"
 	"fmt"
+	"testing"
 
+	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -39,6 +41,25 @@ func (o Object) String() string {
 // Owner says whether o owns its name: it is what was committed.
 func (o Object) Owner() bool {
 	return o.Role == "Primary" && o.Stage != "Reserved"
+}
+
+// RequireOwner returns the only owner of a name that is committed, of what so many planes
+// hold of it: all others guard it.
+func RequireOwner(t *testing.T, name string, objects []Object, planes int) Object {
+	t.Helper()
+	require.Len(t, objects, planes, "%s is not in every plane: %v", name, objects)
+	var owner Object
+	for _, o := range objects {
+		if o.Owner() {
+			require.Empty(t, owner.UID, "two owners: %v", objects)
+			owner = o
+		}
+	}
+	require.Equal(t, "Configured", owner.Stage, "%v", objects)
+	for _, o := range objects {
+		require.True(t, o == owner || o.Role == "Secondary" && o.Of == owner.UID, "%v", objects)
+	}
+	return owner
 }
 
 // Field is a text in the object, such as spec.kubeconfigSecret.name.

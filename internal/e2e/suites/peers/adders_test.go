@@ -184,18 +184,7 @@ func (a *adders) requireTruth(members []*plane.Plane) {
 		}
 	}
 	for name, objects := range held {
-		require.Len(t, objects, len(members), "%s is not in every member: %v", name, objects)
-		var owner ctltest.Object
-		for _, o := range objects {
-			if o.Owner() {
-				require.Empty(t, owner.UID, "two owners: %v", objects)
-				owner = o
-			}
-		}
-		require.Equal(t, "Configured", owner.Stage, "%v", objects)
-		for _, o := range objects {
-			require.True(t, o == owner || o.Role == "Secondary" && o.Of == owner.UID, "%v", objects)
-		}
+		owner := ctltest.RequireOwner(t, name, objects, len(members))
 		if result, denied := a.denied[name]; denied {
 			t.Fatalf("%s is there; %s", owner, result)
 		}

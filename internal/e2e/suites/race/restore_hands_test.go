@@ -212,7 +212,7 @@ func (r *restores) requireTruth(lost []string) {
 			was, there := h.known[name], held[name]
 			now := ""
 			if len(there) > 0 {
-				now = r.owner(name, there)
+				now = payload(ctltest.RequireOwner(t, name, there, len(r.ring.Planes)))
 			}
 			switch {
 			case was.open:
@@ -224,25 +224,6 @@ func (r *restores) requireTruth(lost []string) {
 			h.known[name] = acknowledged{payload: now, by: was.by}
 		}
 	}
-}
-
-// owner returns the payload of the only owner of a name, which all planes guard.
-func (r *restores) owner(name string, objects []ctltest.Object) string {
-	t := r.t
-	t.Helper()
-	require.Len(t, objects, len(r.ring.Planes), "%s is not in every plane: %v", name, objects)
-	var owner ctltest.Object
-	for _, o := range objects {
-		if o.Owner() {
-			require.Empty(t, owner.UID, "two owners: %v", objects)
-			owner = o
-		}
-	}
-	require.Equal(t, "Configured", owner.Stage, "%v", objects)
-	for _, o := range objects {
-		require.True(t, o.UID == owner.UID || o.Role == "Secondary" && o.Of == owner.UID, "%v", objects)
-	}
-	return payload(owner)
 }
 
 func (r *restores) names() map[string]bool {
