@@ -180,6 +180,8 @@ func (c *Change) subbed(key string, op Operation, r Result) {
 		c.Result.Blocking = append(c.Result.Blocking, Found{Key: key, Mode: op.Mode, Object: op.Met})
 	case op.Action == Sweep && c.Phase == chPlacing && !op.Met.Leaving():
 		// Whoever is alive ends it itself.
+	case op.Action == Succeed && r.Reason == HeldByOther:
+		c.lost(Found{Key: key, Mode: op.Mode, Object: op.Met})
 	case op.Action == Move && r.Ending != Done && r.Ending != AlreadyDone:
 		c.Stuck = true
 		c.StuckAt = cmp.Or(r.Peer, op.Into[0])

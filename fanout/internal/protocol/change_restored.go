@@ -49,8 +49,8 @@ func (o Object) awaitsHeir(mode Mode) bool {
 
 // lose is what is done about f, whose primary is forgotten. A reservation is dead, and
 // goes: who may be about to bring it into force read its primary before. An Account
-// gets another home, among the others, with the latest revision that they have; of an
-// object that exists once nothing is left but its guards.
+// gets another home, among the others, with the latest revision that they have, unless
+// another object has the name by now; of an object that exists once nothing is left but its guards.
 func (c *Change) lose(f Found) (Operation, bool) {
 	switch {
 	case f.Object.awaitsHeir(f.Mode), f.Mode == Everywhere && f.Object.Evidence(f.Mode):
@@ -58,10 +58,15 @@ func (c *Change) lose(f Found) (Operation, bool) {
 	case !f.Object.Evidence(f.Mode):
 		return Operation{Action: Sweep}, true
 	}
+	c.lost(f)
+	return Operation{}, false
+}
+
+// lost lists f: what it names was committed, and is in effect nowhere.
+func (c *Change) lost(f Found) {
 	if !slices.ContainsFunc(c.Result.Lost, func(l Found) bool { return l.Key == f.Key }) {
 		c.Result.Lost = append(c.Result.Lost, f)
 	}
-	return Operation{}, false
 }
 
 // withhold leaves the peer in quarantine: a person decides first about what it holds.

@@ -95,7 +95,7 @@ func (m *Machine) pursued(i int, r Reply) {
 		m.send(i, "lead", Command{Verb: Read, Peer: s.Peer})
 	case missing:
 		m.homeless(i)
-	case y.Primary(m.Op.Mode) && y.Stage == Reserved && x.Evidence(m.Op.Mode):
+	case y.Primary(m.Op.Mode) && y.Stage == Reserved && x.inForce():
 		m.Result.Problem = reservedAgain
 		m.failAt(i, Homeless, at.Peer)
 	case y.Primary(m.Op.Mode):

@@ -9,7 +9,7 @@ import "slices"
 func (w *world) forced(i int) bool {
 	return slices.ContainsFunc(w.store.cells, func(c cell) bool {
 		// What a peer knows that is no member itself is of the past.
-		return c.set != nil && c.set.Self.Peer != peerName(i) && c.set.current() && c.set.Gone(peerName(i)) && slices.ContainsFunc(c.set.Departed, func(d Departure) bool {
+		return c.set != nil && len(c.set.Departed) > 0 && c.set.Self.Peer != peerName(i) && c.set.current() && c.set.Gone(peerName(i)) && slices.ContainsFunc(c.set.Departed, func(d Departure) bool {
 			return d.Peer == peerName(i) && d.How == "Forced"
 		})
 	})

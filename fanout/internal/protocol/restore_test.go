@@ -132,10 +132,15 @@ func (w *world) cameBack(ch *changer) {
 // counts says whether what peer i holds is to be right.
 func (w *world) counts(i int) bool { return w.member(i) && !w.doubtful(i) }
 
+// removed says whether anybody began to remove the object.
+func (w *world) removed() bool {
+	return slices.ContainsFunc(w.procs, func(p *proc) bool { return p.op.Action == Remove && p.state != idle })
+}
+
 // durable are the operations that were told to be in effect everywhere, with all
 // their guards bound, and that nobody removes.
 func (w *world) durable() []string {
-	if slices.ContainsFunc(w.procs, func(p *proc) bool { return p.op.Action == Remove && p.state != idle }) {
+	if w.removed() {
 		return nil
 	}
 	var ops []string
@@ -289,10 +294,11 @@ func (w *world) forked() string {
 	return ""
 }
 
-// contradicted notes a Done of an update beside a replica that has another
-// operation's revision under its number. What is not durable is being removed.
+// judgeRevision notes a Done of an update beside a replica that has another
+// operation's revision under its number. What is not durable is being removed,
+// and a removal takes what the restore makes anew.
 func (w *world) judgeRevision(p *proc) {
-	if !p.m.Result.Durable {
+	if !p.m.Result.Durable || w.removed() {
 		return
 	}
 	rev := p.m.Primary.Revision

@@ -83,3 +83,54 @@ func TestARemovalThatFoundNothingReadsOnceMore(t *testing.T) {
 	require.NotNil(t, cells[1].obj, "the object is in force and has no guard")
 	require.True(t, m.Result.Keep, "the removal is open: %+v", m.Result)
 }
+
+// TestARemovalFollowsNobodyToAReservation removes an object by a replica that is being
+// deleted, and whose home is a reservation again.
+func TestARemovalFollowsNobodyToAReservation(t *testing.T) {
+	w := newWorld(&config{mode: Everywhere, peers: 2, committed: "p"})
+	cells := w.store.cells
+	home, replica := *cells[0].obj, *cells[1].obj
+	home.Stage, home.Finalizer, home.History = Reserved, false, nil
+	replica.Terminating, replica.Foreign = true, true
+	cells[0].obj, cells[1].obj = &home, &replica
+	m := New(Operation{ID: "r", Action: Remove, Mode: Everywhere, Peers: []string{"a", "b"}, Lease: 2})
+	driven(t, &w.store, m, func(Command) {})
+	require.Equal(t, []any{Aborted, Homeless, "a"}, []any{m.Result.Ending, m.Result.Reason, m.Result.Peer})
+	require.Equal(t, Reserved, cells[0].obj.Stage)
+}
+
+// TestAnAddBindsNoGuardToAPeerInQuarantine recovers an add whose primary's peer was restored
+// and is in quarantine: what it holds may have been removed.
+func TestAnAddBindsNoGuardToAPeerInQuarantine(t *testing.T) {
+	for state, bound := range map[string]bool{peerActive: true, peerQuarantined: false, peerJoining: false} {
+		w := newWorld(&config{peers: 2, committed: "p"})
+		cells := w.store.cells
+		set, guard := *cells[0].set, *cells[1].obj
+		set.Self.State, guard.Bound = state, Ref{}
+		cells[0].set, cells[1].obj = &set, &guard
+		primary := cells[0].obj
+		op := Operation{ID: primary.Claim.Operation, Action: Add, Target: "a", Peers: []string{"a", "b"}, Lease: 2}
+		m := Recover(op, Record{Primary: Ref{Peer: "a", UID: primary.UID}, Committing: true})
+		driven(t, &w.store, m, func(Command) {})
+		require.Equal(t, bound, cells[1].obj.Bound == Ref{Peer: "a", UID: primary.UID}, state)
+		require.Equal(t, bound, m.Result.Durable, state)
+	}
+}
+
+// TestAHomeThatWasForgottenHasNoHeirUnderAnothersName brings a peer back that forgot the home
+// of a replica, while another object has the name in a third peer.
+func TestAHomeThatWasForgottenHasNoHeirUnderAnothersName(t *testing.T) {
+	w := newWorld(&config{mode: Everywhere, peers: 3, committed: "p"})
+	cells := w.store.cells
+	other := *cells[0].obj
+	other.UID, other.Claim.Operation, other.Claim.Peer, other.Claim.Target = "v", "v", "c", "c"
+	other.Revision.Operation, other.History, other.Home = "v", nil, Home{}
+	left := cells[1].obj
+	cells[0].obj, cells[2].obj = nil, &other
+	m := New(Operation{Action: Succeed, Mode: Everywhere, Peers: []string{"a", "b", "c"}, Target: "b", Met: *left, Into: []string{"b", "c"}, Doubted: "a", Lease: 2})
+	driven(t, &w.store, m, func(Command) {})
+	require.Equal(t, HeldByOther, m.Result.Reason)
+	require.Nil(t, cells[1].obj)
+	require.Equal(t, "v", cells[2].obj.UID)
+	require.True(t, cells[2].obj.InEffect())
+}

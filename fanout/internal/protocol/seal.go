@@ -46,6 +46,18 @@ func (m *Machine) sendBound(i int, x Object) {
 	m.send(i, "bound", Command{Verb: Put, Peer: m.Strands[i].Peer, Object: x, UID: x.UID, RV: x.RV})
 }
 
+// believed binds guard X of strand i if the primary's peer is a full member after the
+// primary was read there: one that was restored proves no commit until it is back.
+func (m *Machine) believed(i int, r Reply, retry step) {
+	switch {
+	case r.Code == OK && r.PeerSet.current():
+		m.sendBound(i, m.Strands[i].X)
+	case r.Code == OK || !m.again(i, retry):
+		m.Result.Durable = false
+		m.unconfirmed(i)
+	}
+}
+
 // wasBound takes the answer to that write. An API server whose schema is of an
 // earlier release refuses it: then the guard stays as it is.
 func (m *Machine) wasBound(i int, r Reply, retry step) {
@@ -96,13 +108,15 @@ func (m *Machine) stepSeal(i int, r Reply) {
 	case "verify":
 		switch {
 		case r.Code == OK && r.Object.UID == m.Record.Primary.UID && r.Object.Committed():
-			m.sendBound(i, s.X)
+			m.send(i, "believed", Command{Verb: ReadPeerSet, Peer: m.Record.Primary.Peer})
 		case r.Code == OK, r.Code == NotFound, r.Code == Denied:
 			m.undurable(i)
 		case !m.again(i, "reread"):
 			m.Result.Durable = false
 			m.unconfirmed(i)
 		}
+	case "believed":
+		m.believed(i, r, "reread")
 	case "bound":
 		if r.Code == Conflict || r.Code == NotFound {
 			m.send(i, "read", Command{Verb: Read, Peer: s.Peer})

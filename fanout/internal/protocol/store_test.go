@@ -33,7 +33,7 @@ func (s store) clone() store {
 	return s
 }
 
-func peerName(i int) string { return string(rune('a' + i)) }
+func peerName(i int) string { return "abcdefghijklmnopqrstuvwxyz"[i : i+1] }
 
 func (s *store) index(peer string) int {
 	if len(peer) != 1 || peer[0] < 'a' || int(peer[0]-'a') >= len(s.cells) {

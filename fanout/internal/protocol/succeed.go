@@ -30,6 +30,7 @@ func (m *Machine) succeed() {
 		return
 	}
 	m.Astray = false
+	m.Result.Holder, m.Result.HolderAt = Object{}, ""
 	if met := m.Op.Met; m.Turns == 1 && met.Primary(Everywhere) && met.InEffect() {
 		m.affirm(met, m.Op.Target)
 		return
@@ -74,6 +75,9 @@ func (m *Machine) stepSurvey(i int, r Reply) {
 		m.finish(i)
 	case r.Code == OK, r.Code == NotFound:
 		// It has nothing, or something else.
+		if o := r.Object; m.Op.Doubted != "" && o.Primary(Everywhere) && o.InEffect() {
+			m.Result.Holder, m.Result.HolderAt = o, s.Peer
+		}
 		m.finish(i)
 	case r.Code == Denied, r.Code == NoSuchPeer, !m.again(i, "retry"):
 		m.unconfirmed(i)
@@ -112,6 +116,12 @@ func (m *Machine) afterSurveying() {
 		return
 	}
 	of := top.Of(Everywhere)
+	if m.Result.HolderAt != "" {
+		// It was removed, and what a restore brought back was brought to members before
+		// anybody noticed: that is deleted.
+		m.freeze(Ref{}, 0)
+		return
+	}
 	if home.Claimed && home.UID == of.UID {
 		m.end(Done) // it was not forgotten
 		return
@@ -153,7 +163,8 @@ func (m *Machine) choose(held map[string]Object, term int64) {
 	m.end(Done)
 }
 
-// freeze makes every replica but the heir's name the heir.
+// freeze makes every replica but the heir's name the heir. If another object has the name
+// there is none, and they are deleted.
 func (m *Machine) freeze(heir Ref, term int64) {
 	survey := m.Strands
 	m.enter(freezing)
@@ -170,6 +181,8 @@ func (m *Machine) stepFreeze(i int, r Reply) {
 	s := &m.Strands[i]
 	home := Home{Ref: m.Record.Elect, Term: m.Record.Term, Yielded: true}
 	switch {
+	case s.Step == "" && m.Result.HolderAt != "":
+		m.send(i, "delete", Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
 	case s.Step == "" && (s.Peer == home.Peer || s.X.Home == home):
 		m.finish(i)
 	case s.Step == "":
@@ -197,6 +210,9 @@ func (m *Machine) afterFreezing() {
 		m.end(Done)
 	case m.Astray:
 		m.succeed()
+	case m.Result.HolderAt != "":
+		m.because(HeldByOther, m.Result.HolderAt)
+		m.end(Done)
 	default:
 		var heir, latest Object
 		for _, s := range m.Strands {

@@ -269,12 +269,7 @@ func (m *Machine) stepGuard(i int, r Reply) {
 			m.finish(i)
 		}
 	case "believed":
-		switch {
-		case r.Code == OK && r.PeerSet.current():
-			m.sendBound(i, s.X)
-		case r.Code == OK || !m.again(i, "again"):
-			m.unconfirmed(i)
-		}
+		m.believed(i, r, "again")
 	case "bound":
 		m.wasBound(i, r, "again")
 	case "withdraw":
