@@ -126,7 +126,7 @@ func (e *exploration) settle(w *world) string {
 		e.k.s(string(p.result.Ending))
 		if w.cfg.restored != "" {
 			e.k.s(string(p.result.Reason))
-			e.k.b(p.result.Durable)
+			e.k.b(p.result.Durable, p.overtaken)
 			e.k.n(int(p.result.Revision))
 			e.k.ref(p.result.Primary)
 		}

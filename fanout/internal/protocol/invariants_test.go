@@ -13,6 +13,7 @@ import (
 func (w *world) judge(p *proc) {
 	r, op := p.m.Result, p.m.Op
 	w.reported(p.m)
+	p.overtaken = op.Action == Update && p.m.Primary.Revision.Operation != op.ID
 	if p.sweep {
 		return
 	}

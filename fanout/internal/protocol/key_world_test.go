@@ -88,7 +88,7 @@ func (w *world) key(k *keyer) uint64 {
 			k.s(string(p.result.Ending))
 			k.s(string(p.result.Reason))
 			if w.cfg.restored != "" {
-				k.b(p.result.Durable)
+				k.b(p.result.Durable, p.overtaken)
 				k.n(int(p.result.Revision))
 			}
 			if p.state == waiting {

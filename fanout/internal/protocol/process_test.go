@@ -21,10 +21,12 @@ type proc struct {
 	taken   bool // its entry is a taker's
 	plain   bool // no mutant
 	result  Result
-	life    int // messages of an earlier life are nobody's
-	change  *changer
-	spawned bool // it carries out what a changer asks for
-	asked   asked
+	// overtaken says that another operation's revision was in force when this one was over.
+	overtaken bool
+	life      int // messages of an earlier life are nobody's
+	change    *changer
+	spawned   bool // it carries out what a changer asks for
+	asked     asked
 	// seen is what a stale sweep reads instead of the peers.
 	seen []cell
 }

@@ -286,7 +286,7 @@ func (w *world) forked() string {
 		if i >= len(w.cfg.plans) || p.op.Action != Update || p.result.Ending != Done {
 			continue
 		}
-		overwritten := slices.ContainsFunc(home.History, func(h Revision) bool { return h.Number > p.result.Revision })
+		overwritten := p.overtaken || slices.ContainsFunc(home.History, func(h Revision) bool { return h.Number > p.result.Revision })
 		if p.result.Primary.UID == home.UID && p.result.Durable && !home.made(p.op.ID) && !overwritten && !slices.Contains(w.dropped, p.op.ID) {
 			return "LIE: " + p.op.ID + " said everywhere, and is lost without a report"
 		}
