@@ -87,7 +87,7 @@ func (m *Machine) afterBringing() {
 		case begun && m.retire(j):
 			return
 		case begun:
-		case m.HaveSet && (m.accompanied() || m.outside(m.Op.Met.Claim.Peer)):
+		case m.HaveSet && (len(m.Set.reached()) > 1 || !m.passing() || m.outside(m.Op.Met.Claim.Peer)):
 			m.spread(j)
 			return
 		case !m.HaveSet && len(m.Op.Peers) > 1:

@@ -73,7 +73,7 @@ var returnedMutants = []broken{
 	{rule: "R11 what a peer that comes back holds of others is no evidence", want: "finds no end", cfg: cameBack(Everywhere, mutant{
 		change: subs(func(op *Operation) { op.Doubted = "" }),
 	})},
-	{rule: "R12 the later of two revisions becomes the home's", want: "I7", cfg: updatedBack(mutant{
+	{rule: "R12 the later of two revisions becomes the home's", want: "finds no end", cfg: updatedBack(mutant{
 		handled: func(p *proc, cmds []Command) []Command {
 			p.m.Forked = Object{}
 			return cmds
