@@ -16,17 +16,7 @@ func (m *Machine) bring() {
 	if m.Primary.Leaving() {
 		// It is in effect no more: its removal, an operation of its own, has the
 		// replicas.
-		if m.Result.Reason == alreadyDone {
-			m.end(AlreadyDone)
-			return
-		}
-		if m.Op.Action == Update {
-			// It may be that this home was replaced meanwhile, and the update lost; another
-			// process may have committed it there.
-			m.end(Ended)
-			return
-		}
-		m.end(Done)
+		m.superfluous()
 		return
 	}
 	if m.Op.Mode == Everywhere && m.Primary.Edited() {
@@ -47,6 +37,20 @@ func (m *Machine) bring() {
 		return
 	}
 	m.spread(jobBring)
+}
+
+// superfluous ends an operation whose object is in effect no more. Of an update it may be
+// that this home was replaced meanwhile, and the update lost; another process may have
+// committed it there.
+func (m *Machine) superfluous() {
+	switch {
+	case m.Result.Reason == alreadyDone:
+		m.end(AlreadyDone)
+	case m.Op.Action == Update:
+		m.end(Ended)
+	default:
+		m.end(Done)
+	}
 }
 
 // spread starts a strand for every other peer of the membership that was read.
@@ -87,7 +91,7 @@ func (m *Machine) afterBringing() {
 		case begun && m.retire(j):
 			return
 		case begun:
-		case m.HaveSet && (len(m.Set.reached()) > 1 || !m.passing() || m.outside(m.Op.Met.Claim.Peer)):
+		case m.HaveSet && (len(m.Set.reached()) > 1 || !m.passing() && m.accompanied() || m.outside(m.Op.Met.Claim.Peer)):
 			m.spread(j)
 			return
 		case !m.HaveSet && len(m.Op.Peers) > 1:

@@ -104,11 +104,7 @@ func (m *Machine) afterAccepting() {
 		}
 	case m.Primary.UID == "":
 		// Its removal, an operation of its own, has the replicas.
-		if m.Result.Reason == alreadyDone {
-			m.end(AlreadyDone)
-			return
-		}
-		m.end(Done)
+		m.superfluous()
 	case unaccepted:
 		m.brought()
 	default:

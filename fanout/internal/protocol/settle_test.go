@@ -63,13 +63,13 @@ func (w *world) settle() string {
 	if s := w.settleChanges(); s != "" {
 		return s
 	}
+	if s := w.askAgain(); s != "" {
+		return s
+	}
 	if s := w.settleRecords(); s != "" {
 		return s
 	}
 	if s := w.comeAgain(); s != "" {
-		return s
-	}
-	if s := w.askAgain(); s != "" {
 		return s
 	}
 	if s := w.unlike(); s != "" {

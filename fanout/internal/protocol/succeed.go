@@ -267,10 +267,11 @@ func (m *Machine) afterCrowning() {
 		m.end(Done)
 	case m.Astray:
 		m.succeed()
-	case !m.Strands[0].Y.Claimed && m.Strands[0].X.term() < generation:
+	case !m.Strands[0].Y.Claimed && m.Strands[0].X.term() == 1:
 		m.end(Done)
 	default:
-		// A home that replaced another may not have reached every member yet.
+		// A home that moved, or replaced another, may not have reached every member yet: who
+		// brings an earlier one along, which was lost with its peer, may be about to name it.
 		m.heir(m.Strands[0].X, m.Record.Elect.Peer)
 	}
 }
