@@ -134,3 +134,44 @@ func TestAHomeThatWasForgottenHasNoHeirUnderAnothersName(t *testing.T) {
 	require.Equal(t, "v", cells[2].obj.UID)
 	require.True(t, cells[2].obj.InEffect())
 }
+
+// TestAnUpdateWhoseEditedHomeIsGoneHasEnded recovers an update that was committed, and whose
+// home a person edited and somebody took away meanwhile: it may have another home, without
+// the update.
+func TestAnUpdateWhoseEditedHomeIsGoneHasEnded(t *testing.T) {
+	w := newWorld(&config{mode: Everywhere, peers: 2, committed: "p"})
+	cells := w.store.cells
+	home := *cells[0].obj
+	home.Revision = Revision{Number: 2, Operation: "x", Digest: digestOf("q")}
+	home.History = append(home.History[:len(home.History):len(home.History)], Revision{Number: 2, Operation: "x"})
+	home.Payload, home.Digest = "e", digestOf("e")
+	cells[0].obj = &home
+	op := Operation{ID: "x", Action: Update, Mode: Everywhere, Peers: []string{"a", "b"}, Payload: "q", Digest: digestOf("q"), Lease: 2}
+	m := Recover(op, Record{Primary: Ref{Peer: "a", UID: home.UID}, Committing: true, Committed: true})
+	driven(t, &w.store, m, func(c Command) {
+		if c.Verb == Put && c.Peer == "a" {
+			cells[0].obj = nil
+		}
+	})
+	require.Equal(t, Ended, m.Result.Ending, "%+v", m.Result)
+}
+
+// TestAHomeThatMovedIsBroughtAlongWhenAPeerIsGivenUp gives up a peer that an Account's home
+// has left again. Who still brings that earlier home along may be about to name it.
+func TestAHomeThatMovedIsBroughtAlongWhenAPeerIsGivenUp(t *testing.T) {
+	for term, written := range map[int64]bool{0: false, 3: true} {
+		w := newWorld(&config{mode: Everywhere, peers: 2, committed: "p"})
+		cells := w.store.cells
+		home := *cells[0].obj
+		if term > 0 {
+			home.Home = Home{Ref: Ref{Peer: "a", UID: home.UID}, Term: term}
+		}
+		cells[0].obj = &home
+		before := cells[1].obj.RV
+		m := New(Operation{Action: Succeed, Mode: Everywhere, Peers: []string{"a", "b", "c"}, Target: "a", Met: home, Into: []string{"a", "b"}, Lease: 2})
+		driven(t, &w.store, m, func(Command) {})
+		require.Equal(t, Done, m.Result.Ending, "%+v", m.Result)
+		require.Equal(t, written, cells[1].obj.RV != before, "term %d", term)
+		require.Equal(t, home.UID, cells[1].obj.Of(Everywhere).UID)
+	}
+}
