@@ -91,7 +91,7 @@ func (m *Machine) afterBringing() {
 		case begun && m.retire(j):
 			return
 		case begun:
-		case m.HaveSet && (len(m.Set.reached()) > 1 || !m.passing() && m.accompanied() || m.outside(m.Op.Met.Claim.Peer)):
+		case m.HaveSet && m.reaches():
 			m.spread(j)
 			return
 		case !m.HaveSet && len(m.Op.Peers) > 1:
@@ -104,6 +104,12 @@ func (m *Machine) afterBringing() {
 		return
 	}
 	m.brought()
+}
+
+// reaches says whether there is another peer to bring the object to. One that comes back
+// lists only the others: for whoever brings it back that is a membership.
+func (m *Machine) reaches() bool {
+	return len(m.Set.reached()) > 1 || !m.passing() && m.accompanied() || m.outside(m.Op.Met.Claim.Peer)
 }
 
 // brought ends an operation that is in effect.

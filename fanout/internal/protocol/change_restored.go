@@ -50,7 +50,8 @@ func (o Object) awaitsHeir(mode Mode) bool {
 // lose is what is done about f, whose primary is forgotten. A reservation is dead, and
 // goes: who may be about to bring it into force read its primary before. An Account
 // gets another home, among the others, with the latest revision that they have, unless
-// another object has the name by now; of an object that exists once nothing is left but its guards.
+// another object has the name by now; of an object that exists once nothing is left but
+// its guards.
 func (c *Change) lose(f Found) (Operation, bool) {
 	switch {
 	case f.Object.awaitsHeir(f.Mode), f.Mode == Everywhere && f.Object.Evidence(f.Mode):

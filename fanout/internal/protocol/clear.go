@@ -74,7 +74,7 @@ func (m *Machine) stepClear(i int, r Reply) {
 		}
 	case "primary":
 		switch {
-		case r.Code == NotFound, r.Code == NoSuchPeer, r.Code == OK && (r.Object.UID != m.Record.Primary.UID || r.Object.Leaving()):
+		case r.Code == NotFound, r.Code == NoSuchPeer && m.Primary.UID == "", r.Code == OK && (r.Object.UID != m.Record.Primary.UID || r.Object.Leaving()):
 			m.send(i, "delete", Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
 		case r.Code == OK || r.Code == Denied || !m.again(i, "reread"):
 			m.unconfirmed(i)

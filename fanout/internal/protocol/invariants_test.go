@@ -187,7 +187,7 @@ func (w *world) check() string {
 		y := w.store.cells[owner].obj
 		for i, c := range w.store.cells {
 			switch {
-			case i == owner, w.outsider(i), w.doubtful(i), w.behind(c.obj, y), w.replacing(y):
+			case i == owner, w.outsider(i), w.doubtful(i), w.behind(c.obj, y), w.replacing(c.obj, y):
 			case c.obj != nil && c.obj.Sibling(*y) && w.decided(c.obj):
 			case c.obj == nil, !c.obj.Claimed, c.obj.Primary(mode), c.obj.Of(mode) != Ref{peerName(owner), y.UID}:
 				if w.deletes == w.cfg.deletes || mode == Once || y.Requested() && w.cfg.deletes == 1 {

@@ -37,14 +37,14 @@ type Machine struct {
 	LeadAt   string
 	Named    string // whose object, by its claim, has the UID that a removal means
 	Searched bool   // all peers were asked for it
-	Turns    int    // how often it was lost, or moved while it was removed
+	Turns    int    // how often it was lost, or changed while it was removed
 
 	Requests Requests // what was counted at the home
 	Forked   Object   // a replica in force with a revision that its home never had
 	Revoked  bool     // a replica was taken away again, since its home is gone
 	Undone   bool     // the home does not have the revision that this update committed
 	Reverted bool     // it was committed, and its peer was restored from before that
-	Moved    bool     // it changed since its secondaries were cleared
+	Changed  bool     // it changed since its secondaries were cleared
 	Promised bool     // what is left to do the caller need not wait for
 
 	Departed []string // whom a member knows to be one no more

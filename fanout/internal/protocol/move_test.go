@@ -96,10 +96,12 @@ func (w *world) behind(x, y *Object) bool {
 		x.Claim.Operation == y.Claim.Operation && x.term() < y.term()
 }
 
-// replacing says whether y was made home in the absence of the one before and
-// the change that did it is not over: replicas that are missing come again.
-func (w *world) replacing(y *Object) bool {
-	return y.term() >= generation && slices.ContainsFunc(w.store.cells, func(c cell) bool { return c.set != nil && c.set.Change.ID != "" })
+// replacing says whether y was made home in the absence of the one before, or x names an
+// heir already while a move made y home, and the change that does it is not over: what is
+// missing comes again.
+func (w *world) replacing(x, y *Object) bool {
+	heir := y.term() >= generation || x != nil && x.frozen() && x.Claim.Operation == y.Claim.Operation
+	return heir && slices.ContainsFunc(w.store.cells, func(c cell) bool { return c.set != nil && c.set.Change.ID != "" })
 }
 
 // judgeMove tests what a move says that was made.

@@ -116,14 +116,14 @@ func (m *Machine) afterSurveying() {
 		return
 	}
 	of := top.Of(Everywhere)
+	if home.Claimed && home.UID == of.UID {
+		m.end(Done) // it was not forgotten
+		return
+	}
 	if m.Result.HolderAt != "" {
 		// It was removed, and what a restore brought back was brought to members before
 		// anybody noticed: that is deleted.
 		m.freeze(Ref{}, 0)
-		return
-	}
-	if home.Claimed && home.UID == of.UID {
-		m.end(Done) // it was not forgotten
 		return
 	}
 	heir, lives := held[of.Peer]

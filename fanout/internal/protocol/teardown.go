@@ -23,7 +23,7 @@ func (m *Machine) stepEmpty(i int, r Reply) {
 		m.send(i, "read", Command{Verb: Read, Peer: s.Peer})
 	case "read":
 		o := r.Object
-		moved := m.Op.Mode == Everywhere && !(s.Fresh && o.Terminating) && o.RV != m.Primary.RV
+		changed := m.Op.Mode == Everywhere && !(s.Fresh && o.Terminating) && o.RV != m.Primary.RV
 		s.Fresh = false
 		switch {
 		case r.Code == NotFound, r.Code == OK && o.UID != m.Record.Primary.UID:
@@ -36,8 +36,8 @@ func (m *Machine) stepEmpty(i int, r Reply) {
 		case !o.Leaving():
 			// Its peer was restored from before the removal, which runs again.
 			m.unconfirmed(i)
-		case moved:
-			m.moved(i, o)
+		case changed:
+			m.changed(i, o)
 		case !o.Terminating:
 			m.send(i, "delete", Command{Verb: Delete, Peer: s.Peer, UID: o.UID, RV: o.RV})
 		case o.Foreign:
@@ -54,21 +54,21 @@ func (m *Machine) stepEmpty(i int, r Reply) {
 	}
 }
 
-// moved ends strand i: the primary is o by now, and was another one when its secondaries
+// changed ends strand i: the primary is o by now, and was another one when its secondaries
 // were cleared. Its peer may have been restored from before the removal, secondaries made
 // again, and the primary removed anew.
-func (m *Machine) moved(i int, o Object) {
+func (m *Machine) changed(i int, o Object) {
 	m.Primary = o
-	m.Moved = true
+	m.Changed = true
 	m.finish(i)
 }
 
-// clearAgain clears what may have been made again, if a strand found the primary moved.
+// clearAgain clears what may have been made again, if a strand found the primary changed.
 func (m *Machine) clearAgain() bool {
-	if !m.Moved {
+	if !m.Changed {
 		return false
 	}
-	m.Moved = false
+	m.Changed = false
 	if m.Turns++; m.Turns > takeovers {
 		m.pend(m.Record.Primary.Peer)
 		m.await()
@@ -163,7 +163,7 @@ func (m *Machine) stepDrop(i int, r Reply) {
 			// Its peer was restored: the removal runs again.
 			m.unconfirmed(i)
 		case r.Object.RV != m.Primary.RV:
-			m.moved(i, r.Object)
+			m.changed(i, r.Object)
 		default:
 			m.sendDrop(i)
 		}
