@@ -50,7 +50,7 @@ mutants: security ## break each rule of the protocol, and of merged watches, and
 	ATOLL_MUTANTS=1 ATOLL_DOCS="$(CURDIR)/docs" $(GOTEST) -count=1 -run '^TestMutants$$' ./router/aggregate
 
 simulate: ## RUNS (1000000) random schedules of the protocol, figures to docs/exploration.md (minutes)
-	ATOLL_RUNS=$(RUNS) $(PROTOCOL) -run '^TestSimulate(Losses|Restores)?$$'
+	GOGC=400 ATOLL_RUNS=$(RUNS) $(PROTOCOL) -run '^TestSimulate(Losses|Restores)?$$'
 
 torn: ## what a loss of power may leave of the log's file, figures to docs/torn-images.md
 	ATOLL_DOCS="$(CURDIR)/docs" $(GOTEST) -count=1 -v -run '^Test(TornImages|CutFirstFile|FlippedBits|FileSizeLimit|FullLog)$$' ./wal

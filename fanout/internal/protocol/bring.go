@@ -168,10 +168,11 @@ func (m *Machine) readMembers(i int) {
 }
 
 // follow makes replica X of strand i equal to primary y. One that is not in force yet comes
-// into force only if y's peer is believed: it would be evidence of y.
+// into force only if y's peer is believed: it would be evidence of y. Who gives a peer up
+// holds the slots of all: nobody comes back meanwhile, and a newcomer may have the heir.
 func (m *Machine) follow(i int, y Object) {
 	s := &m.Strands[i]
-	if m.passing() && s.X.Stage == Reserved {
+	if m.passing() && m.Op.Action != Succeed && s.X.Stage == Reserved {
 		s.Y = y
 		m.send(i, "believed", Command{Verb: ReadPeerSet, Peer: m.Record.Primary.Peer})
 		return

@@ -48,6 +48,13 @@ var returnedMutants = []broken{
 			return r
 		},
 	})},
+	{rule: "R7 what is reserved in a peer that was restored is fenced", want: "I7", cfg: config{
+		mode: Everywhere, peers: 2, restored: "a", detected: true, changes: changes(returnA), plans: []plan{add("x", "a", 1, "p")},
+		mutant: mutant{told: func(w *world, p *proc, c Command, r Reply) Reply {
+			pending := func(o Object) bool { return o.Claim.Primary && o.Pending() }
+			return unlisted(chPlacing, pending)(w, p, c, unlisted(chSettling, pending)(w, p, c, r))
+		}},
+	}},
 	{rule: "R8 a restored owner counts only if every other member holds it", want: "UNDONE", cfg: cameBack(Once, mutant{
 		change: subs(func(op *Operation) { op.Prove = false }),
 	})},

@@ -175,3 +175,23 @@ func TestAHomeThatMovedIsBroughtAlongWhenAPeerIsGivenUp(t *testing.T) {
 		require.Equal(t, home.UID, cells[1].obj.Of(Everywhere).UID)
 	}
 }
+
+// TestAnHeirInANewcomerIsBroughtAlong gives up a peer while another one joins, which alone
+// has a replica in force of an Account whose home is lost.
+func TestAnHeirInANewcomerIsBroughtAlong(t *testing.T) {
+	w := newWorld(&config{mode: Everywhere, peers: 3, committed: "p"})
+	cells := w.store.cells
+	for i, state := range map[int]string{1: peerActive, 2: peerJoining} {
+		set := *cells[i].set
+		set.Self.State = state
+		set.Members = []Member{{Peer: "b", State: peerActive}, {Peer: "c", State: peerJoining}}
+		cells[i].set = &set
+	}
+	cells[0].obj, cells[1].obj = nil, nil
+	m := New(Operation{Action: Succeed, Mode: Everywhere, Peers: []string{"b", "c"}, Target: "c", Met: *cells[2].obj, Into: []string{"b", "c"}, Patience: Hasty, Lease: 2})
+	driven(t, &w.store, m, func(Command) {})
+	require.Empty(t, m.Result.Pending)
+	require.NotNil(t, cells[1].obj)
+	require.Equal(t, Active, cells[1].obj.Stage)
+	require.Equal(t, Ref{Peer: "c", UID: cells[2].obj.UID}, cells[1].obj.Of(Everywhere))
+}
