@@ -224,7 +224,12 @@ func (c *Change) retreat(problem string) {
 func (c *Change) verify() {
 	anchor := c.Sets[c.Record.Anchor]
 	members := c.agreed(anchor)
-	for _, p := range members {
+	compared := members
+	if c.Op.Kind == Leave && anchor.Lists(c.Op.Peer) {
+		// The anchor may have been given up, as the peer knows that it is about to drop.
+		compared = append(slices.Clone(members), c.Op.Peer)
+	}
+	for _, p := range compared {
 		// What an interrupted join has come to differs from member to member.
 		names := c.agreed(c.Sets[p])
 		if !slices.Equal(names, members) {

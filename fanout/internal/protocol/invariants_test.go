@@ -220,7 +220,7 @@ func (w *world) checkReplicas() string {
 		}
 		if w.forced(w.store.index(of.Peer)) {
 			// What somebody else's finalizer holds goes with that.
-			if !x.Terminating && c.set.Change.ID == "" && c.set.forced(of.Peer) && !w.addsAt(of.Peer) {
+			if !x.Terminating && c.set.Change.ID == "" && c.set.forced(of.Peer) && !w.addsAt(of.Peer) && !w.contended(of.Peer) {
 				return "I7: the replica in " + peerName(i) + " names a home that was given up"
 			}
 			continue

@@ -188,6 +188,18 @@ func (w *world) addsAt(peer string) bool {
 	return slices.ContainsFunc(w.cfg.plans, func(p plan) bool { return p.op.Action == Add && p.op.Target == peer })
 }
 
+// contended says whether several processes bring peer back: one may refuse it while another
+// is about to bring a replica into force, which is dead then and goes with the next sweep.
+func (w *world) contended(peer string) bool {
+	returns := w.cfg.helpers
+	for _, op := range w.cfg.changes {
+		if op.Peer == peer && (op.Kind == Return || op.Kind == Join) {
+			returns++
+		}
+	}
+	return returns > 1
+}
+
 // dismissed says whether a member knows that peer i is none any more.
 func (w *world) dismissed(i int) bool {
 	return slices.ContainsFunc(w.store.cells, func(c cell) bool {

@@ -195,3 +195,17 @@ func TestAnHeirInANewcomerIsBroughtAlong(t *testing.T) {
 	require.Equal(t, Active, cells[1].obj.Stage)
 	require.Equal(t, Ref{Peer: "c", UID: cells[2].obj.UID}, cells[1].obj.Of(Everywhere))
 }
+
+// TestALeaveIsNotDecidedByAPeerThatWasGivenUp has a peer leave whose ring gave its first
+// member up and let another one in, by a coordinator that knows neither.
+func TestALeaveIsNotDecidedByAPeerThatWasGivenUp(t *testing.T) {
+	sets := ringOf(map[string]string{"a": "ring", "b": "ring"})
+	now := *sets["b"]
+	now.Members = []Member{sets["b"].Self, {Peer: "c", UID: "uc", State: peerActive}}
+	now.Departed = []Departure{{Peer: "a", UID: "ua", How: "Forced"}}
+	sets["b"] = &now
+	result := carryThrough(t, NewChange(ChangeOperation{ID: "l", Kind: Leave, Peer: "b", UID: "ub", Peers: []string{"a", "b"}, Lease: 2}), sets)
+	require.Equal(t, []any{Aborted, Membership}, []any{result.Ending, result.Reason}, "%+v", result)
+	require.Equal(t, peerActive, sets["b"].Self.State)
+	require.True(t, sets["a"].Lists("b"))
+}
