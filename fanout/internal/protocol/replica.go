@@ -47,8 +47,8 @@ func (m *Machine) replica(i int, r Reply) {
 		if !m.again(i, "again") {
 			m.unconfirmed(i)
 		}
-	case m.Op.Action == Cover && s.X.Primary(m.Op.Mode) && s.X.Pending() && !s.X.Undecided():
-		// It cannot be committed in a peer that is no full member yet.
+	case (m.Op.Action == Cover || m.Op.Action == Succeed) && s.X.Primary(m.Op.Mode) && s.X.Pending() && !s.X.Undecided():
+		// It cannot be committed in a peer that is no full member yet, where nobody sweeps.
 		m.send(i, "remove", Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
 	case m.outranked(s.X):
 		m.astray(s.X, s.Peer)

@@ -176,9 +176,9 @@ func TestAHomeThatMovedIsBroughtAlongWhenAPeerIsGivenUp(t *testing.T) {
 	}
 }
 
-// TestAnHeirInANewcomerIsBroughtAlong gives up a peer while another one joins, which alone
-// has a replica in force of an Account whose home is lost.
-func TestAnHeirInANewcomerIsBroughtAlong(t *testing.T) {
+// givenUp are two peers that are left of three, of which c joins. Both hold replicas of an
+// Account whose home was in a.
+func givenUp() (*world, Operation) {
 	w := newWorld(&config{mode: Everywhere, peers: 3, committed: "p"})
 	cells := w.store.cells
 	for i, state := range map[int]string{1: peerActive, 2: peerJoining} {
@@ -187,13 +187,40 @@ func TestAnHeirInANewcomerIsBroughtAlong(t *testing.T) {
 		set.Members = []Member{{Peer: "b", State: peerActive}, {Peer: "c", State: peerJoining}}
 		cells[i].set = &set
 	}
-	cells[0].obj, cells[1].obj = nil, nil
-	m := New(Operation{Action: Succeed, Mode: Everywhere, Peers: []string{"b", "c"}, Target: "c", Met: *cells[2].obj, Into: []string{"b", "c"}, Patience: Hasty, Lease: 2})
+	cells[0].obj = nil
+	return w, Operation{Action: Succeed, Mode: Everywhere, Peers: []string{"b", "c"}, Into: []string{"b", "c"}, Patience: Hasty, Lease: 2}
+}
+
+// TestAnHeirInANewcomerIsBroughtAlong gives up a peer while another one joins, which alone
+// has a replica in force of an Account whose home is lost.
+func TestAnHeirInANewcomerIsBroughtAlong(t *testing.T) {
+	w, op := givenUp()
+	cells := w.store.cells
+	cells[1].obj = nil
+	op.Target, op.Met = "c", *cells[2].obj
+	m := New(op)
 	driven(t, &w.store, m, func(Command) {})
 	require.Empty(t, m.Result.Pending)
 	require.NotNil(t, cells[1].obj)
 	require.Equal(t, Active, cells[1].obj.Stage)
 	require.Equal(t, Ref{Peer: "c", UID: cells[2].obj.UID}, cells[1].obj.Of(Everywhere))
+}
+
+// TestAnHeirTakesTheNameFromALateReservation gives up a peer while another one joins, where
+// a request that was late has left a reservation of the name.
+func TestAnHeirTakesTheNameFromALateReservation(t *testing.T) {
+	w, op := givenUp()
+	cells := w.store.cells
+	cells[2].obj = &Object{
+		UID: "late", RV: "r1", Claimed: true, Stage: Reserved, Payload: "x",
+		Claim: Claim{Operation: "x", Primary: true, Peer: "c", Target: "c"}, Revision: Revision{Number: 1, Operation: "x"},
+	}
+	op.Target, op.Met = "b", *cells[1].obj
+	m := New(op)
+	driven(t, &w.store, m, func(Command) {})
+	require.Empty(t, m.Result.Pending)
+	require.Equal(t, Ref{Peer: "b", UID: cells[1].obj.UID}, cells[2].obj.Of(Everywhere))
+	require.Equal(t, Active, cells[2].obj.Stage)
 }
 
 // TestALeaveIsNotDecidedByAPeerThatWasGivenUp has a peer leave whose ring gave its first
