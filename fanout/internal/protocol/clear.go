@@ -73,8 +73,9 @@ func (m *Machine) stepClear(i int, r Reply) {
 			m.send(i, "primary", Command{Verb: Read, Peer: m.Record.Primary.Peer})
 		}
 	case "primary":
+		gone := m.Primary.UID == "" // when it was read: if it is there it was put back, and the removal is open
 		switch {
-		case r.Code == NotFound, r.Code == NoSuchPeer && m.Primary.UID == "", r.Code == OK && (r.Object.UID != m.Record.Primary.UID || r.Object.Leaving()):
+		case r.Code == NotFound, r.Code == NoSuchPeer && gone, r.Code == OK && (r.Object.UID != m.Record.Primary.UID || r.Object.Leaving() && !gone):
 			m.send(i, "delete", Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
 		case r.Code == OK || r.Code == Denied || !m.again(i, "reread"):
 			m.unconfirmed(i)

@@ -296,9 +296,9 @@ func (w *world) forked() string {
 
 // judgeRevision notes a Done of an update beside a replica that has another
 // operation's revision under its number. What is not durable is being removed,
-// and a removal takes what the restore makes anew.
+// and a removal, or a person, takes what the restore makes anew.
 func (w *world) judgeRevision(p *proc) {
-	if !p.m.Result.Durable || w.removed() {
+	if !p.m.Result.Durable || w.removed() || w.deletes < w.cfg.deletes {
 		return
 	}
 	rev := p.m.Primary.Revision
