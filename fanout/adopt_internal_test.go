@@ -13,8 +13,8 @@ import (
 	"github.com/atoll-dev/atoll/fanout/internal/protocol"
 )
 
-// TestApplied has every pair of what two peers may hold of a name. An object without a
-// claim is adopted if it is the only one, nobody owns the name, and it stays.
+// TestApplied has pairs of what two peers may hold of a name. An object without a claim is
+// adopted if no other one and no primary has the name, and it is not being deleted.
 func TestApplied(t *testing.T) {
 	nothing := met{}
 	plain := met{view: protocol.Object{UID: "p"}}

@@ -18,8 +18,8 @@ import (
 )
 
 // TestExamineFindsWhatASweepMends puts every pair of objects of one name into two members.
-// Mending what the examination finds must leave nothing that the sweep of any object there
-// is would still change: the shell does not decide what the protocol has to do.
+// After the findings of the examination are mended, a sweep of each object changes nothing:
+// the examination misses nothing that the protocol would mend.
 func TestExamineFindsWhatASweepMends(t *testing.T) {
 	for _, mode := range []protocol.Mode{protocol.Once, protocol.Everywhere} {
 		pairs, found := 0, 0

@@ -39,9 +39,8 @@ func (m *Machine) bring() {
 	m.spread(jobBring)
 }
 
-// superfluous ends an operation whose object is in effect no more. Of an update it may be
-// that this home was replaced meanwhile, and the update lost; another process may have
-// committed it there.
+// superfluous ends an operation whose object is being removed, or is gone. An update has
+// ended, not succeeded: its home may have been replaced meanwhile, and the update lost.
 func (m *Machine) superfluous() {
 	switch {
 	case m.Result.Reason == alreadyDone:
@@ -106,8 +105,8 @@ func (m *Machine) afterBringing() {
 	m.brought()
 }
 
-// reaches says whether there is another peer to bring the object to. One that comes back
-// lists only the others: for whoever brings it back that is a membership.
+// reaches says whether there is another peer to bring the object to. A peer that comes back
+// lists only the others: the change that brings it back uses that list.
 func (m *Machine) reaches() bool {
 	return len(m.Set.reached()) > 1 || !m.passing() && m.accompanied() || m.outside(m.Op.Met.Claim.Peer)
 }
@@ -168,8 +167,9 @@ func (m *Machine) readMembers(i int) {
 }
 
 // follow makes replica X of strand i equal to primary y. One that is not in force yet comes
-// into force only if y's peer is believed: it would be evidence of y. Who gives a peer up
-// holds the slots of all: nobody comes back meanwhile, and a newcomer may have the heir.
+// into force only if y's peer is believed: it would be evidence of y. A
+// force-remove holds the slots of all members, so no peer comes back during it, and the heir
+// may stand in a peer that joins.
 func (m *Machine) follow(i int, y Object) {
 	s := &m.Strands[i]
 	if m.passing() && m.Op.Action != Succeed && s.X.Stage == Reserved {

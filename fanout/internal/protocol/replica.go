@@ -48,7 +48,7 @@ func (m *Machine) replica(i int, r Reply) {
 			m.unconfirmed(i)
 		}
 	case (m.Op.Action == Cover || m.Op.Action == Succeed) && s.X.Primary(m.Op.Mode) && s.X.Pending() && !s.X.Undecided():
-		// It cannot be committed in a peer that is no full member yet, where nobody sweeps.
+		// No add commits it, and no sweep deletes it, in a peer that is not a full member yet.
 		m.send(i, "remove", Command{Verb: Delete, Peer: s.Peer, UID: s.X.UID, RV: s.X.RV})
 	case m.outranked(s.X):
 		m.astray(s.X, s.Peer)

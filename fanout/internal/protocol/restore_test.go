@@ -69,9 +69,9 @@ func (w *world) doubtful(i int) bool {
 	return w.restoring.over && !w.restoring.back && i >= 0 && peerName(i) == w.cfg.restored
 }
 
-// undoes says that the restore of peer i may undo a removal that was told to be done: until
-// it is back, when a person is asked, or for good if a sweep believed it for a while and
-// made guards again.
+// undoes says that the restore of peer i may undo a removal that has returned Done: until the
+// peer is back, or for good if a sweep met the object before the restore was noticed, and
+// created its guards again.
 func (w *world) undoes(i int) bool {
 	return w.doubtful(i) || w.restoring.over && w.cfg.noticed && peerName(i) == w.cfg.restored
 }
