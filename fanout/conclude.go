@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/atoll-dev/atoll/fanout/internal/protocol"
+	"github.com/atoll-dev/atoll/fanout/v1alpha1"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/wal"
 )
@@ -68,17 +69,18 @@ func (r *runner) operation(result protocol.Result) *Operation {
 			outcomes = append(outcomes, region.Outcome[PeerState]{Peer: region.PeerName(p)})
 		}
 	}
-	// Guards go after the finalizers of others at the primary.
-	guarded := o.Removal && r.kind.Mode == Once && o.State == Committed && r.finalizersAt(o.Primary) != nil &&
-		slices.Contains(result.Pending, string(o.Primary))
 	for i, peer := range outcomes {
 		switch {
 		case slices.Contains(result.Pending, string(peer.Peer)):
 			outcomes[i].Value, outcomes[i].Err = PeerPending, r.unconfirmed(peer.Peer)
 		case peer.Value == PeerPending && o.Removal && r.finalizersAt(peer.Peer) != nil:
 			outcomes[i].Err = r.unconfirmed(peer.Peer)
-		case guarded && peer.Value == PeerGone:
-			outcomes[i].Value = PeerGuard
+		case peer.Peer == o.Primary || !r.machine.Unspread():
+		case r.kind.Mode == Once && r.finalizersAt(o.Primary) != nil:
+			outcomes[i].Value = PeerGuard // guards go after the finalizers of others at the primary
+		default:
+			outcomes[i].Value = PeerPending
+			outcomes[i].Err = &region.Error{Peer: peer.Peer, Op: string(r.machine.Op.Action), Err: fmt.Errorf("is asked after peer %s, where the object is", o.Primary)}
 		}
 	}
 	operation.Peers = region.ResultsOf(operationName(r.machine.Op.Action, r.kind, r.key), outcomes...)
@@ -91,8 +93,14 @@ func (r *runner) unconfirmed(peer region.PeerName) error {
 		return err
 	}
 	why := errors.New("has not confirmed yet")
-	if held := r.finalizersAt(peer); held != nil {
+	held, state := r.finalizersAt(peer), r.coordinator.identities.stateOf(peer)
+	switch {
+	case held != nil:
 		why = held
+	case state == v1alpha1.PeerQuarantined:
+		why = fmt.Errorf("the peer is being brought back: atollctl peer comeback %s goes on with it", peer)
+	case state == v1alpha1.PeerJoining:
+		why = errors.New("the peer is joining the ring")
 	}
 	return &region.Error{Peer: peer, Op: string(r.machine.Op.Action), Err: why}
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/atoll-dev/atoll/fanout/internal/protocol"
+	"github.com/atoll-dev/atoll/fanout/v1alpha1"
 	"github.com/atoll-dev/atoll/region"
 )
 
@@ -120,6 +121,18 @@ func (s *identities) enrolled(conn *region.Conn) bool {
 	defer s.mu.Unlock()
 	m := s.met[conn.Peer()]
 	return m.conn == conn && m.set != nil
+}
+
+// stateOf is the state of a peer by its own PeerSet, as that was read last; empty if it
+// has none.
+func (s *identities) stateOf(peer region.PeerName) v1alpha1.PeerState {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	set := s.met[peer].set
+	if set == nil {
+		return ""
+	}
+	return set.Spec.Self.State
 }
 
 // note remembers meetings, all at once: one that answers first is not judged alone.

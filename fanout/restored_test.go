@@ -131,6 +131,43 @@ func TestARestoredPeerComesBack(t *testing.T) {
 	})
 }
 
+// A removal whose home is being brought back is committed there, and asks no other peer
+// until it is a full member again. It says so of each peer.
+func TestARemovalSaysThatItsHomeIsBeingBroughtBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, c, acme := forgetful(t)
+		_, err := c.Comeback(t.Context(), "us-east")
+		_, blocked := errors.AsType[*fanout.BlockedError](err)
+		require.True(t, blocked, "%v", err)
+
+		op, err := c.Remove(t.Context(), serviceClusters, key(acme, "kept"), fanout.RemoveOptions{})
+		require.NoError(t, err)
+		require.Equal(t, fanout.Committed, op.State)
+		for o := range op.Peers.All() {
+			require.Equal(t, fanout.PeerPending, o.Value, "%s", o.Peer)
+			if o.Peer == "us-east" {
+				require.ErrorContains(t, o.Err, "peer us-east: remove: the peer is being brought back: atollctl peer comeback us-east")
+				continue
+			}
+			require.True(t, holds(t, r, o.Peer, acme, "kept"), "its guard in %s stays", o.Peer)
+			require.ErrorContains(t, o.Err, "is asked after peer us-east")
+		}
+
+		forget(t, clusters(t, r, "us-east", acme), "gone")
+		deleteAt(t, r, "us-east", "old")
+		strip(t, r, "us-east", "old")
+		_, err = c.Comeback(t.Context(), "us-east")
+		require.NoError(t, err)
+		ops, err := c.Recover(t.Context())
+		require.NoError(t, err)
+		require.Len(t, ops, 1)
+		require.Equal(t, fanout.Done, ops[0].State)
+		for _, p := range peers {
+			require.False(t, holds(t, r, p, acme, "kept"))
+		}
+	})
+}
+
 // An update whose process died with its commit sent is not called aborted if the home's
 // peer was restored since: it was in effect, and only the log knows of it.
 func TestAnAttemptThatARestoreForgotIsNotAborted(t *testing.T) {

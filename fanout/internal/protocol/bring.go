@@ -127,6 +127,14 @@ func (m *Machine) brought() {
 	}
 }
 
+// Unspread says that the operation is committed and has asked no peer since but the
+// primary's: what the others are to let go or to take is in them as it was before.
+func (m *Machine) Unspread() bool {
+	spreads := m.Op.Mode == Everywhere || m.Op.Action == Remove
+	found := m.Primary.UID != "" || m.Result.Reason == Unreachable
+	return m.Result.Ending == Committed && spreads && found && !m.HaveSet
+}
+
 // pend notes that peer has not confirmed.
 func (m *Machine) pend(peer string) {
 	if !slices.Contains(m.Result.Pending, peer) {
