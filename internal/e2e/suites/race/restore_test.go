@@ -111,7 +111,7 @@ func (r *restores) round(n int) {
 		begin = time.Now()
 	}
 	r.wait(time.Second)
-	require.NoError(t, at.Save(t.Context()))
+	r.restart(at.Save)
 	phase("saved")
 	r.wait(time.Second)
 	if notes {
@@ -121,9 +121,7 @@ func (r *restores) round(n int) {
 	r.wait(2 * time.Second)
 	phase("noted")
 	r.witness.Doubt(at.Name())
-	r.restarts.Add(1)
-	require.NoError(t, restore(t.Context()))
-	r.restarts.Add(1)
+	r.restart(restore)
 	r.wait(time.Second)
 	phase("restored")
 	r.comeback(at)
@@ -139,6 +137,14 @@ func (r *restores) round(n int) {
 	r.witness.Believe(at.Name())
 	r.requireTruth(reported)
 	require.Empty(t, r.witness.Twice())
+}
+
+// restart does what restarts an API server.
+func (r *restores) restart(do func(context.Context) error) {
+	r.t.Helper()
+	r.restarts.Add(1)
+	defer r.restarts.Add(1)
+	require.NoError(r.t, do(r.t.Context()))
 }
 
 func (r *restores) wait(most time.Duration) {
