@@ -43,8 +43,17 @@ type hand struct {
 // acknowledged is what is known of a name.
 type acknowledged struct {
 	payload string // of what is there; "": nothing
+	uid     string // if it was looked at
 	open    bool   // it is not known
 	by      ctltest.Result
+}
+
+// reported says whether one of the losses is of a. The process that was told of an addition
+// knows its operation, and not its UID.
+func (a acknowledged) reported(losses []loss) bool {
+	return slices.ContainsFunc(losses, func(l loss) bool {
+		return l.uid == a.uid || strings.Contains(a.by.Output, l.operation)
+	})
 }
 
 // begin starts the processes. They have ended before the test's directories go.
@@ -186,9 +195,9 @@ func (h *hands) requireNotAcknowledged(t *testing.T, o ctltest.Object) {
 	}
 }
 
-// requireTruth compares what was acknowledged with what the planes hold, and with the
-// UIDs that were reported as lost. What was open is known from then on.
-func (r *restores) requireTruth(lost []string) {
+// requireTruth compares what was acknowledged with what the planes hold, and with what was
+// reported as lost. What was open is known from then on.
+func (r *restores) requireTruth(losses []loss) {
 	t := r.t
 	t.Helper()
 	held := map[string][]ctltest.Object{}
@@ -199,42 +208,25 @@ func (r *restores) requireTruth(lost []string) {
 			held[name] = append(held[name], o)
 		}
 	}
-	reported := map[string]bool{} // payloads
-	for name := range r.names() {
-		for _, o := range r.witness.Owners(name) {
-			for _, uid := range lost {
-				reported[payload(o)] = reported[payload(o)] || o.UID == uid
-			}
-		}
-	}
 	for _, h := range r.hands.all {
 		require.NoError(t, h.broken)
 		for _, name := range h.names {
 			was, there := h.known[name], held[name]
-			now := ""
+			now := acknowledged{by: was.by}
 			if len(there) > 0 {
-				now = payload(ctltest.RequireOwner(t, name, there, len(r.ring.Planes)))
+				owner := ctltest.RequireOwner(t, name, there, len(r.ring.Planes))
+				now.payload, now.uid = payload(owner), owner.UID
 			}
 			switch {
 			case was.open:
-			case now == was.payload:
-			case now == "" && reported[was.payload]:
+			case now.payload == was.payload:
+			case now.payload == "" && was.reported(losses):
 			default:
-				t.Fatalf("%s is %q, and was acknowledged as %q, which nothing reported as lost (reported: %v); %s", name, now, was.payload, lost, was.by)
+				t.Fatalf("%s is %q, and was acknowledged as %q, which nothing reported as lost (reported: %v); %s", name, now.payload, was.payload, losses, was.by)
 			}
-			h.known[name] = acknowledged{payload: now, by: was.by}
+			h.known[name] = now
 		}
 	}
-}
-
-func (r *restores) names() map[string]bool {
-	names := map[string]bool{}
-	for _, h := range r.hands.all {
-		for _, name := range h.names {
-			names[name] = true
-		}
-	}
-	return names
 }
 
 func (r *restores) file(name, payload string) string {

@@ -282,7 +282,10 @@ func (r *restores) recover() {
 	}
 }
 
-var lostUID = regexp.MustCompile(`operation \S+ committed ServiceCluster \S+ in \S+ \(UID ([0-9a-f-]+)\)`)
+var lossOf = regexp.MustCompile(`operation (\S+) committed ServiceCluster \S+ in \S+ \(UID ([0-9a-f-]+)\)`)
+
+// loss is an object that an audit named as lost.
+type loss struct{ operation, uid string }
 
 // finding is one line of an audit.
 type finding struct {
@@ -290,28 +293,28 @@ type finding struct {
 	Object                       struct{ Namespace, Name string }
 }
 
-// mend runs the commands that audits print until one is clean, and returns the UIDs that
-// they named as lost.
-func (r *restores) mend() []string {
+// mend runs the commands that audits print until one is clean, and returns what they named
+// as lost.
+func (r *restores) mend() []loss {
 	t := r.t
 	t.Helper()
 	auditor := r.ring.Shell("auditor")
-	var lost []string
+	var losses []loss
 	for n := 0; ; n++ {
 		require.Less(t, n, 10, "audits find no end")
 		result := auditor.End(t, "audit", "-o", "json")
 		if result.Code == ctltest.Done {
-			return lost
+			return losses
 		}
 		mends := map[string]bool{}
 		for _, f := range findings(t, result) {
 			mend := f.Mend
 			if f.Invariant == "lost" {
-				uid := lostUID.FindStringSubmatch(f.Text)
-				require.NotNil(t, uid, "%+v", f)
+				named := lossOf.FindStringSubmatch(f.Text)
+				require.NotNil(t, named, "%+v", f)
 				require.Equal(t, "Restored", f.Class, "%+v", f)
-				if !slices.Contains(lost, uid[1]) {
-					lost = append(lost, uid[1])
+				if l := (loss{named[1], named[2]}); !slices.Contains(losses, l) {
+					losses = append(losses, l)
 					r.lost++
 				}
 				// The peer has come back.
