@@ -69,13 +69,14 @@ func (r *runner) operation(result protocol.Result) *Operation {
 			outcomes = append(outcomes, region.Outcome[PeerState]{Peer: region.PeerName(p)})
 		}
 	}
+	unspread := r.machine.Unspread()
 	for i, peer := range outcomes {
 		switch {
 		case slices.Contains(result.Pending, string(peer.Peer)):
 			outcomes[i].Value, outcomes[i].Err = PeerPending, r.unconfirmed(peer.Peer)
 		case peer.Value == PeerPending && o.Removal && r.finalizersAt(peer.Peer) != nil:
 			outcomes[i].Err = r.unconfirmed(peer.Peer)
-		case peer.Peer == o.Primary || !r.machine.Unspread():
+		case peer.Peer == o.Primary || !unspread:
 		case r.kind.Mode == Once && r.finalizersAt(o.Primary) != nil:
 			outcomes[i].Value = PeerGuard // guards go after the finalizers of others at the primary
 		default:
@@ -93,7 +94,7 @@ func (r *runner) unconfirmed(peer region.PeerName) error {
 		return err
 	}
 	why := errors.New("has not confirmed yet")
-	held, state := r.finalizersAt(peer), r.coordinator.identities.stateOf(peer)
+	held, state := r.finalizersAt(peer), r.coordinator.identities.ownState(peer)
 	switch {
 	case held != nil:
 		why = held

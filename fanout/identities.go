@@ -123,9 +123,9 @@ func (s *identities) enrolled(conn *region.Conn) bool {
 	return m.conn == conn && m.set != nil
 }
 
-// stateOf is the state of a peer by its own PeerSet, as that was read last; empty if it
+// ownState is the state of a peer by its own PeerSet, as that was read last; empty if it
 // has none.
-func (s *identities) stateOf(peer region.PeerName) v1alpha1.PeerState {
+func (s *identities) ownState(peer region.PeerName) v1alpha1.PeerState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	set := s.met[peer].set

@@ -65,6 +65,15 @@ func forgetful(t *testing.T) (*regiontest.Ring, *fanout.Coordinator, string) {
 	return r, c, acme
 }
 
+// forgetRemoved deletes in the restored peer of forgetful what was removed since, as a comeback
+// asks of a person.
+func forgetRemoved(t *testing.T, r *regiontest.Ring, acme string) {
+	t.Helper()
+	forget(t, clusters(t, r, "us-east", acme), "gone")
+	deleteAt(t, r, "us-east", "old")
+	strip(t, r, "us-east", "old")
+}
+
 // A peer that was restored from an older state is found by what the others noted, and
 // neither believed nor written to.
 func TestARestoredPeerIsNotBelieved(t *testing.T) {
@@ -103,9 +112,7 @@ func TestARestoredPeerComesBack(t *testing.T) {
 			names = append(names, o.Key.Name)
 		}
 		require.ElementsMatch(t, []string{"gone", "old"}, names, "they were removed since")
-		forget(t, clusters(t, r, "us-east", acme), "gone")
-		deleteAt(t, r, "us-east", "old")
-		strip(t, r, "us-east", "old")
+		forgetRemoved(t, r, acme)
 
 		change, err := c.Comeback(t.Context(), "us-east")
 		require.NoError(t, err)
@@ -161,9 +168,7 @@ func TestAnOperationSaysThatItsHomeIsBeingBroughtBack(t *testing.T) {
 			}
 		}
 
-		forget(t, clusters(t, r, "us-east", acme), "gone")
-		deleteAt(t, r, "us-east", "old")
-		strip(t, r, "us-east", "old")
+		forgetRemoved(t, r, acme)
 		_, err = c.Comeback(t.Context(), "us-east")
 		require.NoError(t, err)
 		_, err = c.Recover(t.Context())

@@ -175,9 +175,9 @@ func (m *Machine) readMembers(i int) {
 }
 
 // follow makes replica X of strand i equal to primary y. One that is not in force yet comes
-// into force only if y's peer is believed: it would be evidence of y. A
-// force-remove holds the slots of all members, so no peer comes back during it, and the heir
-// may stand in a peer that joins.
+// into force only if y's peer is believed: it would be evidence of y. A force-remove
+// holds the slots of all members, so no peer comes back during it, and the heir may stand in a
+// peer that joins.
 func (m *Machine) follow(i int, y Object) {
 	s := &m.Strands[i]
 	if m.passing() && m.Op.Action != Succeed && s.X.Stage == Reserved {

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// TestAnUpdateWhoseEditedHomeIsGoneHasEnded recovers an update that was committed. A person
 // edited its home, which was then replaced: the new home may lack the update.
 func TestAnUpdateWhoseEditedHomeIsGoneHasEnded(t *testing.T) {
 	w := newWorld(&config{mode: Everywhere, peers: 2, committed: "p"})
@@ -28,7 +29,8 @@ func TestAnUpdateWhoseEditedHomeIsGoneHasEnded(t *testing.T) {
 	require.Equal(t, Ended, m.Result.Ending, "%+v", m.Result)
 }
 
-// has left again. Who still brings that earlier home along may be about to name it.
+// TestAHomeThatMovedIsBroughtAlongWhenAPeerIsGivenUp gives up a peer that an Account's home
+// has left again. A late write of that move may still name the peer.
 func TestAHomeThatMovedIsBroughtAlongWhenAPeerIsGivenUp(t *testing.T) {
 	for term, written := range map[int64]bool{0: false, 3: true} {
 		w := newWorld(&config{mode: Everywhere, peers: 2, committed: "p"})
@@ -47,6 +49,7 @@ func TestAHomeThatMovedIsBroughtAlongWhenAPeerIsGivenUp(t *testing.T) {
 	}
 }
 
+// givenUp are two peers that are left of three, of which c joins. Both hold replicas of an
 // Account whose home was in a.
 func givenUp() (*world, Operation) {
 	w := newWorld(&config{mode: Everywhere, peers: 3, committed: "p"})
@@ -61,6 +64,7 @@ func givenUp() (*world, Operation) {
 	return w, Operation{Action: Succeed, Mode: Everywhere, Peers: []string{"b", "c"}, Into: []string{"b", "c"}, Patience: Hasty, Lease: 2}
 }
 
+// TestAnHeirInANewcomerIsBroughtAlong gives up a peer while another one joins, which alone
 // has a replica in force of an Account whose home is lost.
 func TestAnHeirInANewcomerIsBroughtAlong(t *testing.T) {
 	w, op := givenUp()
@@ -75,6 +79,7 @@ func TestAnHeirInANewcomerIsBroughtAlong(t *testing.T) {
 	require.Equal(t, Ref{Peer: "c", UID: cells[2].obj.UID}, cells[1].obj.Of(Everywhere))
 }
 
+// TestAnHeirTakesTheNameFromALateReservation gives up a peer while another one joins, where
 // a request that was late has left a reservation of the name.
 func TestAnHeirTakesTheNameFromALateReservation(t *testing.T) {
 	w, op := givenUp()
@@ -91,6 +96,7 @@ func TestAnHeirTakesTheNameFromALateReservation(t *testing.T) {
 	require.Equal(t, Active, cells[2].obj.Stage)
 }
 
+// TestALeaveIsNotDecidedByAPeerThatWasGivenUp has a peer leave whose ring gave its first
 // member up and let another one in, by a coordinator that knows neither.
 func TestALeaveIsNotDecidedByAPeerThatWasGivenUp(t *testing.T) {
 	sets := ringOf(map[string]string{"a": "ring", "b": "ring"})

@@ -134,10 +134,3 @@ func TestAHomeThatWasForgottenHasNoHeirUnderAnothersName(t *testing.T) {
 	require.Equal(t, "v", cells[2].obj.UID)
 	require.True(t, cells[2].obj.InEffect())
 }
-
-// TestAnUpdateWhoseEditedHomeIsGoneHasEnded recovers an update that was committed. A person
-// TestAHomeThatMovedIsBroughtAlongWhenAPeerIsGivenUp gives up a peer that an Account's home
-// givenUp are two peers that are left of three, of which c joins. Both hold replicas of an
-// TestAnHeirInANewcomerIsBroughtAlong gives up a peer while another one joins, which alone
-// TestAnHeirTakesTheNameFromALateReservation gives up a peer while another one joins, where
-// TestALeaveIsNotDecidedByAPeerThatWasGivenUp has a peer leave whose ring gave its first

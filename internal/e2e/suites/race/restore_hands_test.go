@@ -48,8 +48,8 @@ type acknowledged struct {
 	by      ctltest.Result
 }
 
-// reported says whether one of the losses is of a. The process that was told of an addition
-// knows its operation, and not its UID.
+// reported says whether one of the losses is a. A process that adds an object prints its
+// operation, and not its UID.
 func (a acknowledged) reported(losses []loss) bool {
 	return slices.ContainsFunc(losses, func(l loss) bool {
 		return l.uid == a.uid || strings.Contains(a.by.Output, l.operation)
