@@ -109,7 +109,12 @@ func (c *Change) errand(f Found) (Operation, bool) {
 		if f.Mode == Everywhere && o.Pending() && primary && c.Rounds == 0 {
 			c.Worked = true // it may be committed before the newcomer is asked for
 		}
-		return Operation{Action: Cover, Into: []string{c.Op.Peer}}, (primary || !o.Claimed || o.former(f.Mode) || o.yielded(f.Mode)) && !o.Leaving() && (!o.Terminating || o.Requested())
+		into := []string{c.Op.Peer}
+		if c.restored() && f.Mode == Everywhere && primary && o.InEffect() && o.term() >= generation {
+			// It became home while the peer was not believed, when a replica may have been judged dead.
+			into = append(into, c.ring()...)
+		}
+		return Operation{Action: Cover, Into: into}, (primary || !o.Claimed || o.former(f.Mode) || o.yielded(f.Mode)) && !o.Leaving() && (!o.Terminating || o.Requested())
 	case chPlacing:
 		if primary && o.Pending() && !o.Undecided() {
 			// Its secondaries may be older than the lists that have the newcomer.

@@ -40,7 +40,8 @@ func (c *Change) order(anchor PeerSet) []string {
 	})
 	switch c.Op.Kind {
 	case Leave:
-		if _, ok := c.Sets[c.Op.Peer]; ok {
+		// It may have joined since the ring was looked at.
+		if _, ok := c.Sets[c.Op.Peer]; ok || anchor.Lists(c.Op.Peer) {
 			order = append(order, c.Op.Peer)
 		}
 		if anchor.Lists(c.Op.Peer) {

@@ -53,6 +53,7 @@ var smallChanges = []config{
 	{name: "force C, crash", peers: 3, committed: "p", committedAt: 3, changes: changes(forceC), crashes: 1},
 	{name: "C comes back, crash", peers: 3, committed: "p", changes: changes(returnC), crashes: 1},
 	{name: "C comes back as the owner, crash", peers: 3, committed: "p", committedAt: 3, changes: changes(returnC), crashes: 1},
+	{name: "join C, leave C, crash, nothing to guard", peers: 3, ring: 2, crashes: 1, changes: changes(joinC, leaveC)},
 	{name: "7g force B, comeback", peers: 2, committed: "p", committedAt: 2, changes: changes(forceB, returnB)},
 	{name: "leave A is refused", peers: 3, committed: "p", changes: changes(leaveA), crashes: 1},
 	{name: "leave A", peers: 3, changes: changes(leaveA), crashes: 1, helpers: 1},

@@ -20,9 +20,11 @@ func (m *Machine) cover() {
 	m.Record.Primary = Ref{Peer: m.Op.Target, UID: m.Op.Met.UID}
 	m.enter(covering)
 	for _, p := range m.Op.Into {
-		if m.Op.Mode == Everywhere && m.Op.Met.InEffect() {
+		switch {
+		case p == m.Op.Target:
+		case m.Op.Mode == Everywhere && m.Op.Met.InEffect():
 			m.spawn(jobBring, p)
-		} else {
+		default:
 			m.spawn(jobGuard, p)
 		}
 	}

@@ -66,6 +66,9 @@ func (w *world) beginsAlone(i int) bool {
 	if w.cfg.loss.peer != "" || w.cfg.restored != "" || w.cfg.takers > 0 || w.lodger != nil || w.owner != nil || i >= len(w.cfg.plans) {
 		return false
 	}
+	if slices.ContainsFunc(w.cfg.changes, func(op ChangeOperation) bool { return op.Kind == Return }) {
+		return false // it notes the epochs of the peers, which a comeback raises
+	}
 	p := w.cfg.plans[i]
 	return p.after == 0 && !p.op.Central && p.op.Action != Adopt
 }

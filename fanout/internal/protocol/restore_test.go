@@ -197,10 +197,13 @@ func (w *world) undone() string {
 // suspendedAt says whether x waits for the peer that was restored.
 func (w *world) suspendedAt(x *Object) bool {
 	of := x.Of(w.cfg.mode)
+	at := w.store.index(of.Peer)
+	if at >= 0 && w.withheld(at) {
+		return true
+	}
 	if !w.restoring.over || of.Peer != w.cfg.restored {
 		return false
 	}
-	at := w.store.index(of.Peer)
 	y := w.store.cells[at].obj
 	present := y != nil && y.UID == of.UID
 	return x.Evidence(w.cfg.mode) && (!present || w.doubtful(at)) || present && w.doubtful(at)

@@ -37,6 +37,7 @@ var takeoversSmall = []config{
 	taken(config{name: "an account taken over", mode: Everywhere, peers: 2, expiries: 1, plans: []plan{add("x", "a", 1, "p")}}),
 	taken(config{name: "an update taken over, a bump, a deadline", mode: Everywhere, peers: 2, committed: "p", bumps: 1, expiries: 1, plans: []plan{update("x", "q")}}),
 	taken(config{name: "a removal taken over, a bump, a deadline", peers: 2, committed: "p", bumps: 1, expiries: 1, plans: []plan{removal("r")}}),
+	taken(config{name: "a removal taken over, a denial", peers: 2, committed: "p", denials: 1, plans: []plan{removal("r")}}),
 	taken(config{name: "a move taken over, a deadline", mode: Everywhere, peers: 2, committed: "p", expiries: 1, plans: []plan{move("v", "b")}}),
 	taken(config{name: "an adoption taken over, a deadline", peers: 2, persons: persons{creates: 1}, expiries: 1, plans: []plan{adoption("x", "a")}}),
 	{name: "central X@A, primary-first Y@A", peers: 2, plans: []plan{central(add("x", "a", 1, "p")), add("y", "a", 2, "q")}},
@@ -82,4 +83,15 @@ var takeoverMutants = []broken{
 			return r
 		}},
 	}, want: "I4"},
+	// The process that the removal was taken from has deleted the primary, and left a guard to the log.
+	{rule: "a removal that finds its primary gone clears the guards all the same", cfg: config{
+		peers: 2, takers: 1, committed: "p", denials: 1, plans: []plan{removal("r")},
+		mutant: mutant{handled: func(p *proc, cmds []Command) []Command {
+			if p.m.Phase == clearing && p.m.Primary.UID == "" {
+				p.m.end(Done)
+				return p.m.take()
+			}
+			return cmds
+		}},
+	}, want: "I6"},
 }

@@ -95,6 +95,9 @@ func (m *Machine) afterEmptying() {
 	switch {
 	case len(m.Result.Pending) > 0:
 		m.await()
+	case m.Primary.UID == "" && m.Op.Mode == Once && m.Op.Action == Remove:
+		// Another process of this removal may have left guards to the log's entry.
+		m.confirm()
 	case m.Primary.UID == "":
 		m.end(Done)
 	case m.Op.Mode == Once:
