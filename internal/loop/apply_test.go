@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
@@ -147,6 +148,13 @@ func TestApplyDoesNotMeetAReplacement(t *testing.T) {
 	require.True(t, changed)
 	require.ErrorContains(t, err, "apply Box default/a")
 	require.ErrorContains(t, err, "uid")
+
+	desired = box("a") // in writes of a status servers do not look at the UID
+	desired.Object["status"] = map[string]any{"note": "fine"}
+	desired.SetUID(old.GetUID())
+	_, err = loop.Apply(t.Context(), c, old, desired, manager, "status")
+	require.True(t, apierrors.IsConflict(err), "%v", err)
+	require.NotContains(t, read(t, c).Object, "status")
 }
 
 func TestKeepManager(t *testing.T) {

@@ -270,3 +270,30 @@ func StatusManagers(obj *unstructured.Unstructured, path ...string) []string {
 	}
 	return managers
 }
+
+// Applied reports whether manager has applied the field of obj at that path, in any version of the type, and no other
+// client has changed or removed it since. obj must hold manager's entries of its managedFields.
+func Applied(obj metav1.Object, manager string, path ...string) bool {
+	return slices.ContainsFunc(obj.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
+		if e.Manager != manager || e.Operation != metav1.ManagedFieldsOperationApply || e.Subresource != "" || e.FieldsV1 == nil {
+			return false
+		}
+		owned := &fieldpath.Set{}
+		return owned.FromJSON(e.FieldsV1.GetRawReader()) == nil && hasPath(owned, path)
+	})
+}
+
+func hasPath(owned *fieldpath.Set, path []string) bool {
+	for _, name := range path {
+		at := fieldpath.FieldNameElement(name)
+		if owned.Members.Has(at) {
+			return true
+		}
+		child, found := owned.Children.Get(at)
+		if !found {
+			return false
+		}
+		owned = child
+	}
+	return !owned.Empty()
+}

@@ -38,6 +38,13 @@ type ObjectsOptions struct {
 	// Changed is called after each change of an object, with its key, also for each object of the first list. It must not
 	// block; Queue.Add does not. May be nil.
 	Changed func(types.NamespacedName)
+	// Appeared is called before Changed with the key of an object that a watch reports and that was not there before. It is not
+	// called for what a list has brought. It must not block. May be nil.
+	Appeared func(types.NamespacedName)
+	// Removed is called before Changed with an object that a watch reports as deleted, or as no longer selected: what it was
+	// last. Nobody sees the copy without that object before it returns. It is not called for an object that a list lacks: that
+	// may be the state of a backup. It must not block, and must not read the copy. May be nil.
+	Removed func(*unstructured.Unstructured)
 	// Listed is called instead of Changed for what a list has brought and not a watch; nil: Changed.
 	Listed func(types.NamespacedName)
 	// Indexed is for a Changed that keeps an index: it has been told of all that a list brought before Err is nil, not soon

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	goruntime "runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -231,26 +232,30 @@ func TestObjectsSurviveAServerThatIsAway(t *testing.T) {
 
 // A server that was restored from a backup has resourceVersions that were seen before, with other content.
 func TestObjectsAreReadAgainAfterARestore(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s, d, c := newBoxes(t, regiontest.Options{})
-		create(t, c, "a")
-		saved := s.Save()
-		create(t, c, numbered(5)...)
-		o := loop.NewObjects(d, boxes, loop.ObjectsOptions{})
-		stop := start(t, o)
-		<-o.Synced()
-		require.Len(t, names(o), 6)
+	for _, away := range []time.Duration{0, time.Millisecond} { // the next watch can begin, or fails
+		synctest.Test(t, func(t *testing.T) {
+			s, d, c := newBoxes(t, regiontest.Options{})
+			create(t, c, "a")
+			saved := s.Save()
+			create(t, c, numbered(5)...)
+			o := loop.NewObjects(d, boxes, loop.ObjectsOptions{})
+			stop := start(t, o)
+			<-o.Synced()
+			synctest.Wait()
+			require.Len(t, names(o), 6)
 
-		s.Partition(true)
-		time.Sleep(time.Millisecond)
-		require.NoError(t, s.Load(saved))
-		s.Partition(false)
-		create(t, c, "x0", "x1", "x2", "x3", "x4", "x5", "x6", "x7")
-		time.Sleep(5 * time.Second)
-		require.NoError(t, o.Err())
-		require.Equal(t, []string{"a", "x0", "x1", "x2", "x3", "x4", "x5", "x6", "x7"}, names(o))
-		stop()
-	})
+			time.Sleep(time.Minute)
+			s.Partition(true)
+			time.Sleep(away)
+			require.NoError(t, s.Load(saved))
+			s.Partition(false)
+			create(t, c, "x0", "x1", "x2", "x3", "x4", "x5", "x6", "x7")
+			time.Sleep(5 * time.Second)
+			require.NoError(t, o.Err())
+			require.Equal(t, []string{"a", "x0", "x1", "x2", "x3", "x4", "x5", "x6", "x7"}, names(o))
+			stop()
+		})
+	}
 }
 
 // One whose UID and resourceVersion were seen before, with other content, is told; one that is as it was is not.
@@ -396,4 +401,57 @@ func TestObjectsOfAFakeClient(t *testing.T) {
 	require.Equal(t, []string{"a"}, names(o))
 	stop()
 	require.Error(t, errors.Unwrap(o.Err()))
+}
+
+// What a watch reports is known to have come or gone; what a list brings or lacks is not.
+func TestObjectsComeAndGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, d, c := newBoxes(t, regiontest.Options{})
+		create(t, c, "a", "b")
+		var appeared, removed log
+		o := loop.NewObjects(d, boxes, loop.ObjectsOptions{
+			Appeared: appeared.changed, Removed: func(obj *unstructured.Unstructured) { removed.changed(loop.KeyOf(obj)) },
+		})
+		start(t, o)
+		<-o.Synced()
+		synctest.Wait()
+		create(t, c, "c")
+		require.NoError(t, c.Delete(t.Context(), "a", metav1.DeleteOptions{}))
+		synctest.Wait()
+		require.Equal(t, []string{"c"}, appeared.take())
+		require.Equal(t, []string{"a"}, removed.take())
+
+		backup := server.Save()
+		create(t, c, "d")
+		synctest.Wait()
+		require.Equal(t, []string{"d"}, appeared.take())
+		require.NoError(t, server.Load(backup))
+		time.Sleep(time.Minute)
+		require.Equal(t, []string{"b", "c"}, names(o))
+		require.Empty(t, removed.take(), "the list of a server that was restored")
+		require.Empty(t, appeared.take())
+	})
+}
+
+// Who reads a copy without an object has been told that it went.
+func TestRemovedIsToldFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, d, c := newBoxes(t, regiontest.Options{})
+		create(t, c, "a")
+		there := make(chan bool, 1)
+		var o *loop.Objects
+		o = loop.NewObjects(d, boxes, loop.ObjectsOptions{Removed: func(obj *unstructured.Unstructured) {
+			go func() {
+				_, ok := o.Get(loop.KeyOf(obj))
+				there <- ok
+			}()
+			for range 1000 {
+				goruntime.Gosched()
+			}
+		}})
+		start(t, o)
+		<-o.Synced()
+		require.NoError(t, c.Delete(t.Context(), "a", metav1.DeleteOptions{}))
+		require.False(t, <-there, "told, and still in the copy")
+	})
 }

@@ -25,6 +25,10 @@ type QueueOptions struct {
 	MinBackoff, MaxBackoff time.Duration
 }
 
+// ErrBehind is the error of work that a write has shown to be based on an old copy. It is no failure and not logged: the
+// event that ends it is on the way. Until then the key runs again after a back-off, since a watch may be late for minutes.
+var ErrBehind = errors.New("the copy is behind")
+
 // Queue runs work for keys: one worker per key at a time; a key that was added while it was worked on runs again;
 // failures back off. It is safe for concurrent use.
 type Queue struct {
@@ -104,12 +108,22 @@ func (q *Queue) AddAfter(key string, d time.Duration) {
 	q.later[key] = a
 }
 
+// Cancel drops what AddAfter has asked for and is not due yet. It does not block.
+func (q *Queue) Cancel(key string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if a := q.later[key]; a != nil {
+		a.timer.Stop()
+		delete(q.later, key)
+	}
+}
+
 // Len is how many keys wait for a worker, those that were asked for later not included.
 func (q *Queue) Len() int { return q.keys.Len() }
 
-// Start works on keys until ctx ends, waits for its workers, then returns nil. An error of work is logged and the key runs
-// again after a back-off; without one it runs again after the returned time, if that is not zero. Keys that still wait in
-// the end are dropped. Call it once.
+// Start works on keys until ctx ends, waits for its workers, then returns nil. An error of work is logged, unless it is
+// ErrBehind, and the key runs again after a back-off; without one it runs again after the returned time, if that is not
+// zero. Keys that still wait in the end are dropped. Call it once.
 func (q *Queue) Start(ctx context.Context, work func(ctx context.Context, key string) (again time.Duration, err error)) error {
 	if q.started.Swap(true) {
 		return errors.New("queue: Start was called twice")
@@ -150,7 +164,9 @@ func (q *Queue) run(ctx context.Context, key string, work func(ctx context.Conte
 	case err != nil:
 		wait := q.failures.When(key)
 		wait += rand.N(wait/5 + 1)
-		logging.From(ctx).Error(err, "Failed, tries again", "key", key, "after", wait.Round(time.Millisecond).String())
+		if !errors.Is(err, ErrBehind) {
+			logging.From(ctx).Error(err, "Failed, tries again", "key", key, "after", wait.Round(time.Millisecond).String())
+		}
 		q.AddAfter(key, wait)
 	default:
 		q.failures.Forget(key)

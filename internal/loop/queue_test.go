@@ -13,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	"github.com/stretchr/testify/require"
 
 	"github.com/atoll-dev/atoll/internal/loop"
@@ -194,5 +196,56 @@ func TestQueueWorksOnWhatIsBehindLast(t *testing.T) {
 		require.Zero(t, q.Len())
 		cancel()
 		require.NoError(t, <-done)
+	})
+}
+
+// A copy may be behind for minutes: that is not asked about all the time, and not logged.
+func TestQueueBacksOffWhileACopyIsBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := loop.NewQueue(loop.QueueOptions{})
+		var lines, runs atomic.Int32
+		ctx, cancel := context.WithCancel(logr.NewContext(t.Context(), funcr.New(func(string, string) { lines.Add(1) }, funcr.Options{})))
+		done := make(chan error, 1)
+		go func() {
+			done <- q.Start(ctx, func(context.Context, string) (time.Duration, error) {
+				runs.Add(1)
+				return 0, fmt.Errorf("write: %w", loop.ErrBehind)
+			})
+		}()
+		q.Add("a")
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		require.Greater(t, runs.Load(), int32(8))
+		require.Less(t, runs.Load(), int32(20))
+		q.Add("a") // its event comes
+		before := runs.Load()
+		synctest.Wait()
+		require.Equal(t, before+1, runs.Load(), "at once")
+		require.Zero(t, lines.Load())
+		cancel()
+		require.NoError(t, <-done)
+	})
+}
+
+func TestQueueCancels(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := loop.NewQueue(loop.QueueOptions{})
+		var runs atomic.Int32
+		stop := run(t, q, func(context.Context, string) (time.Duration, error) {
+			runs.Add(1)
+			return 0, nil
+		})
+		q.AddAfter("a", time.Minute)
+		q.AddAfter("b", time.Minute)
+		q.Cancel("a")
+		q.Cancel("c")
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		require.EqualValues(t, 1, runs.Load())
+		q.AddAfter("a", time.Minute)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		require.EqualValues(t, 2, runs.Load())
+		stop()
 	})
 }

@@ -141,9 +141,13 @@ func (s *store) Add(v any) error {
 	s.mu.Lock()
 	s.serial++
 	e.serial = s.serial
+	_, before := s.entries[KeyOf(obj)]
 	s.entries[KeyOf(obj)] = e
 	s.sorted = nil
 	s.mu.Unlock()
+	if !before && s.opts.Appeared != nil {
+		s.opts.Appeared(KeyOf(obj))
+	}
 	s.tell(KeyOf(obj))
 	return nil
 }
@@ -160,6 +164,9 @@ func (s *store) Delete(v any) error {
 	s.mu.Lock()
 	delete(s.entries, KeyOf(obj))
 	s.sorted = nil
+	if s.opts.Removed != nil {
+		s.opts.Removed(obj)
+	}
 	s.mu.Unlock()
 	s.tell(KeyOf(obj))
 	return nil

@@ -84,7 +84,7 @@ func (g *Grants) use(r regiontest.Request, verb string) error {
 	defer g.mu.Unlock()
 	allowed := false
 	for i, rule := range g.granted {
-		if slices.Contains(rule.APIGroups, r.Group) && slices.Contains(rule.Resources, resource) && slices.Contains(rule.Verbs, verb) &&
+		if has(rule.APIGroups, r.Group) && has(rule.Resources, resource) && slices.Contains(rule.Verbs, verb) &&
 			(len(rule.ResourceNames) == 0 || slices.Contains(rule.ResourceNames, r.Name)) && (rule.namespace == "" || rule.namespace == r.Namespace) {
 			g.used[rule.name(i, verb)], allowed = true, true
 		}
@@ -98,6 +98,11 @@ func (g *Grants) use(r regiontest.Request, verb string) error {
 	}
 	g.denied = append(g.denied, denied)
 	return fmt.Errorf("no role allows %s", denied)
+}
+
+// has reports whether a rule names something, or everything.
+func has(named []string, name string) bool {
+	return slices.Contains(named, name) || slices.Contains(named, "*")
 }
 
 func (g granted) name(i int, verb string) string {

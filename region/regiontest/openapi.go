@@ -4,7 +4,11 @@
 package regiontest
 
 import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"k8s.io/kube-openapi/pkg/spec3"
@@ -23,8 +27,8 @@ func (s *Server) serveOpenAPI(w http.ResponseWriter, c *call, path string) {
 	}
 	if path == "" {
 		index := map[string]any{}
-		for name := range documents {
-			index[name] = map[string]any{"serverRelativeURL": "/openapi/v3/" + name}
+		for name, resources := range documents {
+			index[name] = map[string]any{"serverRelativeURL": "/openapi/v3/" + name + "?hash=" + hashOf(resources)}
 		}
 		writeJSON(w, c, http.StatusOK, map[string]any{"paths": index})
 		return
@@ -44,6 +48,35 @@ func (s *Server) serveOpenAPI(w http.ResponseWriter, c *call, path string) {
 		}
 	}
 	writeJSON(w, c, http.StatusOK, &document)
+}
+
+// hashOf is the hash of the document that describes resources: servers that have the same document have the same hash, and
+// clients read a document again when its hash changes.
+func hashOf(resources []*resource) string {
+	var parts []string
+	for _, r := range resources {
+		part := r.kind
+		if t, ok := r.rules.(*custom); ok {
+			part += " " + t.openAPIHash(r)
+		}
+		parts = append(parts, part)
+	}
+	slices.Sort(parts)
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\n")))
+	return fmt.Sprintf("%X", sum[:16])
+}
+
+// openAPIHash is that of the schema of r, which does not change.
+func (t *custom) openAPIHash(r *resource) string {
+	t.hashing.Do(func() {
+		data, err := json.Marshal(t.openAPI(r))
+		if err != nil {
+			data = []byte(err.Error())
+		}
+		sum := sha256.Sum256(data)
+		t.hash = fmt.Sprintf("%x", sum)
+	})
+	return t.hash
 }
 
 // modelName is the name of r's schema, the group's labels in reverse.

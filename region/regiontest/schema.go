@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"sync"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -33,6 +34,9 @@ type custom struct {
 	status      schemavalidation.SchemaValidator // nil without a schema for status
 	expressions *cel.Validator                   // nil without rules
 	preserve    bool                             // keeps unknown fields everywhere
+
+	hashing sync.Once
+	hash    string // of the OpenAPI schema
 }
 
 // newCustom compiles the schema of one version.

@@ -1,0 +1,253 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package perturb
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+)
+
+// Options tune Explore. The zero value takes every plan of one fault.
+type Options struct {
+	// Plans bounds the plans of one fault that are run. Those that are taken spread over loops, writes and kinds. Zero:
+	// all.
+	Plans int
+
+	// Pairs is how many random plans of two faults are run besides.
+	Pairs int
+
+	// Seed chooses among plans. Zero: 1.
+	Seed uint64
+
+	// Workers is how many runs go on at once. Zero: 2.
+	Workers int
+
+	// Real is set if Scenario.Servers are real API servers: runs have no bubble of testing/synctest then, last as long as
+	// they last, one after another, and Scenario.Quiet and Scenario.Rest should be seconds.
+	Real bool
+
+	// RestoreUnder puts servers back under running loops, too (see the Kind).
+	RestoreUnder bool
+
+	// Only, if it is not nil, leaves out the plans for which it is false.
+	Only func(Plan) bool
+}
+
+// Report says what Explore did.
+type Report struct {
+	Writes, Events int  // of the undisturbed run
+	Plans          int  // that there are of one fault
+	Runs           int  // disturbed runs
+	Missed         int  // runs that did not reach a point of their plan
+	MostWrites     int  // of one disturbed run
+	Busiest        Plan // of that run
+	Failures       []Failure
+}
+
+// Failure is a plan, or a seed, with which a scenario went wrong.
+type Failure struct {
+	Plan Plan
+	Seed uint64 // of Settle
+	Err  error
+}
+
+// String says the report in one line.
+func (r Report) String() string {
+	return fmt.Sprintf("%d writes and %d events undisturbed; %d plans, %d runs, %d missed; at most %d writes, by %s; %d failures",
+		r.Writes, r.Events, r.Plans, r.Runs, r.Missed, r.MostWrites, r.Busiest, len(r.Failures))
+}
+
+// Explore runs the scenario undisturbed, and then with each plan, and fails t with the shortest plan that went wrong, as a
+// Go test that runs it again. Each run has a bubble of testing/synctest, so t must not be in one. It blocks.
+func Explore(t *testing.T, s Scenario, opts Options) Report {
+	t.Helper()
+	report := Find(t, s, opts)
+	if len(report.Failures) > 0 {
+		f := report.Failures[0]
+		t.Errorf("%d of %d plans went wrong; the shortest: %s: %v\n\n%s", len(report.Failures), report.Runs, f.Plan, f.Err, source(f.Plan))
+	}
+	return report
+}
+
+// Find is Explore that fails t only if the undisturbed run goes wrong, or two of them differ.
+func Find(t *testing.T, s Scenario, opts Options) Report {
+	t.Helper()
+	x := &explorer{scenario: &s, real: opts.Real, reference: undisturbed(t, &s, opts.Real)}
+	plans := x.choose(t, opts)
+	each(t, "plans", plans, opts.workers(), x.try)
+	slices.SortFunc(x.report.Failures, func(a, b Failure) int {
+		return cmp.Or(cmp.Compare(len(a.Plan), len(b.Plan)), cmp.Compare(a.Plan.String(), b.Plan.String()))
+	})
+	return x.report
+}
+
+func (o Options) workers() int {
+	if o.Real {
+		return 1
+	}
+	return cmp.Or(o.Workers, 2)
+}
+
+// explorer compares disturbed runs of a scenario with the undisturbed one.
+type explorer struct {
+	scenario  *Scenario
+	real      bool
+	reference outcome
+
+	mu     sync.Mutex
+	report Report
+}
+
+// choose returns the plans that are to be run.
+func (x *explorer) choose(t *testing.T, opts Options) []Plan {
+	t.Helper()
+	restorable, err := x.scenario.restorable()
+	if err != nil {
+		t.Fatalf("make the servers: %v", err)
+	}
+	restores := []Kind{Restore}
+	if opts.RestoreUnder {
+		restores = append(restores, RestoreUnder)
+	}
+	all := singles(x.scenario, x.reference, restorable, restores)
+	if opts.Only != nil {
+		all = slices.DeleteFunc(all, func(p Plan) bool { return !opts.Only(p) })
+	}
+	x.report = Report{Writes: len(x.reference.writes), Events: len(x.reference.events), Plans: len(all)}
+	seed := cmp.Or(opts.Seed, 1)
+	random := rand.New(rand.NewPCG(seed, seed)) //nolint:gosec // it chooses test cases
+	return slices.Concat(sample(all, opts.Plans, random), pairs(all, opts.Pairs, random))
+}
+
+// restorable says which servers can be put back.
+func (s *Scenario) restorable() (map[string]bool, error) {
+	servers, err := s.Servers()
+	if err != nil {
+		return nil, err
+	}
+	restorable := map[string]bool{}
+	for name, server := range servers {
+		_, restorable[name] = server.(Restorable)
+		if c, ok := server.(interface{ Close() }); ok {
+			c.Close()
+		}
+	}
+	return restorable, nil
+}
+
+// try runs a plan. One that goes wrong is reported as short as it can be.
+func (x *explorer) try(t *testing.T, plan Plan) {
+	t.Helper()
+	result, err := x.judge(t, plan)
+	if err != nil {
+		plan = shrink(plan, func(p Plan) bool {
+			_, again := x.judge(t, p)
+			if again != nil {
+				err = again
+			}
+			return again != nil
+		})
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.report.Runs++
+	x.report.Missed += result.missed
+	if n := len(result.writes); n > x.report.MostWrites {
+		x.report.MostWrites, x.report.Busiest = n, plan
+	}
+	if err != nil {
+		x.report.Failures = append(x.report.Failures, Failure{Plan: plan, Err: err})
+	}
+}
+
+func (x *explorer) judge(t *testing.T, plan Plan) (outcome, error) {
+	t.Helper()
+	result, err := play(t, x.scenario, plan, x.real)
+	if err == nil {
+		err = result.state.equals(x.reference.state)
+	}
+	return result, err
+}
+
+// each calls do for each item, in so many parallel subtests. It returns when all have ended.
+func each[T any](t *testing.T, name string, items []T, workers int, do func(*testing.T, T)) {
+	t.Helper()
+	work := make(chan T, len(items))
+	for _, item := range items {
+		work <- item
+	}
+	close(work)
+	t.Run(name, func(t *testing.T) {
+		for range workers {
+			t.Run("", func(t *testing.T) {
+				t.Parallel()
+				for item := range work {
+					do(t, item)
+				}
+			})
+		}
+	})
+}
+
+// undisturbed runs the scenario twice without faults.
+func undisturbed(t *testing.T, s *Scenario, real bool) outcome {
+	t.Helper()
+	unbrake()
+	first, err := play(t, s, nil, real)
+	if err != nil {
+		t.Fatalf("undisturbed: %v", err)
+	}
+	second, err := play(t, s, nil, real)
+	if err != nil {
+		t.Fatalf("undisturbed, for the second time: %v", err)
+	}
+	if d := second.state.diff(first.state); d != "" {
+		t.Fatalf("two undisturbed runs end in different states; name the fields that may differ (Scenario.Differ):\n%s", d)
+	}
+	return first
+}
+
+// Replay runs the scenario with one plan and fails t if it goes wrong.
+func Replay(t *testing.T, s Scenario, plan Plan) {
+	t.Helper()
+	x := &explorer{scenario: &s, reference: undisturbed(t, &s, false)}
+	result, err := x.judge(t, plan)
+	if result.missed > 0 {
+		t.Logf("%s: %d points were not reached", plan, result.missed)
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", plan, err)
+	}
+}
+
+// unbrake removes the handler of apimachinery that makes a caller wait until a millisecond has passed since the last error in
+// the process. Each bubble sets the clock back, so that the wait would be hours.
+func unbrake() {
+	if handlers := utilruntime.ErrorHandlers; len(handlers) > 1 {
+		utilruntime.ErrorHandlers = handlers[:1]
+	}
+}
+
+// play runs the scenario with a plan, in a bubble unless its servers are real.
+func play(t *testing.T, s *Scenario, plan Plan, real bool) (result outcome, err error) {
+	t.Helper()
+	if real {
+		return execute(t.Context(), s, plan)
+	}
+	synctest.Test(t, func(t *testing.T) { result, err = execute(t.Context(), s, plan) })
+	return result, err
+}
+
+// source is a test of a plan.
+func source(p Plan) string {
+	return "func TestPlan(t *testing.T) {\n\tperturb.Replay(t, scenario(), " + strings.ReplaceAll(p.Source(), "\n", "\n\t") + ")\n}\n"
+}

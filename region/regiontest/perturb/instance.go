@@ -1,0 +1,70 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package perturb
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/client-go/rest"
+)
+
+// instance is a loop from a start to its end.
+type instance struct {
+	loop  string
+	gone  <-chan struct{} // closed as it ends
+	cause func() error    // of its end; nil before
+	end   context.CancelCauseFunc
+}
+
+// supervise runs a loop, and starts it again when it has ended.
+func (r *run) supervise(ctx context.Context, loop *Loop) {
+	for ctx.Err() == nil {
+		r.live(ctx, loop)
+		select {
+		case <-time.After(or(loop.Restart, time.Second)):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// live runs a loop until it ends.
+func (r *run) live(ctx context.Context, loop *Loop) {
+	mine, end := context.WithCancelCause(ctx)
+	defer end(errEnded)
+	i := &instance{loop: loop.Name, gone: mine.Done(), cause: func() error { return context.Cause(mine) }, end: end}
+	r.mu.Lock()
+	r.running[i] = true
+	r.mu.Unlock()
+	err := loop.Run(mine, func(name string) *rest.Config { return r.config(name, i) })
+	r.mu.Lock()
+	delete(r.running, i)
+	r.mu.Unlock()
+	if ctx.Err() == nil && !errors.Is(i.cause(), errCrashed) && len(r.plan) == 0 {
+		r.fail(fmt.Errorf("loop %s has ended, though nothing is wrong: %w", loop.Name, cmp.Or(err, errEnded)))
+	}
+}
+
+var (
+	errCrashed = errors.New("crashed by the plan")
+	errEnded   = errors.New("it returned no error")
+)
+
+// config reaches a server as one instance of a loop.
+func (r *run) config(name string, i *instance) *rest.Config {
+	server, ok := r.servers[name]
+	if !ok {
+		panic(fmt.Sprintf("perturb: loop %s asks for server %q; there are %v", i.loop, name, slices.Sorted(maps.Keys(r.servers))))
+	}
+	config := server.Config()
+	config.Wrap(func(next roundTripper) roundTripper {
+		return &door{run: r, server: name, instance: i, next: next}
+	})
+	return config
+}

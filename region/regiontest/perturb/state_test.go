@@ -1,0 +1,34 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package perturb
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Loops add finalizers in the order in which they come: that is no difference, another finalizer is.
+func TestFinalizersAreASet(t *testing.T) {
+	of := Object{"up", "configmaps", "default", "a"}
+	held := func(by ...any) state {
+		return state{of: normal(of, map[string]any{"metadata": map[string]any{"name": "a", "finalizers": by}}, nil, nil)}
+	}
+	require.NoError(t, held("a", "b").equals(held("b", "a")))
+	require.Error(t, held("a", "b").equals(held("a", "c")))
+}
+
+// So are conditions, by their types.
+func TestConditionsAreAMap(t *testing.T) {
+	of := Object{"up", "deployments.apps", "default", "a"}
+	has := func(types ...string) state {
+		var conditions []any
+		for _, name := range types {
+			conditions = append(conditions, map[string]any{"type": name, "status": "True"})
+		}
+		return state{of: normal(of, map[string]any{"status": map[string]any{"conditions": conditions}}, nil, nil)}
+	}
+	require.NoError(t, has("Ready", "Synced").equals(has("Synced", "Ready")))
+	require.Error(t, has("Ready", "Synced").equals(has("Ready", "Available")))
+}
