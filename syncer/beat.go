@@ -36,7 +36,11 @@ func (s *Syncer) beat(ctx context.Context) {
 			err = otherCluster(down, s.downUID())
 		}
 		pause := s.opts.Heartbeat + rand.N(s.opts.Heartbeat/5+1)
-		if err := s.report(ctx, err); err != nil && ctx.Err() == nil {
+		err = s.report(ctx, err)
+		if s.lease.reportOnce() {
+			logging.From(ctx).Error(errors.Join(errStale, err), "Stops writing; what runs in the cluster goes on")
+		}
+		if err != nil && ctx.Err() == nil {
 			if apierrors.IsConflict(err) {
 				pause = min(pause, soon) // somebody else has written meanwhile
 			}
@@ -63,6 +67,7 @@ func (s *Syncer) report(ctx context.Context, unreachable error) error {
 	client := s.up.Dynamic().Resource(syncTargets)
 	obj, err := client.Get(ctx, s.opts.Target, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
+		s.renewLease(ctx, time.Now(), time.Time{})
 		return nil
 	}
 	if err != nil {
@@ -75,9 +80,19 @@ func (s *Syncer) report(ctx context.Context, unreachable error) error {
 	if hasEnded(target) {
 		return nil
 	}
-	return writeTarget(ctx, client, target, func(now *v1alpha1.SyncTargetStatus, set setCondition) {
+	if s.others.heard(target.Status.LastSyncerHeartbeatTime) {
+		s.noticeAnother(ctx, "another process writes the heartbeat of the SyncTarget")
+	}
+	last := time.Time{}
+	if target.Status.LastSyncerHeartbeatTime != nil {
+		last = target.Status.LastSyncerHeartbeatTime.Time
+	}
+	sent := time.Now()
+	err = writeTarget(ctx, client, target, func(now *v1alpha1.SyncTargetStatus, set setCondition) {
 		now.LastSyncerHeartbeatTime = new(metav1.Now())
-		s.describe(s.Status(), unreachable, now, withDefinitions(now, set))
+		s.others.beat(*now.LastSyncerHeartbeatTime)
+		s.describeAnother(now, set)
+		s.describe(s.Status(), unreachable, now, withDefinitions(now, s.asStale(last, unreachable, set)))
 		switch capacity, ok := s.lastCapacity(); {
 		case s.opts.Capacity < 0:
 			now.Capacity = nil // what we have said goes; what others say is theirs, and stays
@@ -85,6 +100,10 @@ func (s *Syncer) report(ctx context.Context, unreachable error) error {
 			now.Capacity = capacity
 		}
 	})
+	if err == nil && unreachable == nil {
+		s.renewLease(ctx, sent, last)
+	}
+	return err
 }
 
 // describe says in conditions what a Status says.
@@ -106,6 +125,7 @@ func (s *Syncer) describe(state Status, unreachable error, now *v1alpha1.SyncTar
 	set(v1alpha1.SyncTargetConditionReady, metav1.ConditionTrue, v1alpha1.SyncTargetReasonSyncing, "")
 	now.SyncedResources = nil
 	var bad, held []string
+	lossy := false
 	for _, t := range state.Types {
 		name := t.Resource.GroupResource().String()
 		if t.Reason == "" && t.Err == nil {
@@ -117,6 +137,9 @@ func (s *Syncer) describe(state Status, unreachable error, now *v1alpha1.SyncTar
 			bad = append(bad, name+" (no fresh copy)")
 		case t.Reason == ReasonScope:
 			bad = append(bad, name+" (namespaced on one side only)")
+		case len(t.Losses) > 0:
+			lossy = true
+			bad = append(bad, name+" ("+loop.Shorten(brief(t.Losses), longestWhy)+")")
 		}
 		if t.Held > 0 {
 			held = append(held, fmt.Sprintf("%d %s", t.Held, name))
@@ -124,17 +147,60 @@ func (s *Syncer) describe(state Status, unreachable error, now *v1alpha1.SyncTar
 	}
 	slices.Sort(now.SyncedResources)
 	now.SyncedResources = now.SyncedResources[:min(len(now.SyncedResources), 512)]
-	if len(bad) > 0 {
-		set(v1alpha1.SyncTargetConditionTypesCompatible, metav1.ConditionFalse, v1alpha1.SyncTargetReasonIncompatible, brief(bad))
-	} else {
+	switch {
+	case len(bad) > 0:
+		message := brief(bad)
+		if lossy {
+			message = loop.Shorten(message, loop.LongestMessage-2*len(remedyOfLosses)) + remedyOfLosses
+		}
+		set(v1alpha1.SyncTargetConditionTypesCompatible, metav1.ConditionFalse, v1alpha1.SyncTargetReasonIncompatible, message)
+	case state.compared:
 		set(v1alpha1.SyncTargetConditionTypesCompatible, metav1.ConditionTrue, v1alpha1.SyncTargetReasonCompatible, "")
+	case meta.FindStatusCondition(now.Conditions, string(v1alpha1.SyncTargetConditionTypesCompatible)) == nil:
+		set(v1alpha1.SyncTargetConditionTypesCompatible, metav1.ConditionUnknown, v1alpha1.SyncTargetReasonPending, "schemas were not compared yet")
 	}
-	if len(held) > 0 {
+	gone := originsGone(state)
+	switch {
+	case len(gone) > 0:
+		set(v1alpha1.SyncTargetConditionDeletionsHeld, metav1.ConditionTrue, v1alpha1.SyncTargetReasonOriginsGone, "wait to be deleted: "+brief(held)+"; of these "+brief(gone))
+	case len(held) > 0:
 		set(v1alpha1.SyncTargetConditionDeletionsHeld, metav1.ConditionTrue, v1alpha1.SyncTargetReasonCapReached, "wait to be deleted: "+brief(held))
-	} else {
+	default:
 		set(v1alpha1.SyncTargetConditionDeletionsHeld, metav1.ConditionFalse, v1alpha1.SyncTargetReasonWithinCap, "")
 	}
 	describeRefused(state, now, set)
+	describeUnsynced(state, now, set)
+}
+
+// describeUnsynced says in a condition which objects ask to be synced although their type is not. Where none ever did there
+// is no such condition.
+func describeUnsynced(state Status, now *v1alpha1.SyncTargetStatus, set setCondition) {
+	var asking []string
+	for _, t := range state.Types {
+		if text := countOf(t, ReasonExcluded, ReasonNotServedDownstream, ReasonScope); text != "" {
+			asking = append(asking, text)
+		}
+	}
+	switch {
+	case len(asking) > 0:
+		set(v1alpha1.SyncTargetConditionObjectsUnsynced, metav1.ConditionTrue, v1alpha1.SyncTargetReasonTypeNotSynced, brief(asking))
+	case meta.FindStatusCondition(now.Conditions, string(v1alpha1.SyncTargetConditionObjectsUnsynced)) != nil:
+		set(v1alpha1.SyncTargetConditionObjectsUnsynced, metav1.ConditionFalse, v1alpha1.SyncTargetReasonNothingUnsynced, "")
+	}
+}
+
+// remedyOfLosses ends the message about types that the two sides do not define alike.
+const remedyOfLosses = ": what a side does not accept is dropped there, or the object is refused: apply the same CustomResourceDefinition on both sides or run crds.Fleet; of types of Kubernetes, run the same version"
+
+// originsGone counts and names, for each type, the copies that stay because nothing shows that their origins were deleted.
+func originsGone(state Status) []string {
+	var all []string
+	for _, t := range state.Types {
+		if text := countOf(t, ReasonOriginGone); text != "" {
+			all = append(all, text)
+		}
+	}
+	return all
 }
 
 // describeRefused says in a condition which objects are refused. Where none ever was there is no such condition.
@@ -155,11 +221,17 @@ func describeRefused(state Status, now *v1alpha1.SyncTargetStatus, set setCondit
 
 // refusedOf counts and names objects of a type that are refused, with why the first one is; "" if there are none.
 func refusedOf(t TypeStatus) string {
+	return countOf(t, ReasonNotPermitted, ReasonNotSyncable)
+}
+
+// countOf counts and names the objects of a type that have one of the reasons, with the message of the first; "" if there
+// are none.
+func countOf(t TypeStatus, reasons ...Reason) string {
 	const few = 3
 	var names []string
 	var why string
 	for _, p := range t.Problems {
-		if p.Reason != ReasonNotPermitted && p.Reason != ReasonNotSyncable {
+		if !slices.Contains(reasons, p.Reason) {
 			continue
 		}
 		if why == "" {
@@ -177,8 +249,8 @@ func refusedOf(t TypeStatus) string {
 	return text + "): " + loop.Shorten(why, longestWhy)
 }
 
-// longestWhy bounds in bytes why objects of one type are refused: a condition names ten types.
-const longestWhy = 256
+// longestWhy bounds in bytes the message about objects of one type: a condition names ten types.
+const longestWhy = 400
 
 // isUnlisted says whether it is not known yet if a type can be listed.
 func isUnlisted(t TypeStatus) bool { return errors.Is(t.Err, loop.ErrNotListed) }

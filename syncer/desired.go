@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -34,14 +36,16 @@ func digest(data []byte) string {
 	return strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:16]))
 }
 
-// originOf returns of which upstream object d says to be a copy.
-func originOf(d *unstructured.Unstructured) types.NamespacedName {
-	return loop.ParseKey(d.GetAnnotations()[originAnnotation])
-}
-
-// isCopyOf says whether d is a copy of u, not of one of the same name that was there before.
-func isCopyOf(d, u *unstructured.Unstructured) bool {
-	return originOf(d) == loop.KeyOf(u) && d.GetAnnotations()[uidAnnotation] == string(u.GetUID())
+// originOf returns the origin that the annotation of d names, and nothing if no object can have that key: no API server could
+// be asked for it.
+func originOf(d metav1.Object) types.NamespacedName {
+	origin := loop.ParseKey(d.GetAnnotations()[originAnnotation])
+	valid := origin.Name != "" && (origin.Namespace == "") == (d.GetNamespace() == "") &&
+		len(content.IsPathSegmentName(origin.Name)) == 0 && len(content.IsPathSegmentName(origin.Namespace)) == 0
+	if !valid {
+		return types.NamespacedName{}
+	}
+	return origin
 }
 
 // wanted is what is to be downstream for an object.

@@ -32,6 +32,12 @@ func (s *Syncer) Detach(ctx context.Context) error {
 		return wrap("detach", err)
 	}
 	done := map[schema.GroupResource]bool{}
+	if s.opts.NamespaceSync.enabled() {
+		if err := (&lane{syncer: s, kind: kind{GVR: namespaces, Kind: "Namespace"}}).letAllGo(ctx); err != nil {
+			return wrap("detach namespaces", err)
+		}
+		done[namespaces.GroupResource()] = true
+	}
 	for _, gvr := range up.order {
 		if done[gvr.GroupResource()] || !hasAll(up.resources[gvr].Verbs, verbsUp) || !s.opts.Types(gvr.GroupResource()) {
 			continue

@@ -54,7 +54,7 @@ func (s *Syncer) Diff(ctx context.Context) iter.Seq2[Change, error] {
 			yield(Change{}, err)
 			return
 		}
-		shadow.dry, shadow.opts.Observer = true, plan.observer()
+		shadow.dry, shadow.opts.Observer, shadow.lease = true, plan.observer(), newLease(0)
 		shadow.add, shadow.addBehind = plan.queue, plan.queue
 		if err := shadow.identifyOnce(ctx); err != nil {
 			yield(Change{}, wrap("syncer: diff", err))

@@ -13,10 +13,24 @@
 //
 //   - What the syncer did not make is never changed or deleted, unless [AdoptPolicy] says so: a copy is made by a request
 //     that creates or fails, and deleted by its UID.
-//   - Absence is not deletion. A copy is deleted if its origin is being deleted, or if the upstream, asked anew, has it no
-//     more or has it for another cluster. Nothing is written or deleted of a type while one of its two lists is not up to
-//     date. To stop, to lose a type and to lose a connection delete nothing, and too many deletions at once wait
-//     for [Syncer.Release].
+//   - Absence is not deletion. A copy is deleted only on evidence that its origin was withdrawn: the origin is being
+//     deleted, or it is no longer for this cluster and still has the finalizer of this target, or a watch reported that it
+//     went, or the Syncer itself removed that finalizer. Without evidence the copy stays and has [ReasonOriginGone]: an
+//     upstream that was restored from a backup lacks what is newer than the backup. If the upstream has another object of
+//     that name for this target, the copy becomes that one's: it is changed, and not deleted. Nothing is written or deleted of a type
+//     while one of its two lists is not up to date. To stop, to lose a type and to lose a connection delete nothing, and too
+//     many deletions at once wait for [Syncer.Release].
+//   - A downstream object that lost its marks (the label and annotations by which it is recognised) is recognised by its
+//     managedFields, by the marks that are left and by the finalizer upstream, and gets them back. One that another client
+//     copied with its marks is not. Where nothing says of which object it is, it stays as it is, and the problem has the
+//     commands. A mark that names no object that can exist counts as lost.
+//   - A finalizer of this syncer that another client added to an object that is not for the cluster is removed within 36
+//     minutes.
+//   - An object of another client that has the place of ours is watched by its name, up to 100 of a type, so that its
+//     deletion is noticed at once. Without an event it is tried again after a minute, then after twice the time, up to
+//     an hour: two requests an hour at rest.
+//   - With a Heartbeat, a Syncer that cannot renew its lease (see [Options].Lease) writes nothing and stops nothing. When it has
+//     the lease again it removes what moved away before it creates or changes anything downstream.
 //   - An object upstream is there until its copy is gone: by a finalizer, which is removed when the object is no longer for
 //     this cluster.
 //   - A status is that of the present spec, with the upstream's own generations; until there is one the last known
@@ -30,6 +44,14 @@
 //   - Owner references, finalizers, UIDs and the labels and annotations of tools that track what they applied do not pass
 //     in either direction.
 //   - One object, type or side in trouble does not stop another: [Syncer.Status] and [Observer] name it with a [Reason].
+//   - Fields and bounds by which the two sides do not define a type alike are named in Losses of [TypeStatus] and in the
+//     condition TypesCompatible, as far as both sides describe the type by OpenAPI.
+//   - An object that is labelled for the target and whose type is not synced is named in [Syncer.Status] and in the condition
+//     ObjectsUnsynced, within about 10 minutes, if the Syncer may list the type, with Conditions or a Heartbeat; if
+//     Types leaves the type out, as far as Report of [Options] selects it.
+//   - Two syncers of one target that write the same SyncTarget, or other contents of one copy, or meet each other's copies,
+//     notice each other: AnotherSyncer of [Status], Another of [Observer] and the condition AnotherSyncer say so. A copy or a
+//     status that another one goes on to overwrite is left alone for 10 minutes at a time.
 //
 // # Power
 //
@@ -60,7 +82,10 @@
 //   - A change that the downstream refuses is reported, and that is all, unless a Rule says Recreate of an immutable field.
 //   - A status that a side refuses is reported as well. When what refused it has become right, that is noticed an hour later
 //     at most, or as soon as the status or the spec changes.
-//   - Namespaces are not deleted, and their labels do not go down, unless PermitNamespaces makes them objects like others.
+//   - Namespaces are not deleted, and their labels do not go down, unless [NamespaceOptions] or PermitNamespaces say so. Diff
+//     does not show what NamespaceOptions do, and [Manifests] do not grant what they need.
+//   - A request that was sent before the lease was lost is not recalled. Removals that the valve holds are waited for after a
+//     return, unless they were held before: [Syncer.Release] lets the rest go on.
 //   - Workloads are not judged: which pods a namespace admits, external IPs of Services and priorities of pods are for the
 //     downstream's own admission to restrict.
 //   - Definitions of types are not synced here but by package crds; objects of a type wait until both sides serve it.
@@ -73,7 +98,15 @@
 //     deleted upstream in any case.
 //   - Capacity is what nodes that are ready and not cordoned have, of cpu, memory and pods. Taints, what is used, and nodes that
 //     an autoscaler would add are not looked at: spec.pods of the SyncTarget says it for those.
-//   - Two syncers of one target at once are not coordinated: both write.
+//   - Two syncers of one target at once are not coordinated: both write, except what they would overwrite again and again.
+//     Without a Heartbeat, two with the same configuration are not noticed: they write the same.
+//   - What the evidence of a deletion does not cover: an upstream that was restored from a backup deletes copies of objects
+//     that were being deleted in the backup, or were leaving this cluster in it. Specs go back to those of the backup. An
+//     object that has moved to another cluster since runs in both until a person decides.
+//   - A deletion by force is not seen while no Syncer runs: if a person removes the finalizer and deletes the object, or
+//     SyncTarget and objects are deleted and the SyncTarget is made again, the copy waits for a decision.
+//   - A field that the downstream has dropped, where no field of its object is declared there, is not sent again when the
+//     downstream's definition changes, until the object changes.
 //   - Of a type whose status is not a subresource downstream nobody can tell which spec a status speaks of: it goes up once
 //     the present spec is there.
 //   - Finalizers that the upstream's own admission adds are its own affair: without kube-controller-manager nobody removes
@@ -106,7 +139,7 @@
 // create and delete of it upstream, and create of namespaces there; with DeleteUpstream delete of it. With a heartbeat
 // get of the SyncTarget and patch of its status upstream and, for its capacity, list of nodes downstream; an Agent lists and
 // watches the SyncTarget too; Targets get, list, watch and patch all of them and get the Secrets that they name. With
-// Unscheduled list of pods and get of ReplicaSets downstream.
+// Unscheduled list of pods and get of ReplicaSets downstream. NamespaceOptions need more, which is in the rules below.
 //
 // [UpstreamRights], [DownstreamRights], [UnscheduledRights], [TargetsRights] and [InstallRights] are these as rules, for types
 // that are named. Types that need a Power which is not permitted have no rules.

@@ -56,6 +56,9 @@ func (l *lane) bringDown(ctx context.Context, key types.NamespacedName, d *unstr
 	if wait := m.refused.holds(hash, version); wait > 0 {
 		return wait, false, nil
 	}
+	if l.syncer.lease.returning() {
+		return lag, false, nil // what moved away is removed before anything is started
+	}
 	var after *metav1.PartialObjectMetadata
 	made := echo{}
 	if d == nil {
@@ -67,7 +70,14 @@ func (l *lane) bringDown(ctx context.Context, key types.NamespacedName, d *unstr
 		}
 	} else {
 		w.SetUID(d.GetUID())
-		after, err = l.update(ctx, key, w, version, d.GetAnnotations()[appliedAnnotation] == hash)
+		// Without our hash another client has changed it too: each write of ours puts the hash there.
+		drift := d.GetAnnotations()[appliedAnnotation] == hash || !loop.Applied(d, manager, "metadata", "annotations", appliedAnnotation)
+		if err = l.contested(ctx, key, d, hash); err == nil {
+			after, err = l.update(ctx, key, w, version, drift)
+		}
+		if err == nil && after != nil {
+			l.written(part{NamespacedName: key}, hash, version, after.GetResourceVersion())
+		}
 	}
 	switch {
 	case errors.Is(err, errFight):
@@ -182,7 +192,7 @@ func (l *lane) create(ctx context.Context, key types.NamespacedName, w *wanted, 
 	w.SetResourceVersion(neverVersion)
 	after, err = l.apply(ctx, w, false)
 	if missesNamespace(err, w.GetNamespace()) {
-		if err := l.createNamespace(ctx, l.syncer.down, w.GetNamespace()); err != nil {
+		if err := l.createNamespaceBelow(ctx, w.GetNamespace()); err != nil {
 			return nil, 0, err
 		}
 		if l.syncer.dry { // the namespace is not there, so that nothing can be asked in it
@@ -213,21 +223,25 @@ func (l *lane) meet(ctx context.Context, key types.NamespacedName, w *wanted) (a
 		return nil, 0, err
 	}
 	w.SetUID(there.GetUID())
-	mine := there.GetAnnotations()[uidAnnotation] == w.GetAnnotations()[uidAnnotation] && originOf(there) == key
+	uid := types.UID(w.GetAnnotations()[uidAnnotation])
+	// The finalizer upstream was just added, so it is no evidence.
+	is := provenanceOf(there, manager, l.syncer.owner).to(key, uid, false)
 	switch {
 	case there.GetLabels()[ownerLabel] == l.syncer.owner:
-		return nil, soon, nil // a copy of ours that is about to be shown
-	case mine, l.syncer.opts.Adopt == AdoptAlways:
+		return nil, 0, loop.ErrBehind // a copy of ours that is about to be shown
+	case is == copied, l.syncer.opts.Adopt == AdoptAlways:
 	case l.syncer.opts.Adopt == AdoptEqual:
 		would, err := l.try(ctx, w)
 		if err != nil && len(conflicts(err)) == 0 {
 			return nil, 0, err
 		}
 		if err != nil || !sameContent(there, would) {
-			return nil, l.foreign(ctx, key, there), nil
+			return nil, l.foreign(ctx, key, there, w.hash), nil
 		}
+	case is == unknown:
+		return nil, l.blockedFor(ctx, key, there, w.hash, ReasonCollision, howToMark(loop.KeyOf(there), key, uid, l.syncer.owner)), nil
 	default:
-		return nil, l.foreign(ctx, key, there), nil
+		return nil, l.foreign(ctx, key, there, w.hash), nil
 	}
 	after, err = l.apply(ctx, w, true)
 	if err == nil {
@@ -236,16 +250,14 @@ func (l *lane) meet(ctx context.Context, key types.NamespacedName, w *wanted) (a
 	return after, 0, err
 }
 
-// retryForeign is when it is looked again whether something foreign has left: nothing tells.
-const retryForeign = time.Minute
-
-func (l *lane) foreign(ctx context.Context, key types.NamespacedName, there *unstructured.Unstructured) time.Duration {
+// foreign reports what has the place of our object and returns when to try again.
+func (l *lane) foreign(ctx context.Context, key types.NamespacedName, there *unstructured.Unstructured, hash string) time.Duration {
 	message := "an object that this syncer did not make has this name downstream"
 	if owner := there.GetLabels()[ownerLabel]; owner != "" {
 		message += fmt.Sprintf(" (%s=%s)", ownerLabel, owner)
+		l.syncer.noticeAnother(ctx, fmt.Sprintf("%s %s downstream belongs to the syncer with %s=%s", l.name, loop.KeyOf(there), ownerLabel, owner))
 	}
-	l.problem(ctx, key, ReasonForeign, message)
-	return retryForeign
+	return l.blockedFor(ctx, key, there, hash, ReasonForeign, message)
 }
 
 // sameContent says whether two versions of an object differ in no more than metadata.
@@ -294,6 +306,22 @@ func details(err error) *metav1.StatusDetails {
 		return status.Status().Details
 	}
 	return nil
+}
+
+// createNamespaceBelow makes a namespace downstream, with what passes from the one upstream.
+func (l *lane) createNamespaceBelow(ctx context.Context, name string) error {
+	n := l.syncer.namespaces()
+	if n == nil {
+		return l.createNamespace(ctx, l.syncer.down, name)
+	}
+	err := n.create(ctx, name)
+	switch {
+	case err == nil:
+		l.wrote(ctx, WriteNamespace, types.NamespacedName{Name: name})
+	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
+		return nil
+	}
+	return wrap("create namespace "+name, err)
 }
 
 // createNamespace makes a namespace on one side. One that is there already is used as it is.

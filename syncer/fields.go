@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/atoll-dev/atoll/internal/loop"
+	splitterv1alpha1 "github.com/atoll-dev/atoll/splitter/v1alpha1"
 )
 
 // fields are those of one object that go against the stream: of the spec up, of the status down.
@@ -42,10 +43,10 @@ func bare(obj *unstructured.Unstructured) *unstructured.Unstructured {
 func goesUp(r rule) bool { return r.up }
 
 // bringFieldsUp writes upstream what d has in fields that belong to the downstream and that a rule says Up of. known is what
-// u has in them. It changes u to what is then upstream.
+// u has in them. It changes u to what is then upstream. A Splitter that owns a field of a shard would write it back.
 func (l *lane) bringFieldsUp(ctx context.Context, key types.NamespacedName, u, d *unstructured.Unstructured, known map[string]any) error {
 	found := fields(d, func(r rule) bool {
-		return goesUp(r) && (r.owner == Downstream || !loop.OwnsPath(d, manager, r.names()...))
+		return goesUp(r) && (r.owner == Downstream || !loop.OwnsPath(d, manager, r.names()...)) && !loop.OwnsPath(u, splitterv1alpha1.Manager, r.names()...)
 	}, l.rules)
 	if len(found) == 0 {
 		return nil

@@ -9,9 +9,11 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	splitterv1alpha1 "github.com/atoll-dev/atoll/splitter/v1alpha1"
 	"github.com/atoll-dev/atoll/syncer"
 )
 
@@ -98,6 +100,46 @@ func TestFieldsGoUp(t *testing.T) {
 		require.Empty(t, p.down.writes())
 		require.Empty(t, p.overruled)
 		require.Equal(t, []string{"syncer.atoll.dev/my-cluster"}, p.up.get(deployments, "web").GetFinalizers())
+	})
+}
+
+// The replicas of a shard are a Splitter's: they do not go up, and neither of the two overwrites the other.
+func TestWhatASplitterOwnsDoesNotGoUp(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := newPair(t, syncer.Options{Rules: replicasUp})
+		shard := p.up.create(deployments, deployment)
+		desired := func(replicas int64) *unstructured.Unstructured {
+			o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "spec": map[string]any{"replicas": replicas}}}
+			o.SetName(shard.GetName())
+			return o
+		}
+		apply := func(replicas int64) {
+			_, err := p.up.of(deployments).Apply(t.Context(), "web", desired(replicas), metav1.ApplyOptions{FieldManager: splitterv1alpha1.Manager, Force: true})
+			require.NoError(t, err)
+		}
+		apply(4)
+		p.rest()
+		p.down.patch(deployments, "web", `{"spec":{"replicas":7}}`)
+		p.rest()
+		require.EqualValues(t, 4, field(p.up.get(deployments, "web"), "spec", "replicas"))
+		require.EqualValues(t, 7, field(p.down.get(deployments, "web"), "spec", "replicas"), "the autoscaler owns it downstream")
+
+		// What it owned before a restart, and what it takes over later, stays as well.
+		p.stop()
+		p.reset()
+		p.start(syncer.Options{Rules: replicasUp})
+		apply(5)
+		p.rest()
+		require.EqualValues(t, 5, field(p.up.get(deployments, "web"), "spec", "replicas"))
+		require.Zero(t, p.up.writesBy("atoll-syncer-fields-my-cluster"))
+
+		// What it lets go goes up.
+		_, err := p.up.of(deployments).Apply(t.Context(), "web", &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": "web"},
+		}}, metav1.ApplyOptions{FieldManager: splitterv1alpha1.Manager, Force: true})
+		require.NoError(t, err)
+		p.rest()
+		require.EqualValues(t, 7, field(p.up.get(deployments, "web"), "spec", "replicas"))
 	})
 }
 

@@ -30,6 +30,8 @@ type FightCap struct {
 const (
 	fieldsRemoved = "fields that were removed"
 	copyDeleted   = "it was deleted"
+	// originReplaced is of a copy that is for the object upstream that has another UID than its origin had.
+	originReplaced = "the UID of its origin"
 	// changedUpstream is of what was born downstream.
 	changedUpstream = "somebody changes it upstream"
 )

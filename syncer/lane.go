@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/client-go/metadata"
 
 	"github.com/atoll-dev/atoll/internal/loop"
+	splitterv1alpha1 "github.com/atoll-dev/atoll/splitter/v1alpha1"
 	"github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
@@ -27,7 +29,9 @@ type lane struct {
 	kind   kind
 	rules  rules
 	valve  *valve
-	stop   context.CancelFunc
+	// withdrawn are the origins whose copies may be deleted.
+	withdrawn withdrawals
+	stop      context.CancelFunc
 
 	// one has the upstream objects of this target, many those of several targets, down what the syncer made downstream.
 	one, many, down *loop.Objects
@@ -35,6 +39,7 @@ type lane struct {
 	born, raised *loop.Objects
 	// missed is what a pass was to be made of while one of the first three was not fresh, missedBorn of the other two.
 	missed, missedBorn missed
+	blockers           *blockers
 
 	mu       sync.Mutex
 	plain    bool // the type has no place for our condition
@@ -43,8 +48,12 @@ type lane struct {
 	copies   map[types.NamespacedName]copyNote               // only with DeleteUpstream
 	settled  map[types.NamespacedName]seen                   // where a pass has found nothing to do
 	rewrites map[types.NamespacedName]map[string][]time.Time // when something was written again, and why
-	stale    time.Time                                       // since when a copy is not fresh
-	denied   error                                           // why a type that is refused cannot be listed
+	// rewritten and fromWatch show that another Syncer works for the target.
+	rewritten map[part]rewritten
+	fromWatch map[types.NamespacedName]bool // places of copies that have just appeared
+	stale     time.Time                     // since when a copy is not fresh
+	losses    []string                      // by which schemas differ, one line each
+	denied    error                         // why a type that is refused cannot be listed
 
 	// unscheduled is what is to be said upstream of pods that find no node, nil if that is not known, and said what is: see
 	// Options.Unscheduled.
@@ -123,7 +132,11 @@ func newLane(s *Syncer, name string, k kind) *lane {
 		l.unscheduled = map[types.NamespacedName]string{} // what was said when they were counted is removed
 	}
 	// What of an object does not go down, but for the status as we wrote it, is not kept.
-	strip := loop.KeepManager(s.statusManager, s.fieldsManager)
+	managers := []string{s.statusManager, s.fieldsManager}
+	if slices.ContainsFunc(l.rules, goesUp) {
+		managers = append(managers, splitterv1alpha1.Manager) // see bringFieldsUp
+	}
+	strip := loop.KeepManager(managers...)
 	up := func(obj *unstructured.Unstructured) {
 		strip(obj)
 		dropAnnotations(obj)
@@ -144,7 +157,8 @@ func newLane(s *Syncer, name string, k kind) *lane {
 		return loop.NewObjects(s.up.Dynamic(), k.GVR, loop.ObjectsOptions{
 			Labels: labels, Strip: up, Packed: true, Note: (*unstructured.Unstructured).GetResourceVersion,
 			Changed: func(key types.NamespacedName) { s.add(l.queueKey(key)) }, Flows: l.flows,
-			Listed: func(key types.NamespacedName) { s.addBehind(l.queueKey(key)) },
+			Listed:  func(key types.NamespacedName) { s.addBehind(l.queueKey(key)) },
+			Removed: func(obj *unstructured.Unstructured) { l.withdrawn.add(obj.GetUID()) },
 		})
 	}
 	l.one = upstream(s.opts.Label + "=" + s.opts.Target)
@@ -152,8 +166,9 @@ func newLane(s *Syncer, name string, k kind) *lane {
 	l.down = loop.NewObjects(s.down.Dynamic(), k.GVR, loop.ObjectsOptions{
 		Labels: ownerLabel + "=" + s.owner, Strip: down, Packed: true, Note: versionAndStatus,
 		Changed: func(key types.NamespacedName) { s.add(l.queuePlace(key)) }, Flows: l.flows,
-		Listed: func(key types.NamespacedName) { s.addBehind(l.queuePlace(key)) },
+		Listed: func(key types.NamespacedName) { s.addBehind(l.queuePlace(key)) }, Appeared: l.appeared,
 	})
+	l.blockers = newBlockers(l.retryNow)
 	l.watchBorn()
 	l.plain = k.Refused != "" // a condition is a write of the status, which may be a power by itself
 	return l
@@ -198,6 +213,7 @@ func (l *lane) run(ctx context.Context) {
 		})
 	}
 	copies.Go(func() { l.sweep(ctx) })
+	copies.Go(func() { l.blockers.run(ctx) })
 	copies.Wait()
 }
 
@@ -245,6 +261,9 @@ func (l *lane) fresh() error {
 	}
 	return errors.Join(wrap("upstream", l.one.Err()), wrap("upstream", l.many.Err()), wrap("downstream", l.down.Err()))
 }
+
+// mayWork returns why nothing may be decided now: a cache is not fresh, or the lease is lost.
+func (l *lane) mayWork() error { return errors.Join(l.syncer.lease.err(), l.fresh()) }
 
 // flows looks at all objects when all copies have become fresh, and at what was missed before.
 func (l *lane) flows() {
@@ -383,6 +402,8 @@ func (l *lane) forget(key types.NamespacedName) {
 	delete(l.rewrites, key)
 	delete(l.copies, key)
 	delete(l.said, key)
+	delete(l.rewritten, part{NamespacedName: key})
+	delete(l.rewritten, part{key, true})
 }
 
 func (l *lane) downClient(namespace string) dynamic.ResourceInterface {

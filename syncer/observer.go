@@ -23,6 +23,8 @@ type Observer struct {
 	Overruled func(ctx context.Context, e OverruledEvent)
 	// Type is called when a type begins or ceases to be synced.
 	Type func(ctx context.Context, e TypeEvent)
+	// Another is called when another Syncer of the same target is noticed, and when there was no sign of one for 10 minutes.
+	Another func(ctx context.Context, e AnotherEvent)
 	// Capacity is called when the nodes of the downstream cannot be read, and when they can be read again.
 	Capacity func(ctx context.Context, e CapacityEvent)
 }
@@ -75,6 +77,12 @@ type TypeEvent struct {
 	Synced   bool
 }
 
+// AnotherEvent is a change of whether another Syncer works for the same target.
+type AnotherEvent struct {
+	// Message says by what it was noticed, and which of the two this is; empty: no longer.
+	Message string
+}
+
 // CapacityEvent is a change of whether the capacity of the downstream can be read. What was last known stays in the status of
 // the SyncTarget meanwhile.
 type CapacityEvent struct {
@@ -103,6 +111,12 @@ func (o *Observer) overruled(ctx context.Context, e OverruledEvent) {
 func (o *Observer) kind(ctx context.Context, e TypeEvent) {
 	if o != nil && o.Type != nil {
 		o.Type(ctx, e)
+	}
+}
+
+func (o *Observer) another(ctx context.Context, e AnotherEvent) {
+	if o != nil && o.Another != nil {
+		o.Another(ctx, e)
 	}
 }
 

@@ -31,6 +31,12 @@ type Options struct {
 	// returns an error if it selects a type that needs a Power which Permit lacks.
 	Types TypeFilter
 
+	// Report says of which types that Types leaves out objects are reported that are labelled for the target: see
+	// TypeStatus.Problems. It needs Conditions or a Heartbeat, and list of those types upstream; those that may not be listed
+	// are skipped. nil: of all if Types is nil, else of none, since a program that names its types need not have rights on
+	// others. Objects of types that Types selects and that the two sides do not serve alike are reported in any case.
+	Report TypeFilter
+
 	// Permit names the powers over the downstream that authors of upstream objects may have, and the other way round: see Power.
 	// The program decides it, never an object. nil: none.
 	Permit []Power
@@ -50,6 +56,10 @@ type Options struct {
 
 	// Namespaces says where upstream namespaces are downstream; nil: under the same name.
 	Namespaces NamespaceMap
+
+	// NamespaceSync says what of a namespace upstream passes to the one downstream beside its objects: its labels and
+	// annotations, and its end. The zero value: nothing.
+	NamespaceSync NamespaceOptions
 
 	// Transform changes objects on their way down, in this order.
 	Transform []Transformer
@@ -73,7 +83,8 @@ type Options struct {
 	Fights FightCap
 
 	// Upstream identifies the upstream among all that sync to the same downstream; zero: the UID of its namespace
-	// kube-system. What was synced under another identity is foreign.
+	// kube-system. What was synced under another identity is foreign. An upstream that moves to another cluster under its
+	// identity has objects with other UIDs: they take the copies over that are of their names.
 	Upstream string
 
 	// Conditions says on each upstream object whether it is synced, and if not, why: in the condition
@@ -97,6 +108,14 @@ type Options struct {
 
 	// Heartbeat is how often the status of the SyncTarget of that name is written upstream, if there is one; zero: never.
 	Heartbeat time.Duration
+
+	// Lease is how long after the last Heartbeat that the upstream accepted, and that found the downstream reachable, the
+	// Syncer writes. After that it is cut off for all that it knows, and what it runs may be placed elsewhere: it writes
+	// and deletes nothing on either side, says so in Status.Stale, and leaves all that runs as it is. When a heartbeat is
+	// accepted again, it removes what moved away before it creates or changes anything, and the SyncTarget has Ready False
+	// with the reason Stale until then. Zero: three times the Heartbeat, or no lease without one; negative: no lease. It
+	// should be shorter than the time after which a cluster's workloads are placed elsewhere.
+	Lease time.Duration
 
 	// Capacity is how often the nodes of the downstream are read, page by page, for what the Heartbeat says of its capacity;
 	// zero: a minute, up to a fifth longer at random; negative: never, what was said of it before is removed, and what others
@@ -217,6 +236,16 @@ func (o Options) complete() (Options, error) {
 	if o.OnDownstreamDelete < RecreateCopy || o.OnDownstreamDelete > DeleteUpstream {
 		wrong = append(wrong, fmt.Errorf("options: OnDownstreamDelete %d: want RecreateCopy or DeleteUpstream", o.OnDownstreamDelete))
 	}
+	if o.Report == nil {
+		all := o.Types == nil
+		o.Report = func(schema.GroupResource) bool { return all }
+	}
+	if err := o.NamespaceSync.check(); err != nil {
+		wrong = append(wrong, err)
+	}
+	if o.NamespaceSync.enabled() && slices.Contains(o.Permit, PermitNamespaces) {
+		wrong = append(wrong, errors.New("options: NamespaceSync and Permit of Namespaces: with the permit namespaces are objects like others: choose one"))
+	}
 	if o.Types == nil {
 		o.Types = o.defaultTypes
 	}
@@ -246,6 +275,9 @@ func (o Options) complete() (Options, error) {
 	}
 	if o.Discovery <= 0 {
 		o.Discovery = 30 * time.Second
+	}
+	if o.Lease == 0 || o.Heartbeat <= 0 {
+		o.Lease = 3 * max(0, o.Heartbeat)
 	}
 	if o.Capacity == 0 {
 		o.Capacity = time.Minute

@@ -16,7 +16,7 @@ import (
 	"github.com/atoll-dev/atoll/internal/loop"
 )
 
-// soon is when a pass is made again that found a copy behind.
+// soon is when a pass is made again where no event tells.
 const soon = time.Second
 
 func wrap(what string, err error) error {
@@ -28,7 +28,7 @@ func wrap(what string, err error) error {
 
 // pass brings one object up to date on both sides. key is where it is upstream.
 func (l *lane) pass(ctx context.Context, key types.NamespacedName) (again time.Duration, err error) {
-	if err := l.missed.stale(l.queueKey(key), l.fresh); err != nil {
+	if err := l.missed.stale(l.queueKey(key), l.mayWork); err != nil {
 		return l.syncer.putOff(err)
 	}
 	place, err := l.placeOf(key)
@@ -40,13 +40,16 @@ func (l *lane) pass(ctx context.Context, key types.NamespacedName) (again time.D
 		}
 		return 0, nil // until the object changes
 	}
+	defer l.looked(place)
 	now, wait := l.look(key, place)
 	if wait != 0 {
 		return max(wait, 0), nil
 	}
+	at := l.withdrawn.now()
 	u, shared := l.upstream(key)
 	d, _ := l.down.Get(place)
 	if u != nil {
+		l.withdrawn.drop(u.GetUID(), at)
 		before := u.GetResourceVersion()
 		defer func() {
 			if after := u.GetResourceVersion(); after != before {
@@ -62,7 +65,7 @@ func (l *lane) pass(ctx context.Context, key types.NamespacedName) (again time.D
 		l.problem(ctx, key, "", "")
 		l.valve.settle(key)
 		l.forget(key)
-		again, err = l.letGo(ctx, key)
+		err = l.letGo(ctx, key)
 	case u == nil:
 		again, err = l.removeOrphan(ctx, key, place, d)
 	case u.GetDeletionTimestamp() != nil:
@@ -81,7 +84,7 @@ func (l *lane) pass(ctx context.Context, key types.NamespacedName) (again time.D
 	}
 	switch {
 	case transient(err):
-		return soon, nil
+		return 0, loop.ErrBehind
 	case apierrors.IsForbidden(err):
 		l.problem(ctx, key, ReasonForbidden, err.Error())
 	}
@@ -97,13 +100,21 @@ func transient(err error) bool { return apierrors.IsConflict(err) && len(conflic
 // sync brings an object down and its status up.
 func (l *lane) sync(ctx context.Context, u, d *unstructured.Unstructured, place types.NamespacedName, shared bool) (time.Duration, error) {
 	key := loop.KeyOf(u)
-	if d != nil && originOf(d) != key {
-		l.problem(ctx, key, ReasonCollision, fmt.Sprintf("%s downstream is the copy of %s", place, originOf(d)))
-		return 0, nil
-	}
-	if d != nil && !isCopyOf(d, u) {
-		// What it was a copy of was replaced by another of the same name, which begins anew.
-		return l.remove(ctx, key, d)
+	if d != nil {
+		switch l.relation(d, u, l.holds(u)) {
+		case copied:
+		case preceded: // a new object begins anew
+			return l.remove(ctx, key, d)
+		case misplaced:
+			l.problem(ctx, key, ReasonCollision, fmt.Sprintf("%s downstream is the copy of %s", place, originOf(d)))
+			return 0, nil
+		case unknown:
+			l.problem(ctx, key, ReasonCollision, howToMark(place, key, u.GetUID(), l.syncer.owner))
+			return 0, nil
+		case foreign:
+			l.problem(ctx, key, ReasonForeign, l.notOurs(place))
+			return 0, nil
+		}
 	}
 	if d == nil && finished(l.kind.GroupKind(), u) {
 		l.problem(ctx, key, "", "")
@@ -114,6 +125,7 @@ func (l *lane) sync(ctx context.Context, u, d *unstructured.Unstructured, place 
 			return again, err
 		}
 	}
+	l.syncer.namespaces().synced(key.Namespace)
 	known := fields(u, goesUp, l.rules)
 	w, err := l.desired(u, d, place)
 	switch {

@@ -109,12 +109,14 @@ func (l *lane) keepOut(ctx context.Context, key, place types.NamespacedName, now
 	case err != nil:
 		return 0, err
 	case now.u == nil && u != nil && l.selects(u):
-		return soon, nil // the cache of the upstream is behind
+		return 0, loop.ErrBehind // the cache of the upstream is behind
 	}
-	held := u != nil && slices.Contains(u.GetFinalizers(), l.syncer.finalizer)
+	held := u != nil && l.holds(u)
 	copied := now.d != nil
+	var there metav1.Object
 	if held {
-		copied, err = l.hasCopy(ctx, key, place, u.GetUID())
+		there, err = l.copyOf(ctx, key, place, u.GetUID())
+		copied = there != nil
 		switch {
 		case apierrors.IsForbidden(err):
 			l.problem(ctx, key, reason, fmt.Sprintf("%s; an earlier release may have made a copy: %s", why, err))
@@ -138,7 +140,7 @@ func (l *lane) keepOut(ctx context.Context, key, place types.NamespacedName, now
 	}
 	if copied && held && u.GetDeletionTimestamp() != nil {
 		why += ", and the deletion waits for it: delete the copy, permit the type, or stop the syncer and call Detach"
-		again = retryForeign // no event tells that the copy is gone
+		again = l.blocked(key, there) // the caches of a refused type do not show the copy
 	}
 	l.problem(ctx, key, reason, why)
 	return again, l.showRefused(ctx, key, now)
@@ -159,16 +161,19 @@ func (l *lane) originNow(ctx context.Context, key types.NamespacedName, u *unstr
 	return there, nil
 }
 
-// hasCopy asks the downstream whether it has a copy of the object with that UID.
-func (l *lane) hasCopy(ctx context.Context, key, place types.NamespacedName, uid types.UID) (bool, error) {
+// copyOf asks the downstream for its copy of the object with that UID, which has our finalizer; nil: there is none.
+func (l *lane) copyOf(ctx context.Context, key, place types.NamespacedName, uid types.UID) (metav1.Object, error) {
 	there, err := l.downMeta(place.Namespace).Get(ctx, place.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return false, nil
+		return nil, nil //nolint:nilnil // nothing is there, which is an answer
 	case err != nil:
-		return false, wrap("look for a copy downstream", err)
+		return nil, wrap("look for a copy downstream", err)
 	}
-	return loop.ParseKey(there.Annotations[originAnnotation]) == key && there.Annotations[uidAnnotation] == string(uid), nil
+	if is := provenanceOf(there, manager, l.syncer.owner).to(key, uid, true); is != copied && is != unknown {
+		return nil, nil //nolint:nilnil // another object is there
+	}
+	return there, nil
 }
 
 // letRefusedGo removes the finalizer from an object that has no copy.

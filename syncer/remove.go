@@ -4,7 +4,9 @@
 package syncer
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -22,22 +24,31 @@ import (
 // show none.
 func (l *lane) removeWith(ctx context.Context, u, d *unstructured.Unstructured, place types.NamespacedName) (time.Duration, error) {
 	key := loop.KeyOf(u)
-	if d != nil && originOf(d) == key {
-		return l.remove(ctx, key, d)
+	if d != nil {
+		if is := l.relation(d, u, l.holds(u)); is == copied || is == preceded {
+			return l.remove(ctx, key, d)
+		}
 	}
 	l.valve.settle(key)
-	if !slices.Contains(u.GetFinalizers(), l.syncer.finalizer) {
+	if !l.holds(u) {
 		return 0, nil
 	}
 	// The copy may have lost its label, so ask before u is let go.
 	there, err := l.downClient(place.Namespace).Get(ctx, place.Name, metav1.GetOptions{})
 	switch {
-	case apierrors.IsNotFound(err):
+	case apierrors.IsNotFound(err) && !isMissingType(err):
 	case err != nil:
 		return 0, err
-	case isCopyOf(there, u):
-		again, err := l.remove(ctx, key, there)
-		return max(again, soon), err
+	default:
+		switch l.relation(there, u, true) {
+		case copied:
+			again, err := l.remove(ctx, key, there)
+			return max(again, soon), err
+		case unknown:
+			l.problem(ctx, key, ReasonCollision, "the deletion waits: "+howToMark(place, key, u.GetUID(), l.syncer.owner))
+			return l.blocked(key, there), nil
+		case foreign, preceded, misplaced:
+		}
 	}
 	l.problem(ctx, key, "", "")
 	return 0, l.dropFinalizer(ctx, u)
@@ -45,9 +56,13 @@ func (l *lane) removeWith(ctx context.Context, u, d *unstructured.Unstructured, 
 
 // removeOrphan removes a copy whose origin is not to be synced any more, after it has asked the upstream.
 func (l *lane) removeOrphan(ctx context.Context, key, place types.NamespacedName, d *unstructured.Unstructured) (time.Duration, error) {
-	origin := originOf(d)
-	if origin != key {
+	switch from := provenanceOf(d, manager, l.syncer.owner); {
+	case from.origin == key, from.signed && from.lostOrigin: // nothing else has that place
+	case from.signed:
 		return l.removeMisplaced(ctx, key, place, d)
+	default:
+		l.problem(ctx, key, ReasonForeign, l.notOurs(place))
+		return 0, nil
 	}
 	u, err := l.syncer.up.Metadata().Resource(l.kind.GVR).Namespace(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
 	switch {
@@ -59,16 +74,21 @@ func (l *lane) removeOrphan(ctx context.Context, key, place types.NamespacedName
 	case err != nil:
 		return 0, err
 	case l.selects(u):
-		return soon, nil // the copy of the upstream is behind
+		return 0, loop.ErrBehind // the copy of the upstream is behind
 	}
-	// It is another cluster's now, or nobody's. What is left here is found by its label, so the origin need not wait.
+	// It is no longer for this cluster. The finalizer shows that it once was, so it goes after the copy was deleted; it does
+	// not wait until the copy is gone.
+	if slices.Contains(u.Finalizers, l.syncer.finalizer) {
+		l.withdrawn.add(u.UID)
+	}
+	again, err := l.remove(ctx, key, d)
+	if err != nil {
+		return 0, err
+	}
 	if err := l.clearCondition(ctx, u); err != nil {
 		return 0, err
 	}
-	if err := l.dropFinalizer(ctx, u); err != nil {
-		return 0, err
-	}
-	return l.remove(ctx, key, d)
+	return again, l.dropFinalizer(ctx, u)
 }
 
 // isMissingType says whether it is not the object but the type that was not found.
@@ -91,13 +111,19 @@ func (l *lane) selects(u metav1.Object) bool {
 	return labels[l.syncer.opts.Label] == l.syncer.opts.Target || labels[v1alpha1.StateLabelPrefix+l.syncer.opts.Target] == v1alpha1.StateSync
 }
 
+// strayKey is by what is remembered of a downstream object in a namespace that holds none of the upstream's.
+func strayKey(place types.NamespacedName) types.NamespacedName {
+	place.Namespace = strayMark + place.Namespace
+	return place
+}
+
 // stray is for a copy in a namespace that holds none of the upstream's.
 func (l *lane) stray(ctx context.Context, place types.NamespacedName) (time.Duration, error) {
-	if err := l.missed.stale(l.queuePlace(place), l.fresh); err != nil {
+	if err := l.missed.stale(l.queuePlace(place), l.mayWork); err != nil {
 		return l.syncer.putOff(err)
 	}
-	key := place
-	key.Namespace = strayMark + key.Namespace
+	key := strayKey(place)
+	defer l.looked(place)
 	d, ok := l.down.Get(place)
 	if _, mapped := l.originAt(place); mapped || !ok {
 		l.problem(ctx, key, "", "")
@@ -108,6 +134,13 @@ func (l *lane) stray(ctx context.Context, place types.NamespacedName) (time.Dura
 	if reason, why := l.refuses(originOf(d), place, nil); reason != "" {
 		l.problem(ctx, key, reason, why+stays)
 		return 0, nil
+	}
+	switch from := provenanceOf(d, manager, l.syncer.owner); {
+	case !from.signed:
+		l.problem(ctx, key, ReasonForeign, l.notOurs(place))
+		return 0, nil
+	case from.lostOrigin: // no object upstream has that place
+		return l.remove(ctx, key, d)
 	}
 	return l.removeMisplaced(ctx, key, place, d)
 }
@@ -138,6 +171,11 @@ func (l *lane) remove(ctx context.Context, key types.NamespacedName, d *unstruct
 	if wait := l.memo(key).down.awaited(gone, version); wait > 0 {
 		return wait, nil
 	}
+	if ok, err := l.mayRemove(ctx, key, d); errors.Is(err, errFight) {
+		return retryRefused, nil
+	} else if !ok || err != nil {
+		return 0, err
+	}
 	if !l.valve.pass(key, l.down.Len()) {
 		l.problem(ctx, key, ReasonHeld, "too many deletions at once: they wait for a person to allow them")
 		return 0, nil
@@ -149,12 +187,12 @@ func (l *lane) remove(ctx context.Context, key types.NamespacedName, d *unstruct
 	})
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
-		return soon, nil // another than the copy shows
+		return 0, loop.ErrBehind // another than the copy shows
 	case err != nil:
 		return 0, wrap("delete downstream", err)
 	}
 	l.problem(ctx, key, "", "")
 	l.remember(key, func(m *memo) { m.down = newPending(gone, version, "") })
-	l.wrote(ctx, WriteDelete, originOf(d))
+	l.wrote(ctx, WriteDelete, cmp.Or(originOf(d), shown(key)))
 	return lag, nil
 }

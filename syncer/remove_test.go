@@ -73,7 +73,7 @@ func TestFinalizersOfOthers(t *testing.T) {
 	})
 }
 
-// A deletion that nobody saw is made up for.
+// A deletion that nobody saw is made up for. Where the finalizer was taken off as well, nothing shows that it was one.
 func TestMissedDeletes(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{Workers: 1})
@@ -86,6 +86,10 @@ func TestMissedDeletes(t *testing.T) {
 		p.up.delete(configMaps, "c-000")
 		p.up.delete(configMaps, "c-001")
 		p.start(syncer.Options{})
+		p.rest()
+		require.Equal(t, []string{"configmaps default/c-000 OriginGone"}, p.problems())
+		require.NotNil(t, p.down.get(configMaps, "c-000"))
+		require.Equal(t, 1, p.Release())
 		p.rest()
 		require.Nil(t, p.down.get(configMaps, "c-000"))
 		require.Nil(t, p.down.get(configMaps, "c-001"))
@@ -152,6 +156,7 @@ func TestNotKnownIsNotAbsent(t *testing.T) {
 		"list is forbidden":   {Verb: "list", Resource: configMaps.GroupResource(), Times: -1, Do: regiontest.Refuse(http.StatusForbidden)},
 		"list hangs":          {Verb: "list", Resource: configMaps.GroupResource(), Times: -1, Do: regiontest.Hang()},
 		"a get is refused":    {Verb: "get", Resource: configMaps.GroupResource(), Times: -1, Do: regiontest.Refuse(http.StatusServiceUnavailable)},
+		"type is not served":  {Verb: "get", Resource: configMaps.GroupResource(), Times: -1, Do: regiontest.Refuse(http.StatusNotFound)},
 		"all connections end": {Times: -1, Do: regiontest.DropRequest()},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -243,9 +248,7 @@ func TestValve(t *testing.T) {
 		p.rest()
 		p.stop()
 		for i := range 20 {
-			name := fmt.Sprintf("c-%03d", i)
-			p.up.patch(configMaps, name, `{"metadata":{"finalizers":null}}`)
-			p.up.delete(configMaps, name)
+			p.up.delete(configMaps, fmt.Sprintf("c-%03d", i))
 		}
 		p.start(syncer.Options{})
 		time.Sleep(10 * time.Minute)
@@ -393,4 +396,36 @@ func TestValveOfMisplacedCopies(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Another client gives our finalizer to an object that is not for this cluster, while the syncer runs: it is removed again, so
+// that the object can be deleted.
+func TestAFinalizerThatAnotherClientAdds(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := newPair(t, syncer.Options{})
+		p.up.create(configMaps, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {team: one}}}")
+		p.up.patch(configMaps, "a", `{"metadata":{"finalizers":["syncer.atoll.dev/my-cluster"]}}`)
+		p.up.delete(configMaps, "a")
+		time.Sleep(45 * time.Minute)
+		p.settle()
+		require.Nil(t, p.up.get(configMaps, "a"))
+	})
+}
+
+// A downstream that does not serve a type for a moment says nothing about its objects: the origin waits for the answer.
+func TestATypeThatIsNotServedDownstreamLetsNothingGo(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := newPair(t, syncer.Options{})
+		p.up.create(configMaps, a)
+		p.rest()
+		p.stop()
+		p.down.patch(configMaps, "a", `{"metadata":{"labels":{"syncer.atoll.dev/owner":null}}}`)
+		p.up.delete(configMaps, "a")
+		p.down.Inject(regiontest.Fault{Verb: "get", Resource: configMaps.GroupResource(), Name: "a", Times: 3, Do: regiontest.Refuse(http.StatusNotFound)})
+		p.start(syncer.Options{})
+		p.rest()
+		p.rest()
+		require.Nil(t, p.down.get(configMaps, "a"), "it is not left behind")
+		require.Nil(t, p.up.get(configMaps, "a"))
+	})
 }

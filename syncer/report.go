@@ -43,6 +43,13 @@ const (
 	ReasonTransform Reason = "Transform"
 	// ReasonFight: somebody downstream changes it again and again, see FightCap: the message names the fields and whom.
 	ReasonFight Reason = "Fight"
+	// ReasonOriginGone: its copy stays although nothing upstream asks for it: the upstream lacks the origin, or has another
+	// object of that name that is not for the target, or has it without label and finalizer, and this Syncer did not see it
+	// go. An upstream that was restored from a backup looks like that. The message names what decides; Release deletes the copy.
+	ReasonOriginGone Reason = "OriginGone"
+	// ReasonAnotherSyncer: another Syncer of the same target goes on to write its copy with another content. It is left as it
+	// is, and written again when the object changes upstream, and 10 minutes later.
+	ReasonAnotherSyncer Reason = "AnotherSyncer"
 	// ReasonHeld: its deletion waits for Release, see DeleteCap.
 	ReasonHeld Reason = "Held"
 )
@@ -65,25 +72,41 @@ type Status struct {
 	// Owner is the value of the label syncer.atoll.dev/owner on all that the Syncer made; empty until the upstream was
 	// identified.
 	Owner string
+	// AnotherSyncer says why another Syncer seems to work for the same target, and which of the two this is; empty if there was
+	// no sign of one for 10 minutes.
+	AnotherSyncer string
+	// Stale is since when nothing is written, because the heartbeat was not accepted for longer than Options.Lease; zero if
+	// it is not so. What runs downstream goes on.
+	Stale time.Time
 	// Types are all types that one side serves, by resource and group.
 	Types []TypeStatus
+
+	compared bool // whether Losses are known
 }
 
 // TypeStatus is the state of one type.
 type TypeStatus struct {
 	Resource schema.GroupVersionResource
-	// Reason says why the type is not synced; empty if it is. Message says more of it where it is ReasonNotPermitted.
+	// Reason says why the type is not synced; empty if it is. Message says more of it, where there is more to say.
 	Reason  Reason
 	Message string
+	// Losses are the fields that one side does not have, and the bounds by which it refuses what the other accepts, one line
+	// each: of the spec what the downstream drops or refuses, of the status what the upstream does. Objects of the type are
+	// synced all the same. It is empty as well while the OpenAPI documents of the two sides cannot be read.
+	Losses []string
 	// Err says why there is no fresh copy of one side: nothing is written, and nothing deleted, while it is not nil. Since
 	// is since when; what is known of the objects is as old.
 	Err   error
 	Since time.Time
 	// Upstream and Downstream are how many objects there are.
 	Upstream, Downstream int
-	// Held is how many deletions wait for Release.
-	Held int
-	// Problems are the objects that are not synced, by namespace and name.
+	// Held is how many deletions wait for Release. OriginGone is how many of them are held for ReasonOriginGone, the others
+	// for ReasonHeld.
+	Held, OriginGone int
+	// Problems are the objects that are not synced, by namespace and name. Of a type that is not synced itself these are
+	// objects that are labelled for the target, each with the Reason of the type, as far as the Syncer may list them: 500 at
+	// most, looked for every 10 minutes, with Conditions or a Heartbeat, and of a type that Types leaves out if Report selects
+	// it. Upstream counts them.
 	Problems []Problem
 }
 
@@ -98,14 +121,21 @@ type Problem struct {
 // Status returns the present state. It does no I/O and is safe for concurrent use.
 func (s *Syncer) Status() Status {
 	s.mu.Lock()
-	now := Status{Owner: s.owner}
+	now := Status{Owner: s.owner, compared: s.compared, Stale: s.lease.since()}
 	for _, l := range s.lanes {
 		now.Types = append(now.Types, l.status())
 	}
+	if s.namespaced != nil {
+		now.Types = append(now.Types, s.namespaced.status())
+	}
 	for gvr, reason := range s.unsynced {
-		now.Types = append(now.Types, TypeStatus{Resource: gvr, Reason: reason})
+		if s.namespaced != nil && gvr.GroupResource() == namespaces.GroupResource() {
+			continue
+		}
+		now.Types = append(now.Types, TypeStatus{Resource: gvr, Reason: reason, Message: howToSync(reason), Upstream: len(s.asking[gvr]), Problems: slices.Clone(s.asking[gvr])})
 	}
 	s.mu.Unlock()
+	now.AnotherSyncer, _ = s.others.now()
 	slices.SortFunc(now.Types, func(a, b TypeStatus) int {
 		return cmp.Or(cmp.Compare(a.Resource.Resource, b.Resource.Resource), cmp.Compare(a.Resource.Group, b.Resource.Group))
 	})
@@ -124,10 +154,21 @@ func (l *lane) status() TypeStatus {
 	if s.Err != nil {
 		s.Since = l.stale
 	}
-	s.Problems = slices.SortedFunc(maps.Values(l.problems), func(a, b Problem) int {
+	s.Losses = slices.Clone(l.losses)
+	for _, p := range l.problems {
+		if p.Reason == ReasonOriginGone {
+			s.OriginGone++
+		}
+	}
+	s.Held += s.OriginGone
+	s.Problems = sortedProblems(l.problems)
+	return s
+}
+
+func sortedProblems(all map[types.NamespacedName]Problem) []Problem {
+	return slices.SortedFunc(maps.Values(all), func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.Object.Namespace, b.Object.Namespace), cmp.Compare(a.Object.Name, b.Object.Name))
 	})
-	return s
 }
 
 // problem records that an object has one; reason empty: none.
@@ -139,6 +180,9 @@ func (l *lane) problem(ctx context.Context, key types.NamespacedName, reason Rea
 		return
 	}
 	if reason == "" {
+		if l.blockers.gone(key) {
+			l.syncer.queue.Cancel(l.queueKey(key)) // the retry, which may be an hour away
+		}
 		delete(l.problems, key)
 	} else {
 		since := time.Now()
@@ -158,17 +202,22 @@ func (l *lane) has(key types.NamespacedName, reason Reason) bool {
 	return l.problems[key].Reason == reason
 }
 
-// Release lets the deletions go that DeleteCap holds, of the given types, or of all if none is given. It returns how many
-// there are. It does not block.
+// Release lets the deletions go that DeleteCap holds, and deletes the copies that have ReasonOriginGone, of the given types,
+// or of all if none is given. It returns how many there are. It does not block.
 func (s *Syncer) Release(only ...schema.GroupResource) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := 0
-	for _, l := range s.lanes {
+	lanes := slices.Collect(maps.Values(s.lanes))
+	if s.namespaced != nil {
+		lanes = append(lanes, s.namespaced.lane)
+	}
+	for _, l := range lanes {
 		if len(only) > 0 && !slices.Contains(only, l.kind.GVR.GroupResource()) {
 			continue
 		}
-		for _, key := range l.valve.release() {
+		gone := l.withdrawn.release(func(key types.NamespacedName) bool { return l.has(key, ReasonOriginGone) })
+		for _, key := range slices.Concat(l.valve.release(len(gone)), gone) {
 			s.add(l.queueKey(key))
 			n++
 		}

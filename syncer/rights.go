@@ -57,6 +57,7 @@ func UpstreamRights(opts Options, types ...schema.GroupResource) []rbacv1.Policy
 		own.ResourceNames, status.ResourceNames = []string{opts.Target}, []string{opts.Target}
 		rules = append(rules, own, status)
 	}
+	rules = append(rules, opts.NamespaceSync.upstreamRights()...)
 	raises := func(gr schema.GroupResource) bool { return opts.Upsync != nil && opts.Upsync(gr) }
 	if slices.ContainsFunc(types, raises) {
 		rules = append(rules, allow(schema.GroupResource{Resource: "namespaces"}, "create"))
@@ -66,7 +67,7 @@ func UpstreamRights(opts Options, types ...schema.GroupResource) []rbacv1.Policy
 		if raises(gr) {
 			verbs = append(verbs, "create")
 		}
-		if raises(gr) || opts.OnDownstreamDelete == DeleteUpstream {
+		if raises(gr) || opts.OnDownstreamDelete == DeleteUpstream || opts.NamespaceSync.Finish {
 			verbs = append(verbs, "delete")
 		}
 		slices.Sort(verbs)
@@ -82,7 +83,8 @@ func UpstreamRights(opts Options, types ...schema.GroupResource) []rbacv1.Policy
 // Unscheduled: see UnscheduledRights. There are none for a type that needs a Power which Options.Permit lacks. Only a Rule that makes a field of a status Upstream's needs more: patch of the status of
 // its type. Without list of nodes the capacity of the cluster is not known, and all else works.
 func DownstreamRights(opts Options, types ...schema.GroupResource) []rbacv1.PolicyRule {
-	return append(syncRights(permitted(opts.Permit, types)), allow(nodes.GroupResource(), "list"))
+	rules := append(syncRights(permitted(opts.Permit, types)), allow(nodes.GroupResource(), "list"))
+	return append(rules, opts.NamespaceSync.downstreamRights()...)
 }
 
 // syncRights are DownstreamRights without those by which capacity is known.
@@ -92,6 +94,35 @@ func syncRights(types []schema.GroupResource) []rbacv1.PolicyRule {
 		rules = append(rules, allow(gr, "create", "delete", "get", "list", "patch", "watch"))
 	}
 	return rules
+}
+
+// upstreamRights are those that NamespaceOptions need upstream beside the others.
+func (o NamespaceOptions) upstreamRights() []rbacv1.PolicyRule {
+	if !o.enabled() {
+		return nil
+	}
+	verbs := []string{"get", "list", "watch"}
+	if o.Finish || o.Delete {
+		verbs = []string{"get", "list", "patch", "watch"}
+	}
+	rules := []rbacv1.PolicyRule{allow(namespaces.GroupResource(), verbs...)}
+	if o.Finish {
+		rules = append(rules, allow(schema.GroupResource{Resource: "namespaces/finalize"}, "update"),
+			allow(schema.GroupResource{Group: "*", Resource: "*"}, "list")) // to know that a namespace is empty
+	}
+	return rules
+}
+
+// downstreamRights are those that NamespaceOptions need downstream beside the others.
+func (o NamespaceOptions) downstreamRights() []rbacv1.PolicyRule {
+	if !o.enabled() {
+		return nil
+	}
+	verbs := []string{"list", "patch", "watch"}
+	if o.Delete {
+		verbs = []string{"delete", "list", "patch", "watch"}
+	}
+	return []rbacv1.PolicyRule{allow(namespaces.GroupResource(), verbs...)}
 }
 
 // UnscheduledRights returns what a Syncer needs downstream beside DownstreamRights for Options.Unscheduled.

@@ -24,7 +24,8 @@ type Rule struct {
 	// then it goes down and not up.
 	Owner Owner
 	// Up writes the value that the field has downstream upstream as well, for people and tools there to see: the replicas
-	// that an autoscaler has set. It needs an Owner other than Upstream; what is FirstWriter goes up once it was taken.
+	// that an autoscaler has set. It needs an Owner other than Upstream; what is FirstWriter goes up once it was taken. A
+	// field that a Splitter owns does not go up: the replicas of a shard are its decision.
 	Up bool
 	// Change says what happens if the downstream refuses a change of the field, or of one below it, because it is
 	// immutable.

@@ -6,6 +6,7 @@ package syncer
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -14,28 +15,32 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/atoll-dev/atoll/internal/logging"
+	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
 // letGo removes our finalizer from an upstream object that is not to be synced any more and has no copy.
-func (l *lane) letGo(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
+func (l *lane) letGo(ctx context.Context, key types.NamespacedName) error {
 	u, err := l.syncer.up.Metadata().Resource(l.kind.GVR).Namespace(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return 0, nil
+		return nil
 	case err != nil:
-		return 0, err
+		return err
 	case l.selects(u):
-		return soon, nil // the copy of the upstream is behind
+		return loop.ErrBehind // the copy of the upstream is behind
 	}
 	if err := l.clearCondition(ctx, u); err != nil {
-		return 0, err
+		return err
 	}
-	return 0, l.dropFinalizer(ctx, u)
+	return l.dropFinalizer(ctx, u)
 }
 
-// sweep looks once for objects that left while nobody watched: that are not to be synced any more and still have our
-// finalizer.
+// sweepEvery is how often it is looked again for objects that have our finalizer and are not to be synced: they have no watch.
+const sweepEvery = 30 * time.Minute
+
+// sweep looks for objects that are not to be synced and have our finalizer, until ctx ends: those that left while no syncer
+// ran, and those that got it from another client, such as one that restores objects with their finalizers.
 func (l *lane) sweep(ctx context.Context) {
 	copies := l.copiesOf()
 	if l.kind.Refused != "" {
@@ -48,14 +53,20 @@ func (l *lane) sweep(ctx context.Context) {
 			return
 		}
 	}
-	for pause := soon; ; pause = min(2*pause, time.Minute) {
+	for pause := soon; ; {
+		var wait time.Duration
 		err := l.sweepPages(ctx)
-		if err == nil || ctx.Err() != nil {
+		switch {
+		case ctx.Err() != nil:
 			return
+		case err == nil:
+			pause, wait = soon, sweepEvery+rand.N(sweepEvery/5)
+		default:
+			logging.From(ctx).Info("Objects that have left are not known yet", "resource", l.name, "reason", err.Error())
+			wait, pause = pause, min(2*pause, time.Minute)
 		}
-		logging.From(ctx).Info("Objects that have left are not known yet", "resource", l.name, "reason", err.Error())
 		select {
-		case <-time.After(pause):
+		case <-time.After(wait):
 		case <-ctx.Done():
 			return
 		}

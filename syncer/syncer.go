@@ -39,10 +39,15 @@ type Syncer struct {
 	// add and addBehind add to the queue.
 	add, addBehind func(key string)
 	dry            bool // requests are dry runs
+	lease          *lease
 	started        atomic.Bool
 
 	// finalizer and the managers are what we are known by upstream, where there may be syncers of other targets.
 	finalizer, upManager, statusManager, fieldsManager, bornManager, conditionManager string
+
+	instance string    // names this process in logs and messages
+	begun    time.Time // when Start was called
+	others   others
 
 	upstreamUID types.UID // known before any work begins
 
@@ -51,7 +56,10 @@ type Syncer struct {
 	downstreamUID types.UID
 	lanes         map[string]*lane
 	unsynced      map[schema.GroupVersionResource]Reason
-	capacity      *corev1.ResourceList // nil: not read yet
+	asking        map[schema.GroupVersionResource][]Problem // objects of types that are not synced
+	compared      bool                                      // schemas were compared once
+	capacity      *corev1.ResourceList                      // nil: not read yet
+	namespaced    *namespaceSync                            // nil: namespaces are made and that is all
 }
 
 // New checks opts. It does no I/O and starts nothing; see Start.
@@ -89,11 +97,13 @@ func newSyncer(up, down region.API, given Options) (*Syncer, error) {
 	queue := loop.NewQueue(loop.QueueOptions{Workers: opts.Workers})
 	return &Syncer{
 		up: up, down: down, given: given, opts: opts,
+		lease: newLease(opts.Lease),
 		queue: queue, add: queue.Add, addBehind: queue.AddBehind,
 		finalizer: v1alpha1.FinalizerPrefix + opts.Target,
 		upManager: manager + "-" + opts.Target, statusManager: manager + "-status-" + opts.Target, fieldsManager: manager + "-fields-" + opts.Target,
 		bornManager: manager + "-upsync-" + opts.Target, conditionManager: manager + "-condition-" + opts.Target,
-		lanes: map[string]*lane{}, unsynced: map[schema.GroupVersionResource]Reason{},
+		instance: fmt.Sprintf("%08x", rand.Uint32()),
+		lanes:    map[string]*lane{}, unsynced: map[schema.GroupVersionResource]Reason{},
 	}, nil
 }
 
@@ -108,13 +118,15 @@ func (s *Syncer) Start(ctx context.Context) error {
 	if s.started.Swap(true) {
 		return errors.New("syncer: Start was called twice")
 	}
-	ctx = logr.NewContext(ctx, logging.From(ctx).WithValues("target", s.opts.Target))
+	ctx = logr.NewContext(ctx, logging.From(ctx).WithValues("target", s.opts.Target, "instance", s.instance))
+	s.begun = time.Now()
 	ctx, cancel := context.WithCancel(ctx)
 	var all sync.WaitGroup
 	defer all.Wait()
 	defer cancel()
 	if s.opts.Heartbeat > 0 {
 		all.Go(func() { s.beat(ctx) })
+		all.Go(func() { s.comeBack(ctx) })
 		if s.opts.Capacity > 0 {
 			all.Go(func() { s.measure(ctx) })
 		}
@@ -122,9 +134,16 @@ func (s *Syncer) Start(ctx context.Context) error {
 	if err := s.identify(ctx); err != nil || ctx.Err() != nil {
 		return err
 	}
+	s.keepNamespaces()
 	all.Go(func() { _ = s.queue.Start(ctx, s.work) })
+	if s.opts.NamespaceSync.enabled() {
+		all.Go(func() { s.namespaces().start(ctx) })
+	}
 	if s.opts.Unscheduled > 0 {
 		all.Go(func() { (&podCounter{syncer: s}).start(ctx) })
+	}
+	if s.opts.Conditions || s.opts.Heartbeat > 0 {
+		all.Go(func() { s.findAsking(ctx) })
 	}
 	s.followTypes(ctx)
 	return nil
@@ -210,6 +229,11 @@ const (
 // work works on one object of a type.
 func (s *Syncer) work(ctx context.Context, queued string) (time.Duration, error) {
 	name, text, _ := strings.Cut(queued, "|")
+	if name == namespaceQueue {
+		ctx, cancel := context.WithTimeout(ctx, passTimeout)
+		defer cancel()
+		return s.namespaces().pass(ctx, loop.ParseKey(text))
+	}
 	s.mu.Lock()
 	l := s.lanes[name]
 	s.mu.Unlock()

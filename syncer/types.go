@@ -40,13 +40,16 @@ func (k kind) GroupKind() schema.GroupKind {
 func (s *Syncer) followTypes(ctx context.Context) {
 	var lanes sync.WaitGroup
 	defer lanes.Wait()
+	schemas := &schemaComparer{up: s.up.Discovery().OpenAPIV3(), down: s.down.Discovery().OpenAPIV3(), known: map[schema.GroupVersion]comparedGroup{}}
 	for ctx.Err() == nil {
 		wanted, unsynced, err := s.compareTypes()
 		if err != nil {
 			logging.From(ctx).Info("Types are not known", "reason", err.Error())
 		} else {
 			s.setTypes(ctx, &lanes, wanted, unsynced)
+			s.compareSchemas(ctx, schemas)
 		}
+		s.watchOthers(ctx)
 		pause := s.opts.Discovery
 		if err != nil {
 			pause = min(pause, time.Second)

@@ -6,6 +6,7 @@ package syncer
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -78,6 +79,12 @@ func (l *lane) bringUp(ctx context.Context, key types.NamespacedName, u, d *unst
 		l.remember(key, func(m *memo) { m.statusUp = refusal{} }) // of another status, meanwhile
 		return 0, nil
 	}
+	if why := l.statusContested(key, hash, version); why != "" {
+		l.remember(key, func(m *memo) {
+			m.statusUp = refusal{hash: hash, state: generation, until: time.Now().Add(retryRefused), why: why}
+		})
+		return retryRefused, nil
+	}
 	if !shared {
 		wish.SetResourceVersion(version) // of custom resources' status, servers do not look at the UID
 		if data, err = json.Marshal(wish.Object); err != nil {
@@ -97,6 +104,7 @@ func (l *lane) bringUp(ctx context.Context, key types.NamespacedName, u, d *unst
 	}
 	u.SetResourceVersion(after.GetResourceVersion())
 	l.wrote(ctx, WriteStatus, key)
+	l.written(part{key, true}, hash, version, after.GetResourceVersion())
 	l.remember(key, func(m *memo) { m.up, m.statusUp = newPending(hash, version, after.GetResourceVersion()), refusal{} })
 	return 0, nil
 }
@@ -179,7 +187,7 @@ func (l *lane) addFinalizer(ctx context.Context, u *unstructured.Unstructured) (
 	after, err := l.mergeFinalizers(ctx, u, append(u.GetFinalizers(), l.syncer.finalizer))
 	if transient(err) || apierrors.IsNotFound(err) {
 		known = echo{}
-		after, err = l.applyFinalizer(ctx, u)
+		after, err = l.addFinalizerLive(ctx, u)
 	}
 	if err != nil {
 		return echo{}, wrap("add the finalizer", err)
@@ -210,15 +218,20 @@ func (l *lane) mergeMeta(ctx context.Context, u metav1.Object, fields map[string
 		metav1.PatchOptions{FieldManager: l.syncer.upManager, DryRun: l.syncer.dryRun()})
 }
 
-// applyFinalizer adds the finalizer to u, whatever its state is.
-func (l *lane) applyFinalizer(ctx context.Context, u *unstructured.Unstructured) (*metav1.PartialObjectMetadata, error) {
-	wish := bare(u)
-	wish.SetFinalizers([]string{l.syncer.finalizer})
-	data, err := json.Marshal(wish.Object)
-	if err != nil {
-		return nil, fmt.Errorf("encode: %w", err)
+// addFinalizerLive adds the finalizer to u as it is upstream at present, which the cache does not show yet. It is a Conflict
+// if u is not to be synced any more, and if it changes before the write is carried out: a write that the server carries out
+// late, when u is another cluster's, would leave a finalizer that no syncer removes.
+func (l *lane) addFinalizerLive(ctx context.Context, u *unstructured.Unstructured) (*metav1.PartialObjectMetadata, error) {
+	live, err := l.upMeta(u.GetNamespace()).Get(ctx, u.GetName(), metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err), err == nil && (live.UID != u.GetUID() || live.DeletionTimestamp != nil || !l.selects(live)):
+		return nil, apierrors.NewConflict(l.kind.GVR.GroupResource(), u.GetName(), errors.New("it has left since it was read"))
+	case err != nil:
+		return nil, err
+	case slices.Contains(live.Finalizers, l.syncer.finalizer):
+		return live, nil
 	}
-	return l.upMeta(u.GetNamespace()).Patch(ctx, u.GetName(), types.ApplyPatchType, data, l.syncer.patchBy(l.syncer.upManager))
+	return l.mergeFinalizers(ctx, live, append(live.Finalizers, l.syncer.finalizer))
 }
 
 // dropFinalizer lets u go, without what was said of its pods. u is as it is upstream at present; if it is not, that is a Conflict.
@@ -230,6 +243,7 @@ func (l *lane) dropFinalizer(ctx context.Context, u metav1.Object) error {
 	if finalizers == nil {
 		finalizers = []string{}
 	}
+	l.withdrawn.add(u.GetUID())
 	fields := map[string]any{"resourceVersion": u.GetResourceVersion(), "finalizers": finalizers}
 	if name := v1alpha1.UnscheduledAnnotationPrefix + l.syncer.opts.Target; u.GetAnnotations()[name] != "" {
 		fields["annotations"] = map[string]any{name: nil}

@@ -71,12 +71,15 @@ func (l *lane) bornFresh() error {
 	return errors.Join(wrap("upstream", l.raised.Err()), wrap("downstream", l.born.Err()))
 }
 
+// mayRaise returns why nothing may be decided about what was born downstream.
+func (l *lane) mayRaise() error { return errors.Join(l.syncer.lease.err(), l.bornFresh()) }
+
 // raise brings an object that was born downstream up, where it has key, with its status.
 func (l *lane) raise(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
 	if l.born == nil {
 		return 0, nil // nothing that is born downstream is brought up
 	}
-	if err := l.missedBorn.stale(l.queueKey(bornKey(key)), l.bornFresh); err != nil {
+	if err := l.missedBorn.stale(l.queueKey(bornKey(key)), l.mayRaise); err != nil {
 		return l.syncer.putOff(err)
 	}
 	place, err := l.placeOf(key)
@@ -107,7 +110,7 @@ func (l *lane) raise(ctx context.Context, key types.NamespacedName) (time.Durati
 	}
 	switch {
 	case transient(err):
-		return soon, nil
+		return 0, loop.ErrBehind
 	case apierrors.IsForbidden(err):
 		l.problem(ctx, bornKey(key), ReasonForbidden, err.Error())
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), isSchemaError(err):
@@ -156,8 +159,16 @@ func (l *lane) bringBornUp(ctx context.Context, key types.NamespacedName, b, r *
 		l.problem(ctx, bornKey(key), ReasonNotSyncable, "it is a copy of an object upstream")
 		return 0, nil
 	}
-	if r != nil && (r.GetDeletionTimestamp() != nil || r.GetAnnotations()[uidAnnotation] != string(b.GetUID())) {
-		return l.deleteRaised(ctx, key, r) // another of the same name, which begins anew
+	if r != nil {
+		is := provenanceOf(r, l.syncer.bornManager, l.syncer.owner).to(loop.KeyOf(b), b.GetUID(), true)
+		switch {
+		case is == preceded, is == misplaced, r.GetDeletionTimestamp() != nil:
+			return l.deleteRaised(ctx, key, r) // another of the same name, which begins anew
+		case is != copied:
+			l.problem(ctx, bornKey(key), ReasonForeign, fmt.Sprintf("%s upstream has the label %s=%s, which another client wrote, and stays as it is: delete it, or remove the label",
+				loop.KeyText(key), ownerLabel, l.syncer.owner))
+			return 0, nil
+		}
 	}
 	wish, hash, err := l.raisedWish(key, b)
 	if err != nil {
@@ -208,10 +219,10 @@ func (l *lane) meetUpstream(ctx context.Context, key types.NamespacedName) (time
 	case err != nil:
 		return 0, err
 	case there.Labels[ownerLabel] == l.syncer.owner:
-		return soon, nil // ours, which is about to be shown
+		return 0, loop.ErrBehind // ours, which is about to be shown
 	}
 	l.problem(ctx, bornKey(key), ReasonForeign, "an object that this syncer did not make has this name upstream")
-	return retryForeign, nil
+	return l.blockers.met(bornKey(key), l.upMeta(key.Namespace), there, markOf(there, false)), nil
 }
 
 // bringBornStatusUp makes the status of r that of b. What is observed of b's generations is then observed of those of r.
@@ -252,8 +263,8 @@ func (l *lane) applyUp(ctx context.Context, wish *unstructured.Unstructured, man
 
 // removeRaised removes from the upstream what is not downstream any more, after it has asked there.
 func (l *lane) removeRaised(ctx context.Context, key, place types.NamespacedName, r *unstructured.Unstructured) (time.Duration, error) {
-	if originOf(r) != place {
-		return 0, nil // the namespaces were mapped otherwise, or somebody copied our label: it is not known whose it is
+	if from := provenanceOf(r, l.syncer.bornManager, l.syncer.owner); from.origin != place && !(from.signed && from.lostOrigin) {
+		return 0, nil // the namespaces were mapped otherwise, or another client copied our label
 	}
 	b, err := l.downMeta(place.Namespace).Get(ctx, place.Name, metav1.GetOptions{})
 	switch {
@@ -264,7 +275,7 @@ func (l *lane) removeRaised(ctx context.Context, key, place types.NamespacedName
 	case err != nil:
 		return 0, err
 	case b.Labels[v1alpha1.StateLabelPrefix+l.syncer.opts.Target] == v1alpha1.StateUpsync:
-		return soon, nil // the copy of the downstream is behind
+		return 0, loop.ErrBehind // the copy of the downstream is behind
 	}
 	return l.deleteRaised(ctx, key, r)
 }
@@ -284,7 +295,7 @@ func (l *lane) deleteRaised(ctx context.Context, key types.NamespacedName, r *un
 	})
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
-		return soon, nil // another than the copy shows
+		return 0, loop.ErrBehind // another than the copy shows
 	case err != nil:
 		return 0, wrap("delete upstream", err)
 	}

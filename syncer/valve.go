@@ -69,15 +69,15 @@ func (v *valve) settle(key types.NamespacedName) {
 	}
 }
 
-// release opens the valve for what waits, and returns that.
-func (v *valve) release() []types.NamespacedName {
+// release opens the valve for what waits and for so many more, and returns what waits.
+func (v *valve) release(more int) []types.NamespacedName {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	var keys []types.NamespacedName
 	for key := range v.waiting {
 		keys = append(keys, key)
 	}
-	v.open, v.shut, v.gone = len(keys), false, nil
+	v.open, v.shut, v.gone = len(keys)+more, false, nil
 	return keys
 }
 

@@ -50,7 +50,7 @@ type options struct {
 func parse(args []string) (options, error) {
 	o := options{Reread: 10 * time.Second}
 	var types, permit, upsync string
-	var deletes bool
+	var deletes, report bool
 	flags := flag.NewFlagSet("syncer", flag.ContinueOnError)
 	flags.StringVar(&o.Target, "target", "", "name of the SyncTarget; required")
 	flags.StringVar(&o.Upstream, "identity", "", "of the upstream; without it, the UID of its namespace kube-system")
@@ -59,6 +59,7 @@ func parse(args []string) (options, error) {
 	flags.StringVar(&types, "types", "", "what is synced, such as configmaps,deployments.apps; without it, every type that both sides serve but those that need -permit")
 	flags.StringVar(&permit, "permit", "", "powers over the cluster that authors of upstream objects may have, such as RBAC,StorageClasses; without it, none")
 	flags.StringVar(&upsync, "upsync", "", "of which of these types objects that are born in the cluster come up, if they are labelled for it, such as configmaps; without it, of none")
+	flags.BoolVar(&report, "report", false, "say on the SyncTarget which labelled objects have a type that -types leaves out; needs list of all types upstream")
 	flags.BoolVar(&deletes, "delete-upstream", false, "delete upstream what somebody deletes in the cluster, instead of making it again there")
 	flags.DurationVar(&o.Heartbeat, "heartbeat", 20*time.Second, "how often the SyncTarget's status is written")
 	flags.DurationVar(&o.Unscheduled, "unscheduled", 0, "how often pods in the cluster that find no node are counted, which is then said of their workload upstream; without it, never")
@@ -79,6 +80,9 @@ func parse(args []string) (options, error) {
 		return options{}, err
 	}
 	o.Types, o.Upsync = named(types), named(upsync)
+	if report {
+		o.Report = func(schema.GroupResource) bool { return true }
+	}
 	if deletes {
 		o.OnDownstreamDelete = syncer.DeleteUpstream
 	}

@@ -77,11 +77,21 @@ var ErrNoSchema = errors.New("the OpenAPI document does not describe this kind")
 // document has for every field that is not a pointer, are left out. Quantities are integers or strings of their form: a
 // quantity that is a number with a fraction has to be quoted. It returns [ErrNoSchema] if the document does not have it.
 func (d *Document) Schema(gvk runtimeschema.GroupVersionKind) (*apiextensionsv1.JSONSchemaProps, error) {
+	return d.schema(gvk, false)
+}
+
+// CustomSchema is Schema for a kind that a CustomResourceDefinition defines: an object of which no fields are declared keeps
+// none, unless the document says so. Of a built-in type it keeps all.
+func (d *Document) CustomSchema(gvk runtimeschema.GroupVersionKind) (*apiextensionsv1.JSONSchemaProps, error) {
+	return d.schema(gvk, true)
+}
+
+func (d *Document) schema(gvk runtimeschema.GroupVersionKind, custom bool) (*apiextensionsv1.JSONSchemaProps, error) {
 	name, ok := d.kinds[gvk]
 	if !ok {
 		return nil, fmt.Errorf("schema of %s: %w", gvk, ErrNoSchema)
 	}
-	c := &converter{document: d, open: map[string]bool{}}
+	c := &converter{document: d, open: map[string]bool{}, custom: custom}
 	out, err := c.convert("", &spec.Schema{SchemaProps: spec.SchemaProps{Ref: spec.MustCreateRef(prefix + name)}})
 	if err != nil {
 		return nil, fmt.Errorf("schema of %s: %w", gvk, err)
@@ -92,7 +102,10 @@ func (d *Document) Schema(gvk runtimeschema.GroupVersionKind) (*apiextensionsv1.
 	set(out, "apiVersion", &apiextensionsv1.JSONSchemaProps{Type: "string", Description: out.Properties["apiVersion"].Description})
 	set(out, "kind", &apiextensionsv1.JSONSchemaProps{Type: "string", Description: out.Properties["kind"].Description})
 	set(out, "metadata", &apiextensionsv1.JSONSchemaProps{Type: "object"})
-	out.XPreserveUnknownFields, out.AdditionalProperties, out.XMapType, out.Default = nil, nil, nil, nil
+	out.AdditionalProperties, out.XMapType, out.Default = nil, nil, nil
+	if !custom {
+		out.XPreserveUnknownFields = nil
+	}
 	out.Nullable, out.XEmbeddedResource = false, false
 	return out, nil
 }
@@ -110,6 +123,7 @@ const quantity = `^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTP
 type converter struct {
 	document *Document
 	open     map[string]bool // the references that are being resolved
+	custom   bool            // objects drop fields that are not declared
 	nodes    int
 }
 
@@ -273,7 +287,7 @@ func (c *converter) object(path string, s *spec.Schema, out *apiextensionsv1.JSO
 			return err
 		}
 		out.AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true, Schema: converted}
-	default:
+	case !c.custom:
 		out.XPreserveUnknownFields = new(true)
 	}
 	if mapType, _ := s.Extensions.GetString("x-kubernetes-map-type"); mapType == "atomic" || mapType == "granular" {

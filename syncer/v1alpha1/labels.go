@@ -21,7 +21,7 @@ const (
 
 	// FinalizerPrefix and the name of a SyncTarget make the finalizer that an object has while it is synced to it. The syncer
 	// adds it before it makes a copy. Who places objects can write it together with the label and saves a write; without the
-	// label it is removed again.
+	// label it is removed again, within 36 minutes.
 	FinalizerPrefix = "syncer.atoll.dev/"
 
 	// SyncedCondition is the type of the condition that says whether an object is synced, if that is asked for. An object

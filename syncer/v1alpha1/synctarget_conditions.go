@@ -15,7 +15,8 @@ const (
 	//
 	// True: the syncer works (reason Syncing).
 	// False: the cluster does not answer (Unreachable), its kubeconfig is not
-	// accepted (KubeconfigInvalid), or the syncer was stopped (Stopped).
+	// accepted (KubeconfigInvalid), the syncer was stopped (Stopped), or it was
+	// cut off and removes what moved away (Stale).
 	// Unknown: nothing was observed yet (Pending).
 	SyncTargetConditionReady SyncTargetConditionType = "Ready"
 
@@ -29,16 +30,20 @@ const (
 	// SyncTargetConditionTypesCompatible says whether all types that are to be
 	// synced are served alike on both sides.
 	//
-	// True: all are (Compatible).
-	// False: some are not, and are not synced (Incompatible; the message names
-	// them). The others are synced all the same.
+	// True: all are, as far as both sides describe them (Compatible).
+	// False: some are not (Incompatible; the message names them). A type that
+	// only one side can have is not synced. One whose fields or bounds differ is
+	// synced; the message names each field that a side drops, and each bound by
+	// which it refuses a value. The others are synced all the same.
 	// Unknown: types were not compared yet (Pending).
 	SyncTargetConditionTypesCompatible SyncTargetConditionType = "TypesCompatible"
 
 	// SyncTargetConditionDeletionsHeld says whether deletions wait for a person.
 	//
 	// True: so many objects would go at once that the syncer stopped and asks
-	// (CapReached).
+	// (CapReached), or origins are gone that the syncer did not see go, as after
+	// a restore of the upstream from a backup (OriginsGone; the message names
+	// them and what decides).
 	// False: no deletion waits (WithinCap).
 	SyncTargetConditionDeletionsHeld SyncTargetConditionType = "DeletionsHeld"
 )
@@ -62,6 +67,9 @@ const (
 	SyncTargetReasonIncompatible SyncTargetConditionReason = "Incompatible"
 	// SyncTargetReasonCapReached: deletions wait for a person.
 	SyncTargetReasonCapReached SyncTargetConditionReason = "CapReached"
+	// SyncTargetReasonOriginsGone: objects in the cluster have lost their
+	// origin, and nothing shows that it was deleted.
+	SyncTargetReasonOriginsGone SyncTargetConditionReason = "OriginsGone"
 	// SyncTargetReasonWithinCap: no deletion waits.
 	SyncTargetReasonWithinCap SyncTargetConditionReason = "WithinCap"
 )
@@ -95,6 +103,31 @@ const (
 	// False: none is any longer (NothingRefused).
 	SyncTargetConditionObjectsRefused SyncTargetConditionType = "ObjectsRefused"
 
+	// SyncTargetConditionObjectsUnsynced says whether objects are labeled for
+	// the SyncTarget whose type is not synced, as far as the syncer may list
+	// them.
+	//
+	// True: some are (TypeNotSynced; the message counts and names them, and says
+	// what keeps the type from being synced).
+	// False: none is any longer (NothingUnsynced).
+	SyncTargetConditionObjectsUnsynced SyncTargetConditionType = "ObjectsUnsynced"
+
+	// SyncTargetReasonTypeNotSynced: objects ask for a type that is not synced.
+	SyncTargetReasonTypeNotSynced SyncTargetConditionReason = "TypeNotSynced"
+	// SyncTargetReasonNothingUnsynced: no object does any longer.
+	SyncTargetReasonNothingUnsynced SyncTargetConditionReason = "NothingUnsynced"
+	// SyncTargetConditionAnotherSyncer says whether two syncers work for the
+	// SyncTarget, or meet in its cluster.
+	//
+	// True: a syncer noticed another one (Noticed; the message says by what, and
+	// which of the two it is).
+	// False: there was no sign of one for a while (NotNoticed).
+	SyncTargetConditionAnotherSyncer SyncTargetConditionType = "AnotherSyncer"
+
+	// SyncTargetReasonNoticed: a syncer noticed another one.
+	SyncTargetReasonNoticed SyncTargetConditionReason = "Noticed"
+	// SyncTargetReasonNotNoticed: no syncer notices another one any longer.
+	SyncTargetReasonNotNoticed SyncTargetConditionReason = "NotNoticed"
 	// SyncTargetReasonNotPermitted: objects are refused.
 	SyncTargetReasonNotPermitted SyncTargetConditionReason = "NotPermitted"
 	// SyncTargetReasonNothingRefused: no object is refused.
@@ -112,6 +145,9 @@ const (
 	// SyncTargetReasonSilent: a syncer that runs elsewhere has not said for a
 	// while that it is alive.
 	SyncTargetReasonSilent SyncTargetConditionReason = "Silent"
+	// SyncTargetReasonStale: the syncer was cut off for so long that workloads
+	// may have moved away. It removes those before it starts anything.
+	SyncTargetReasonStale SyncTargetConditionReason = "Stale"
 )
 
 // AbandonAnnotation, with the value "true", releases a SyncTarget that is being

@@ -1,0 +1,193 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package syncer_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/region/regiontest"
+	"github.com/atoll-dev/atoll/syncer"
+)
+
+const theirs = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {theirs: 'yes'}}, data: {k: theirs}}"
+
+// quiet does without most of what a Syncer asks servers at regular times.
+func quiet(only schema.GroupVersionResource, opts syncer.Options) syncer.Options {
+	opts.Discovery = 100 * time.Hour
+	opts.Types = func(gr schema.GroupResource) bool { return gr == only.GroupResource() }
+	return opts
+}
+
+// asked are the requests since reset about one object, beside those that watch it.
+func (s *side) asked() (n int) {
+	for _, r := range s.Requests() {
+		if r.Name != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// countNamed counts the watches of single objects that the next Syncer begins at s.
+func (s *side) countNamed() *atomic.Int64 {
+	s.t.Helper()
+	n := new(atomic.Int64)
+	config := s.Config()
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			if q := r.URL.Query(); q.Has("watch") && strings.HasPrefix(q.Get("fieldSelector"), "metadata.name=") {
+				n.Add(1)
+			}
+			return next.RoundTrip(r)
+		})
+	})
+	var err error
+	s.api, err = region.APIFor(config)
+	require.NoError(s.t, err)
+	return n
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// What another client's object costs at rest falls, to two requests an hour and one that watches.
+func TestAForeignObjectCostsLittle(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := &pair{t: t, up: newSide(t, "up", regiontest.Options{}), down: newSide(t, "down", regiontest.Options{})}
+		watches := p.down.countNamed()
+		p.down.create(configMaps, theirs)
+		p.up.create(configMaps, a)
+		p.start(quiet(configMaps, syncer.Options{}))
+		p.reset()
+		time.Sleep(3 * time.Hour)
+		require.LessOrEqual(t, p.down.asked(), 2*8)
+		p.reset()
+		watches.Store(0)
+		time.Sleep(10 * time.Hour)
+		require.LessOrEqual(t, p.down.asked(), 2*10)
+		require.LessOrEqual(t, watches.Load(), int64(11))
+		require.Equal(t, []string{"configmaps default/a Foreign"}, p.problems())
+
+		// Changes upstream that would write the same cost nothing.
+		p.reset()
+		for i := range 50 {
+			p.up.patch(configMaps, "a", fmt.Sprintf(`{"metadata":{"annotations":{"kubectl.kubernetes.io/n":"%d"}}}`, i))
+			p.settle()
+		}
+		require.LessOrEqual(t, p.down.asked(), 2)
+	})
+}
+
+// Where single objects cannot be watched, the retry alone notices that one has left.
+func TestAForeignObjectThatCannotBeWatched(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := newPair(t, quiet(configMaps, syncer.Options{}))
+		p.down.create(configMaps, theirs)
+		// The watches of the caches outlast the faults.
+		p.down.Inject(regiontest.Fault{Verb: "watch", Resource: configMaps.GroupResource(), Times: 2, Do: regiontest.Refuse(403)})
+		p.up.create(configMaps, a)
+		p.rest()
+		p.down.delete(configMaps, "a")
+		time.Sleep(3 * time.Minute)
+		require.Equal(t, "v", field(p.down.get(configMaps, "a"), "data", "k"))
+		require.Empty(t, p.problems())
+	})
+}
+
+// Whatever the retry is at, an object that leaves makes room at once.
+func TestAForeignObjectThatLeavesIsNoticed(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := newPair(t, quiet(configMaps, syncer.Options{}))
+		p.down.create(configMaps, theirs)
+		p.up.create(configMaps, a)
+		time.Sleep(5*time.Hour + 17*time.Second)
+		p.down.delete(configMaps, "a")
+		p.settle()
+		require.Equal(t, "v", field(p.down.get(configMaps, "a"), "data", "k"))
+		require.Empty(t, p.problems())
+
+		// The next one of that name begins anew.
+		p.stop()
+		p.down.delete(configMaps, "a")
+		p.down.create(configMaps, theirs)
+		p.start(quiet(configMaps, syncer.Options{}))
+		p.reset()
+		time.Sleep(10 * time.Minute)
+		require.GreaterOrEqual(t, p.down.asked(), 2*2)
+		p.up.delete(configMaps, "a")
+		p.rest()
+		p.reset()
+		p.down.delete(configMaps, "a")
+		time.Sleep(3 * time.Hour)
+		require.Zero(t, p.down.asked()-1, "an object that is gone upstream waits for nothing")
+	})
+}
+
+// One that changes so that it may be taken over is taken over, and one that keeps changing is tried once a minute at most.
+func TestAForeignObjectThatChangesIsNoticed(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := newPair(t, quiet(configMaps, syncer.Options{Adopt: syncer.AdoptEqual}))
+		p.down.create(configMaps, theirs)
+		p.up.create(configMaps, a)
+		time.Sleep(5 * time.Hour)
+		p.reset()
+		for i := range 600 {
+			p.down.patch(configMaps, "a", fmt.Sprintf(`{"data":{"k":"%d"}}`, i))
+			time.Sleep(time.Second)
+		}
+		require.LessOrEqual(t, p.down.asked()-600, 3*11)
+		require.Equal(t, []string{"configmaps default/a Foreign"}, p.problems())
+		p.down.patch(configMaps, "a", `{"data":{"k":"v"}}`)
+		time.Sleep(time.Minute + time.Second)
+		require.Empty(t, p.problems())
+		require.NotEmpty(t, p.down.get(configMaps, "a").GetLabels()["syncer.atoll.dev/owner"])
+	})
+}
+
+// The same upstream, where an object has the place of one that was born downstream.
+func TestAForeignObjectUpstreamCostsLittle(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := newPair(t, quiet(configMaps, syncer.Options{Upsync: syncer.DefaultTypes}))
+		p.up.create(configMaps, "{apiVersion: v1, kind: ConfigMap, metadata: {name: b, labels: {theirs: 'yes'}}}")
+		p.down.create(configMaps, "{apiVersion: v1, kind: ConfigMap, metadata: {name: b, labels: {state.workload.kcp.io/my-cluster: Upsync}}, data: {k: v}}")
+		time.Sleep(3 * time.Hour)
+		p.reset()
+		time.Sleep(10 * time.Hour)
+		require.LessOrEqual(t, p.up.asked(), 2*10)
+		p.up.delete(configMaps, "b")
+		p.settle()
+		require.Equal(t, "v", field(p.up.get(configMaps, "b"), "data", "k"))
+	})
+}
+
+// An object of a refused type that is deleted upstream waits for its downstream object, which a person deletes.
+func TestARefusedObjectThatWaitsCostsLittle(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := newPair(t, quiet(configMaps, syncer.Options{}))
+		p.up.create(configMaps, a)
+		p.rest()
+		p.stop()
+		p.start(quiet(configMaps, syncer.Options{Refuse: func(schema.GroupResource, *unstructured.Unstructured) string { return "no" }}))
+		p.up.delete(configMaps, "a")
+		time.Sleep(3 * time.Hour)
+		p.reset()
+		time.Sleep(10 * time.Hour)
+		require.LessOrEqual(t, p.down.asked(), 10)
+		require.NotNil(t, p.up.get(configMaps, "a"))
+		p.down.delete(configMaps, "a")
+		p.settle()
+		require.Nil(t, p.up.get(configMaps, "a"))
+	})
+}

@@ -1,0 +1,25 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package syncer
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A lease is as long as promised to those who read the heartbeat, however late its answer comes.
+func TestALeaseBeginsWithItsHeartbeat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLease(time.Minute)
+		sent := time.Now()
+		time.Sleep(40 * time.Second)
+		l.renew(sent, time.Time{})
+		require.NoError(t, l.err())
+		time.Sleep(20 * time.Second)
+		require.ErrorIs(t, l.err(), errStale)
+	})
+}

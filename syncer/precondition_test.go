@@ -1,0 +1,127 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package syncer_test
+
+import (
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/atoll-dev/atoll/region/regiontest"
+	"github.com/atoll-dev/atoll/syncer"
+)
+
+// meanwhile runs do, and change while the first deletion of a ConfigMap on that side is on its way.
+func (p *pair) meanwhile(on *side, change, do func()) {
+	p.t.Helper()
+	on.Inject(regiontest.Fault{Verb: "delete", Resource: configMaps.GroupResource(), Do: regiontest.Delay(20 * time.Second)})
+	do()
+	time.Sleep(10 * time.Second)
+	synctest.Wait()
+	change()
+	p.rest()
+	p.rest()
+}
+
+// deletions are the answers to those of ConfigMaps.
+func (s *side) deletions() (codes []int) {
+	for _, r := range s.Requests() {
+		if r.Verb == "delete" && r.Resource == configMaps.Resource {
+			codes = append(codes, r.Code)
+		}
+	}
+	return codes
+}
+
+// An object that was changed upstream since it was read is looked at again before it is deleted there.
+func TestAnUpstreamDeletionMeetsAChange(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := newPair(t, syncer.Options{OnDownstreamDelete: syncer.DeleteUpstream})
+		p.up.create(configMaps, a)
+		p.rest()
+		p.meanwhile(p.up, func() { p.up.patch(configMaps, "a", `{"data":{"k":"changed"}}`) }, func() { p.down.delete(configMaps, "a") })
+		require.NotEmpty(t, p.up.deletions())
+		require.Equal(t, http.StatusConflict, p.up.deletions()[0])
+	})
+}
+
+// An object of another client that has the place of one that was brought up is not deleted.
+func TestAnObjectThatReplacedOneThatWasBroughtUpStays(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := newPair(t, upsyncAll)
+		p.down.create(configMaps, "{apiVersion: v1, kind: ConfigMap, metadata: {name: born, labels: {state.workload.kcp.io/my-cluster: Upsync}}}")
+		p.rest()
+		require.NotNil(t, p.up.get(configMaps, "born"))
+		p.meanwhile(p.up, func() {
+			p.up.delete(configMaps, "born")
+			p.up.create(configMaps, "{apiVersion: v1, kind: ConfigMap, metadata: {name: born, labels: {theirs: 'yes'}}}")
+		}, func() { p.down.delete(configMaps, "born") })
+		require.NotNil(t, p.up.get(configMaps, "born"))
+		require.Equal(t, "yes", p.up.get(configMaps, "born").GetLabels()["theirs"])
+	})
+}
+
+// Finalizers that others add while ours is added or removed stay.
+func TestFinalizersThatOthersAddMeanwhileStay(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := newPair(t, syncer.Options{})
+		late := func(skip int) {
+			p.up.Inject(regiontest.Fault{Verb: "patch", Resource: configMaps.GroupResource(), Name: "a", Skip: skip, Do: regiontest.Delay(20 * time.Second)})
+		}
+		late(0)
+		p.up.create(configMaps, a)
+		time.Sleep(10 * time.Second)
+		p.up.patch(configMaps, "a", `{"metadata":{"finalizers":["example.org/late"]}}`)
+		p.rest()
+		p.rest()
+		require.ElementsMatch(t, []string{"example.org/late", "syncer.atoll.dev/my-cluster"}, p.up.get(configMaps, "a").GetFinalizers())
+
+		late(1)
+		p.up.patch(configMaps, "a", `{"metadata":{"labels":{"workloads.kcp.io/cluster":null}}}`)
+		time.Sleep(10 * time.Second)
+		p.up.patch(configMaps, "a", `{"metadata":{"finalizers":["example.org/late","syncer.atoll.dev/my-cluster","example.org/later"]}}`)
+		p.rest()
+		p.rest()
+		require.Equal(t, []string{"example.org/late", "example.org/later"}, p.up.get(configMaps, "a").GetFinalizers())
+	})
+}
+
+// An object of another client that has the place of a downstream object by the time of its update is not taken over.
+func TestAnUpdateReachesOnlyTheObjectItIsFor(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := newPair(t, syncer.Options{})
+		p.up.create(configMaps, a)
+		p.rest()
+		p.down.Inject(regiontest.Fault{Verb: "patch", Resource: configMaps.GroupResource(), Name: "a", Do: regiontest.Delay(20 * time.Second)})
+		p.up.patch(configMaps, "a", `{"data":{"k":"changed"}}`)
+		time.Sleep(10 * time.Second)
+		p.down.delete(configMaps, "a")
+		p.down.create(configMaps, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {theirs: 'yes'}}}")
+		p.rest()
+		p.rest()
+		require.Equal(t, map[string]string{"theirs": "yes"}, p.down.get(configMaps, "a").GetLabels())
+		require.NotContains(t, p.down.get(configMaps, "a").Object, "data")
+	})
+}
+
+// A status is not written to the next object of the name.
+func TestAStatusReachesOnlyTheObjectItIsFor(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := newPair(t, syncer.Options{})
+		p.up.create(widgets, "{apiVersion: example.org/v1, kind: Widget, metadata: {name: a}, spec: {size: 1}}")
+		p.rest()
+		p.up.Inject(regiontest.Fault{Verb: "patch", Resource: widgets.GroupResource(), Name: "a", Do: regiontest.Delay(20 * time.Second)})
+		p.down.patch(widgets, "a", `{"status":{"phase":"Ready"}}`, "status")
+		time.Sleep(10 * time.Second)
+		p.up.patch(widgets, "a", `{"metadata":{"finalizers":null}}`)
+		p.up.delete(widgets, "a")
+		p.up.create(widgets, "{apiVersion: example.org/v1, kind: Widget, metadata: {name: a}, spec: {size: 2}}")
+		p.rest()
+		p.rest()
+		require.NotContains(t, p.up.get(widgets, "a").Object, "status")
+	})
+}
