@@ -118,7 +118,7 @@ func (t *task) confirmed(ctx context.Context) (bool, error) {
 		func(ctx context.Context, c *region.Conn) (bool, error) {
 			obj, err := clientFor(c, t.kind, t.key.Namespace).Get(ctx, t.key.Name, metav1.GetOptions{})
 			switch {
-			case apierrors.IsNotFound(err):
+			case apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err): // a type that is not served is no absence
 				return false, nil
 			case err != nil:
 				return false, err

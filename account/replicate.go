@@ -35,6 +35,7 @@ type task struct {
 	reason  v1alpha1.AccountConditionReason
 	message string
 	acted   bool          // something was done that has yet to show
+	failed  bool          // an operation was tried, and came to nothing
 	wait    time.Duration // until a deletion is judged
 }
 
@@ -123,7 +124,12 @@ func (t *task) run(ctx context.Context) (again time.Duration, err error) {
 		again = settle
 	}
 	again = max(again, t.wait)
-	t.settled(t.key)
+	if t.failed {
+		// What it wrote and took back calls for the next look at once.
+		t.Replicator.acted(t.key)
+	} else {
+		t.settled(t.key)
+	}
 	if t.itself != "" && t.want.digest == "" {
 		return again, err // not the Replicator's business yet
 	}
@@ -257,6 +263,7 @@ func (t *task) do(ctx context.Context, action string, operation func() (*fanout.
 		return nil
 	}
 	if err != nil {
+		t.failed = true
 		t.message = brief(err.Error())
 		return err
 	}

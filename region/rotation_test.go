@@ -7,8 +7,10 @@ import (
 	"context"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/pem"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -118,15 +120,55 @@ func TestUnauthorizedIsAbsorbedOnce(t *testing.T) {
 }
 
 func TestBodyThatCannotBeRewoundIsNotSentAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster("one", "new")
+		refreshed := make(chan struct{}, 1)
+		conn := newConn(t, c.credentials(t, "old"), ConnOptions{Await: time.Minute, Refresh: func() { refreshed <- struct{}{} }})
+		next := c.credentials(t, "new")
+		go func() {
+			select {
+			case <-refreshed:
+			case <-time.After(time.Second):
+			}
+			_ = conn.Rotate(t.Context(), next)
+		}()
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://eu.invalid/apis/x", struct{ *strings.Reader }{strings.NewReader("{}")})
+		require.NoError(t, err)
+		req.GetBody = nil
+		resp, err := conn.own.RoundTrip(req)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		require.Equal(t, http.StatusUnauthorized, resp.StatusCode)
+		time.Sleep(time.Minute)
+	})
+}
+
+// What is sent again after a refusal was not repeated by the transport: its answer counts.
+func TestARequestThatIsSentAgainIsTheAttempt(t *testing.T) {
 	c := newCluster("one", "new")
-	conn := newConn(t, c.credentials(t, "old"), ConnOptions{Await: time.Minute})
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://eu.invalid/apis/x", struct{ *strings.Reader }{strings.NewReader("{}")})
+	server := httptest.NewTLSServer(c)
+	t.Cleanup(server.Close)
+	credentials := func(token string) Credentials {
+		creds, err := FromConfig(&rest.Config{Host: server.URL, BearerToken: token, TLSClientConfig: rest.TLSClientConfig{
+			CAData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
+		}})
+		require.NoError(t, err)
+		return creds
+	}
+	refreshed := make(chan struct{}, 10)
+	conn := newConn(t, credentials("old"), ConnOptions{Await: time.Minute, Refresh: func() { refreshed <- struct{}{} }})
+	next, rotated := credentials("new"), make(chan error)
+	go func() {
+		<-refreshed
+		rotated <- conn.Rotate(t.Context(), next)
+	}()
+	var attempt Attempt
+	_, err := conn.Dynamic().Resource(widgets).Namespace("default").Create(WithAttempt(t.Context(), &attempt), widget("w"), metav1.CreateOptions{})
 	require.NoError(t, err)
-	req.GetBody = nil
-	resp, err := conn.own.RoundTrip(req)
-	require.NoError(t, err)
-	require.NoError(t, resp.Body.Close())
-	require.Equal(t, http.StatusUnauthorized, resp.StatusCode)
+	require.NoError(t, <-rotated)
+	require.Equal(t, 1, c.writes)
+	require.True(t, attempt.Sent())
+	require.False(t, attempt.Repeated())
 }
 
 func TestRotateRefuses(t *testing.T) {

@@ -248,6 +248,14 @@ func (r *readiness) gone(cluster string) bool {
 	return r.known && r.clusters[cluster] == nil
 }
 
+// lost reports whether a cluster does not answer, or has lost its replicas and is not trusted again yet.
+func (r *readiness) lost(cluster string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	h := r.clusters[cluster]
+	return h != nil && (h.out || h.Ready != metav1.ConditionTrue)
+}
+
 // placing are the clusters with their States, by name, which of them are silent, and when that will change by itself. A
 // cluster that has lost its replicas is not among the
 // list.

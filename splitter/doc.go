@@ -76,6 +76,10 @@
 //     StatefulSet in Available, a Job in FailureTarget and Failed. Of DaemonSets there are counters only, and of CronJobs and
 //     what has a Kind by paths, whose status has no conditions that are known, nothing is said of nodes: their shards have the
 //     annotation.
+//   - That a workload runs once while a cluster is lost: what it has goes on there, and the replicas are placed elsewhere after
+//     Options.Grace. [ConditionDuplicated] has their number until its syncer has removed them; for kinds by paths and
+//     DaemonSets there is no such condition. That nothing new is started in a cluster that returns before that is the
+//     syncer's part: see its Options.Lease.
 //   - That a cluster is drained when there is no room elsewhere: what may be unavailable leaves it without another place, and
 //     the rest stays. A CronJob and a Job with indices, which are not divided, leave it all the same and run nowhere until there
 //     is room. Of Jobs and CronJobs nothing says that they have no place, but Observer.Divided.

@@ -138,14 +138,15 @@ func counters(required []string, optional ...string) []counter {
 	return cs
 }
 
-// add sums up the counters of shards in a status. An API server leaves out optional ones that are zero.
-func add(status map[string]any, cs []counter, shards []Shard) error {
+// add sums up the counters of shards in a status. An API server leaves out optional ones that are zero; they are written once
+// where the parent has something else, as another controller left it.
+func add(status map[string]any, cs []counter, parent *unstructured.Unstructured, shards []Shard) error {
 	for _, c := range cs {
 		var n int64
 		for _, s := range shards {
 			n += numberOr(s.Object, 0, c.path...)
 		}
-		if n != 0 || c.required {
+		if n != 0 || c.required || numberOr(parent, 0, c.path...) != 0 {
 			if err := unstructured.SetNestedField(status, n, c.path[1:]...); err != nil {
 				return err
 			}
@@ -154,12 +155,16 @@ func add(status map[string]any, cs []counter, shards []Shard) error {
 	return nil
 }
 
-// observe sets observedGeneration: the parent's if every shard has seen its own part of it, else what it was.
+// observe sets observedGeneration: the parent's if every shard has seen its own part of it, else what it was. One
+// that the parent has not reached yet was written by another controller: then the present one counts as not observed.
 func observe(status map[string]any, parent *unstructured.Unstructured, shards []Shard) {
 	all := !slices.ContainsFunc(shards, func(s Shard) bool { return !s.observed() })
 	if all && parent.GetGeneration() > 0 {
 		status["observedGeneration"] = parent.GetGeneration()
 	} else if before, ok := number(parent, "status", "observedGeneration"); ok {
+		if before > parent.GetGeneration() {
+			before = max(0, parent.GetGeneration()-1)
+		}
 		status["observedGeneration"] = before
 	}
 }

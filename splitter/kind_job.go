@@ -41,7 +41,7 @@ func (jobs) Cut(parent *unstructured.Unstructured, d Demand, shares []Share, hav
 		if s.Object == nil || s.Object.GetDeletionTimestamp() != nil {
 			continue
 		}
-		present[s.Cluster] = numberOr(s.Object, 1, "spec", "parallelism")
+		present[s.Cluster] = max(0, numberOr(s.Object, 1, "spec", "parallelism"))
 		done[s.Cluster] = numberOr(s.Object, 0, "spec", "completions")
 	}
 	fixed := len(present) > 0 && counted
@@ -228,7 +228,7 @@ func (jobs) Fold(parent *unstructured.Unstructured, shards []Shard) (map[string]
 		return verdict(parent), nil
 	}
 	status := map[string]any{}
-	if err := add(status, counters(nil, "active", "ready", "succeeded", "failed", "terminating"), shards); err != nil {
+	if err := add(status, counters(nil, "active", "ready", "succeeded", "failed", "terminating"), parent, shards); err != nil {
 		return nil, err
 	}
 	// An API server does not let them become less: what was done in a cluster that is lost has been done.

@@ -77,7 +77,7 @@ func (k replicated) cut(parent *unstructured.Unstructured, d Demand, shares []Sh
 	present := map[string]int64{}
 	for _, s := range have {
 		if s.Object != nil && s.Object.GetDeletionTimestamp() == nil {
-			present[s.Cluster] = numberOr(s.Object, 1, k.replicas...)
+			present[s.Cluster] = max(0, numberOr(s.Object, 1, k.replicas...)) // a shard of a custom type may have less
 		}
 	}
 	settled, err := k.settled(d, with(shares, present), present, have)
@@ -184,7 +184,7 @@ func (k replicated) pace(want map[string]int64, have []Shard, least int64) {
 func (k replicated) Fold(parent *unstructured.Unstructured, shards []Shard) (map[string]any, error) {
 	status := map[string]any{}
 	observe(status, parent, shards)
-	return status, add(status, k.counters, shards)
+	return status, add(status, k.counters, parent, shards)
 }
 
 func sorted(m map[string]int64) []string {

@@ -84,5 +84,5 @@ func (daemonSets) Fold(parent *unstructured.Unstructured, shards []Shard) (map[s
 	}
 	return status, add(status, counters(
 		[]string{"currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady"},
-		"updatedNumberScheduled", "numberAvailable", "numberUnavailable"), shards)
+		"updatedNumberScheduled", "numberAvailable", "numberUnavailable"), parent, shards)
 }

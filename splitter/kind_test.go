@@ -357,3 +357,13 @@ func TestShardName(t *testing.T) {
 		seen[got] = pair
 	})
 }
+
+// A custom type may let another client write any number into a shard: the parent is divided all the same.
+func TestCutOfAShardBelowZero(t *testing.T) {
+	rollouts := schema.GroupVersionResource{Group: "argoproj.io", Version: "v1alpha1", Resource: "rollouts"}
+	kind, err := splitter.ByPaths(rollouts, splitter.Paths{})
+	require.NoError(t, err)
+	_, shards, err := kind.Cut(object(t, "X", "spec: {replicas: 5}"), splitter.Demand{}, weights(2, 3), []splitter.Shard{shard(t, "a", "spec: {replicas: -3}")})
+	require.NoError(t, err)
+	require.Equal(t, map[string]any{"a": int64(2), "b": int64(3)}, field(shards, "spec.replicas"))
+}

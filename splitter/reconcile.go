@@ -23,9 +23,6 @@ import (
 	"github.com/atoll-dev/atoll/splitter/v1alpha1"
 )
 
-// stale is how long to wait if a copy turned out to be old: its event is on the way.
-const stale = 200 * time.Millisecond
-
 // retried is how long to wait for an object that was created, or that has the name of one that is to be, before the copy is
 // looked at again.
 const retried = 10 * time.Second
@@ -46,7 +43,7 @@ func (s *Splitter) work(ctx context.Context, key string) (again time.Duration, e
 	}
 	again, err = s.reconcile(ctx, k, parentKey)
 	if apierrors.IsConflict(err) {
-		return stale, nil // somebody else wrote; the event is on the way
+		return 0, loop.ErrBehind // another client wrote, whose event is on the way
 	}
 	return again, err
 }
@@ -155,7 +152,11 @@ func (s *Splitter) divide(ctx context.Context, k *sort, parent *unstructured.Uns
 		parts = append(parts, part)
 		delete(have, w.Cluster)
 	}
+	var lost []Shard
 	for _, cluster := range slices.Sorted(maps.Keys(have)) {
+		if s.readiness.lost(cluster) {
+			lost = append(lost, have[cluster])
+		}
 		obj := have[cluster].Object
 		err := s.remove(ctx, k, obj)
 		k.writes.add(event.Parent, loop.KeyOf(obj), written{gone: obj.GetUID()}, err)
@@ -171,7 +172,7 @@ func (s *Splitter) divide(ctx context.Context, k *sort, parent *unstructured.Uns
 	if awaited {
 		return true, nil // its event follows, and only then is there anything to report of it
 	}
-	return taken != nil, s.report(ctx, k, parent, plan, parts, taken)
+	return taken != nil, s.report(ctx, k, parent, plan, parts, lost, taken)
 }
 
 // joined leaves out Conflicts if there are other errors: who waits for an event must not be silent about those.
@@ -259,7 +260,7 @@ func (s *Splitter) orphans(ctx context.Context, k *sort, key types.NamespacedNam
 	switch live, err := k.client(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{}); {
 	case err == nil:
 		uid = live.GetUID()
-	case !apierrors.IsNotFound(err):
+	case !apierrors.IsNotFound(err) || apierrors.IsUnexpectedServerError(err): // a type that is not served is no absence
 		return fmt.Errorf("read parent %s: %w", key, err)
 	}
 	for _, obj := range shards {
@@ -276,16 +277,13 @@ func (s *Splitter) orphans(ctx context.Context, k *sort, key types.NamespacedNam
 // end removes the shards of a parent, and when they are gone its finalizer. It says when to look again at what the copy does
 // not show as theirs.
 func (s *Splitter) end(ctx context.Context, k *sort, parent *unstructured.Unstructured, mine []Shard) (time.Duration, error) {
-	if !finalized(parent) {
-		return 0, nil
-	}
 	for _, shard := range mine {
 		if err := s.remove(ctx, k, shard.Object); err != nil {
 			return 0, err
 		}
 	}
-	if len(mine) > 0 {
-		return 0, nil // their events follow
+	if len(mine) > 0 || !finalized(parent) {
+		return 0, nil // the events of shards follow
 	}
 	c := k.client(parent.GetNamespace())
 	marked, err := c.List(ctx, metav1.ListOptions{LabelSelector: v1alpha1.ParentLabel + "=" + string(parent.GetUID())})

@@ -23,8 +23,8 @@ type explains interface{ explains() bool }
 // belongs to an object of somebody else (NameTaken). The message names the clusters and limits.
 const ConditionPlaced = "Placed"
 
-// report folds the status of the shards into the parent's.
-func (s *Splitter) report(ctx context.Context, k *sort, parent *unstructured.Unstructured, plan Plan, shards []Shard, taken []string) error {
+// report folds the status of the shards into the parent's. lost are shards that clusters have yet to remove which were lost.
+func (s *Splitter) report(ctx context.Context, k *sort, parent *unstructured.Unstructured, plan Plan, shards, lost []Shard, taken []string) error {
 	status, err := k.kind.Fold(parent, shards)
 	if err != nil {
 		return fmt.Errorf("splitter: fold %s: %w", loop.KeyOf(parent), err)
@@ -33,8 +33,12 @@ func (s *Splitter) report(ctx context.Context, k *sort, parent *unstructured.Uns
 		conditions, _ := status["conditions"].([]any)
 		status["conditions"] = append(conditions, placed(plan, taken))
 	}
+	if more := duplicated(lost); more != nil && hasConditions(k.kind) {
+		conditions, _ := status["conditions"].([]any)
+		status["conditions"] = append(conditions, more...)
+	}
 	stamp(parent, status, time.Now())
-	if len(status) == 0 && find(parent, ConditionScheduled) == nil {
+	if len(status) == 0 && find(parent, ConditionScheduled) == nil && find(parent, ConditionDuplicated) == nil {
 		return nil
 	}
 	desired := identity(parent)

@@ -28,7 +28,7 @@ import (
 )
 
 // Manager is the field manager of what a Splitter writes.
-const Manager = "atoll-splitter"
+const Manager = v1alpha1.Manager
 
 // Splitter divides parents over clusters and folds the status of their shards back. It works on one API server and meets
 // syncers only in the objects there. One may run per API server, or several for kinds of their own. Safe for concurrent

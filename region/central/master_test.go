@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	operatorv1alpha1 "github.com/atoll-dev/atoll/region/operator/v1alpha1"
 )
@@ -246,5 +247,28 @@ func TestReplicasOfAMaster(t *testing.T) {
 		d.give(map[string]string{"kubecarrier": "b"})
 		pass(time.Minute)
 		require.Equal(t, "Ready True Complete", w.installation("kubecarrier"))
+	})
+}
+
+// The loops end with the deletion of the KubeCarrier, not only when its finalizers have let it go.
+func TestAMasterThatIsBeingDeletedRunsNoLoops(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		var running atomic.Int32
+		w.startMaster(func(ctx context.Context) error {
+			running.Add(1)
+			defer running.Add(-1)
+			<-ctx.Done()
+			return nil
+		}, MasterOptions{})
+		w.carrier(w.plane, "kubecarrier", true, nil)
+		pass(time.Minute)
+		require.EqualValues(t, 1, running.Load())
+		carriers := w.client(w.plane, carrierResource, "")
+		_, err := carriers.Patch(t.Context(), "kubecarrier", types.MergePatchType, []byte(`{"metadata":{"finalizers":["example.com/teardown"]}}`), metav1.PatchOptions{})
+		require.NoError(t, err)
+		require.NoError(t, carriers.Delete(t.Context(), "kubecarrier", metav1.DeleteOptions{}))
+		pass(time.Minute)
+		require.Zero(t, running.Load())
 	})
 }

@@ -63,9 +63,6 @@ func manifest(p *masterv1alpha1.Peer, status masterv1alpha1.PeerStatus) (*unstru
 	if err != nil {
 		return nil, err
 	}
-	if len(status.Regions) == 0 {
-		content["regions"] = []any{}
-	}
 	desired := &unstructured.Unstructured{Object: map[string]any{"status": content}}
 	desired.SetAPIVersion(masterv1alpha1.GroupVersion.String())
 	desired.SetKind("Peer")

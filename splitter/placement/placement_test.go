@@ -488,6 +488,29 @@ func TestWithoutAPolicyAllStays(t *testing.T) {
 	})
 }
 
+// What cannot be the name of a cluster in an annotation does not keep the object from being placed, and is not tried again
+// without end.
+func TestAMalformedPlacement(t *testing.T) {
+	for policy, placed := range map[string]string{"": "a", "{selector: {matchLabels: {team: one}}}": "a,b"} {
+		t.Run("policy "+policy, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.create(configMaps, `{apiVersion: v1, kind: ConfigMap, metadata: {name: x, labels: {team: one}, annotations: {splitter.atoll.dev/placement: "/,b ad,a"}}}`)
+				if policy != "" {
+					w.policy("p", policy)
+				}
+				w.place(placement.Options{}, cluster("a"), cluster("b"))
+				w.rest()
+				require.Equal(t, []string{"a -> " + placed}, w.happened("x"))
+				require.Equal(t, placed, w.targets(configMaps, "x"))
+				w.Reset()
+				time.Sleep(time.Hour)
+				require.Empty(t, w.writes())
+			})
+		})
+	}
+}
+
 func TestOptions(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -24,9 +24,6 @@ import (
 	syncerv1alpha1 "github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
-// stale is how long to wait if a copy turned out to be old: its event is on the way.
-const stale = 200 * time.Millisecond
-
 func (c *Controller) work(ctx context.Context, key string) (time.Duration, error) {
 	number, rest, _ := strings.Cut(key, "/")
 	namespace, name, _ := strings.Cut(rest, "/")
@@ -58,7 +55,7 @@ func (c *Controller) work(ctx context.Context, key string) (time.Duration, error
 	}
 	err = c.write(ctx, k, obj, change)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return stale, nil // somebody else wrote; the event is on the way
+		return 0, loop.ErrBehind // another client wrote, whose event is on the way
 	}
 	c.opts.Observer.placed(ctx, PlacedEvent{
 		Resource: k.gvr.GroupResource(), Object: loop.KeyOf(obj), Before: before.clusters, After: after.clusters, Leaving: after.leaving, By: after.by, Err: err,

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/atoll-dev/atoll/splitter/v1alpha1"
 	syncerv1alpha1 "github.com/atoll-dev/atoll/syncer/v1alpha1"
@@ -66,11 +67,11 @@ func read(obj *unstructured.Unstructured) (s state, placed bool, err error) {
 	return s, placed, nil
 }
 
-// split reads a list of names.
+// split reads a list of clusters. What cannot be the name of one is left out: no API server takes a label with it.
 func split(text string) []string {
 	var names []string
 	for name := range strings.SplitSeq(text, ",") {
-		if name = strings.TrimSpace(name); name != "" {
+		if name = strings.TrimSpace(name); name != "" && len(validation.IsValidLabelValue(name)) == 0 {
 			names = append(names, name)
 		}
 	}

@@ -36,7 +36,7 @@ func (c *Controller) report(ctx context.Context, key types.NamespacedName) (time
 	desired.SetUID(obj.GetUID())
 	_, err = loop.Apply(ctx, c.up.Metadata().Resource(gvrOfPolicies).Namespace(key.Namespace), obj, desired, Manager, "status")
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return stale, nil // somebody else wrote; the event is on the way
+		return 0, loop.ErrBehind // somebody else wrote; the event is on the way
 	}
 	return 0, err
 }

@@ -3,6 +3,9 @@
 
 package v1alpha1
 
+// Manager is the field manager of a Splitter. What it owns of a shard no other loop may write.
+const Manager = "atoll-splitter"
+
 // What marks the objects that a splitter works on.
 const (
 	// ParentLabel is the label of a shard: the UID of the parent that it was cut from.

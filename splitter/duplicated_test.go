@@ -1,0 +1,77 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package splitter_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/atoll-dev/atoll/splitter"
+)
+
+// A cluster is lost and its replicas are placed elsewhere: as long as it has not removed its own, the parent says how many.
+func TestReplicasOfALostClusterAreReported(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, splitter.Options{Finalize: true}, cluster("a", ""), cluster("b", ""), cluster("c", ""))
+		w.create(deployments, deployment("web", 9))
+		w.rest()
+		for _, name := range []string{"web--a", "web--b", "web--c"} {
+			w.works(name, 3)
+		}
+		w.rest()
+		lost := func(name string) splitter.Cluster {
+			c := cluster(name, "")
+			c.Ready = metav1.ConditionUnknown
+			return c
+		}
+		w.clusters.set(lost("a"), lost("b"), cluster("c", ""))
+		time.Sleep(4 * time.Minute)
+		w.rest()
+		require.Empty(t, w.conditionOf(deployments, "web", "Duplicated"), "nothing is placed elsewhere yet")
+		time.Sleep(2 * time.Minute)
+		w.works("web--c", 9)
+		w.rest()
+		require.Equal(t, "9/9", w.ready("web"), "what may run twice is not counted")
+		require.Equal(t, "True ClusterLost: 6 replicas may run twice, as they were placed elsewhere and are not removed yet: "+
+			"a had 3 when it last answered, b had 3 when it last answered", w.conditionOf(deployments, "web", "Duplicated"))
+		w.Reset()
+		time.Sleep(time.Hour)
+		require.Empty(t, w.writes(), "it is written once")
+
+		// One returns, and its syncer removes what it has.
+		w.clusters.set(cluster("a", ""), lost("b"), cluster("c", ""))
+		w.rest()
+		require.Contains(t, w.conditionOf(deployments, "web", "Duplicated"), "6 replicas")
+		w.patch(deployments, "web--a", `{"metadata":{"finalizers":null}}`)
+		w.rest()
+		require.Equal(t, "True ClusterLost: 3 replicas may run twice, as they were placed elsewhere and are not removed yet: "+
+			"b had 3 when it last answered", w.conditionOf(deployments, "web", "Duplicated"))
+		w.patch(deployments, "web--b", `{"metadata":{"finalizers":null}}`)
+		w.rest()
+		require.Empty(t, w.conditionOf(deployments, "web", "Duplicated"))
+	})
+}
+
+// What moves between clusters that answer is not reported: it was there last before it works elsewhere.
+func TestMovesAreNotReportedAsDuplicated(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, splitter.Options{Finalize: true}, cluster("a", ""), cluster("b", ""))
+		w.create(deployments, deployment("web", 4))
+		w.rest()
+		w.works("web--a", 2)
+		w.works("web--b", 2)
+		w.rest()
+		drains := cluster("a", "")
+		drains.EvictAfter = time.Now()
+		w.clusters.set(drains, cluster("b", ""))
+		w.rest()
+		w.works("web--b", 4)
+		w.rest()
+		require.NotNil(t, w.get(deployments, "web--a").GetDeletionTimestamp())
+		require.Empty(t, w.conditionOf(deployments, "web", "Duplicated"))
+	})
+}

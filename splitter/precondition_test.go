@@ -1,0 +1,177 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package splitter_test
+
+import (
+	"context"
+	"iter"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/atoll-dev/atoll/region/regiontest"
+	"github.com/atoll-dev/atoll/splitter"
+)
+
+// meanwhile runs do, and change while the first request of that verb for the object is on its way.
+func (w *world) meanwhile(verb, name string, change, do func()) {
+	w.t.Helper()
+	w.Inject(regiontest.Fault{Verb: verb, Resource: deployments.GroupResource(), Name: name, Do: regiontest.Delay(20 * time.Second)})
+	do()
+	time.Sleep(10 * time.Second)
+	synctest.Wait()
+	change()
+	w.rest()
+}
+
+// deletions are the answers to those of an object.
+func (w *world) deletions(name string) (codes []int) {
+	for _, r := range w.Requests() {
+		if r.Verb == "delete" && r.Name == name && r.Code != 0 {
+			codes = append(codes, r.Code)
+		}
+	}
+	return codes
+}
+
+// An object that has the name of a shard by the time of its deletion is not deleted.
+func TestAShardThatWasReplacedStays(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, splitter.Options{}, cluster("a", ""), cluster("b", ""))
+		w.create(deployments, deployment("web", 4))
+		w.rest()
+		w.works("web--a", 2)
+		w.works("web--b", 2)
+		w.clusters.set(cluster("a", ""))
+		w.rest()
+		w.meanwhile("delete", "web--b", func() {
+			require.NoError(t, w.of(deployments).Delete(t.Context(), "web--b", metav1.DeleteOptions{}))
+			w.create(deployments, deployment("web--b", 3))
+			require.Len(t, w.deletions("web--b"), 1, "the splitter's is on its way")
+		}, func() { w.works("web--a", 4) })
+		require.NotNil(t, w.get(deployments, "web--b"), "it is another object")
+		require.NotContains(t, w.get(deployments, "web--b").GetLabels(), "splitter.atoll.dev/parent")
+		require.Equal(t, []int{http.StatusConflict, http.StatusOK}, w.deletions("web--b"), "the one that was on its way")
+	})
+}
+
+// Finalizers of others outlive ours, and what was read of one parent is not written to the next one of its name.
+func TestFinalizersOfOthersStay(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, splitter.Options{}, cluster("a", ""))
+		for _, name := range []string{"web", "next"} {
+			w.create(deployments, deployment(name, 4))
+		}
+		w.rest()
+		for _, name := range []string{"web", "next"} {
+			w.patch(deployments, name, `{"metadata":{"finalizers":["`+finalizer+`","example.org/theirs"]}}`)
+		}
+		w.rest()
+		require.NoError(t, w.of(deployments).Delete(t.Context(), "web", metav1.DeleteOptions{}))
+		w.rest()
+		require.Equal(t, []string{"example.org/theirs"}, w.get(deployments, "web").GetFinalizers())
+
+		w.meanwhile("patch", "next", func() {
+			w.patch(deployments, "next", `{"metadata":{"finalizers":null}}`)
+			w.create(deployments, deployment("next", 4))
+		}, func() { require.NoError(t, w.of(deployments).Delete(t.Context(), "next", metav1.DeleteOptions{})) })
+		require.Equal(t, []string{finalizer}, w.get(deployments, "next").GetFinalizers())
+	})
+}
+
+// A shard whose parent's type is not served for a moment is not the shard of a parent that is gone.
+func TestShardsWhoseParentIsNotServedStay(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, splitter.Options{}, cluster("a", ""))
+		w.rest()
+		w.Inject(regiontest.Fault{Verb: "get", Resource: deployments.GroupResource(), Name: "gone", Times: 3, Do: regiontest.Refuse(http.StatusNotFound)})
+		w.create(deployments, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: gone--a, labels: {workloads.kcp.io/cluster: a, splitter.atoll.dev/parent: its-uid},
+			annotations: {splitter.atoll.dev/parent-name: gone, splitter.atoll.dev/cluster: a}}, spec: {replicas: 2,
+			selector: {matchLabels: {app: x}}, template: {metadata: {labels: {app: x}}, spec: {containers: [{name: x, image: x}]}}}}`)
+		time.Sleep(time.Second)
+		require.NotNil(t, w.get(deployments, "gone--a"))
+		w.rest()
+		require.Nil(t, w.get(deployments, "gone--a"), "its parent does not exist")
+	})
+}
+
+// While the cache is stale nothing is written, whatever becomes of the clusters.
+func TestAStaleCacheWritesNothing(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, splitter.Options{}, cluster("a", ""), cluster("b", ""))
+		w.create(deployments, deployment("web", 4))
+		w.rest()
+		for _, verb := range []string{"list", "watch"} {
+			w.Inject(regiontest.Fault{Verb: verb, Resource: deployments.GroupResource(), Times: -1, Do: regiontest.Refuse(http.StatusServiceUnavailable)})
+		}
+		w.Partition(true)
+		w.Partition(false)
+		w.rest()
+		before := len(w.writes())
+		w.clusters.set(cluster("a", ""))
+		w.rest()
+		require.Len(t, w.writes(), before)
+		w.Reset()
+		time.Sleep(time.Minute)
+		require.Equal(t, int64(4), w.shards()["a"])
+	})
+}
+
+// unknown are clusters of which nothing is known until then.
+type unknown struct {
+	*script
+	known chan struct{}
+}
+
+func (u unknown) Watch(ctx context.Context) iter.Seq[[]splitter.Cluster] {
+	select {
+	case <-u.known:
+	case <-ctx.Done():
+	}
+	return u.script.Watch(ctx)
+}
+
+// A splitter that does not know the clusters yet takes nothing from them.
+func TestClustersThatAreNotKnownTakeNothingAway(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, splitter.Options{}, cluster("a", ""), cluster("b", ""))
+		w.create(deployments, deployment("web", 4))
+		w.rest()
+		w.stop()
+		w.Reset()
+		clusters := unknown{w.clusters, make(chan struct{})}
+		s, err := splitter.New(w.api, clusters, splitter.Options{})
+		require.NoError(t, err)
+		w.start(s)
+		w.rest()
+		w.patch(deployments, "web", `{"spec":{"replicas":8}}`)
+		w.rest()
+		require.Equal(t, map[string]int64{"a": 2, "b": 2}, w.shards())
+		close(clusters.known)
+		w.rest()
+		require.Equal(t, map[string]int64{"a": 4, "b": 4}, w.shards())
+	})
+}
+
+// A parent goes after all its shards, also those whose marks another client has removed.
+func TestAParentWaitsForShardsWithoutMarks(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, splitter.Options{}, cluster("a", ""))
+		w.create(deployments, deployment("web", 4))
+		w.rest()
+		w.patch(deployments, "web--a", `{"metadata":{"finalizers":["example.org/syncer"]}}`)
+		require.NoError(t, w.of(deployments).Delete(t.Context(), "web", metav1.DeleteOptions{}))
+		w.patch(deployments, "web--a", `{"metadata":{"annotations":null}}`)
+		w.rest()
+		require.NotNil(t, w.get(deployments, "web"), "its shard is not gone")
+		w.patch(deployments, "web--a", `{"metadata":{"finalizers":null}}`)
+		w.rest()
+		require.Nil(t, w.get(deployments, "web"))
+		require.Nil(t, w.get(deployments, "web--a"))
+	})
+}
