@@ -1,0 +1,128 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plans
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/atoll-dev/atoll/account"
+	"github.com/atoll-dev/atoll/fanout"
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/region/regiontest"
+	"github.com/atoll-dev/atoll/region/regiontest/perturb"
+)
+
+var memberTypes = definitionsOf("accounts.catalog.kubecarrier.io", "regionclaims.kubecarrier.io", "serviceclusters.kubecarrier.io", "peersets.fanout.atoll.dev")
+
+// accountOf is an Account with roles.
+func accountOf(name string, roles ...string) string {
+	return fmt.Sprintf("{apiVersion: catalog.kubecarrier.io/v1alpha1, kind: Account, metadata: {name: %s}, "+
+		"spec: {roles: [%s], subjects: [{kind: User, name: alice}]}}", name, strings.Join(roles, ", "))
+}
+
+// accounts has an operator make, change and delete Accounts in a central plane that is no peer, and other people delete in a
+// peer what an Account has there.
+func accounts() perturb.Scenario {
+	return perturb.Scenario{
+		Servers: members("plane", "eu", "us"),
+		Loops: []perturb.Loop{
+			{Name: "replicator", Run: replicator},
+			{Name: "controller", Run: accountController},
+		},
+		Quiet: seldomSweeps + time.Minute,
+		Script: []perturb.Step{
+			applies("make the Account acme", "plane", accountOf("acme", "Tenant")),
+			applies("make the Account loodse", "plane", accountOf("loodse", "Provider")),
+			applies("make acme a Provider, too", "plane", accountOf("acme", "Tenant", "Provider")),
+			applies("make acme a Tenant again", "plane", accountOf("acme", "Tenant")),
+			deletes("delete the namespace of acme in eu", "eu", "{apiVersion: v1, kind: Namespace, metadata: {name: acme}}"),
+			deletes("delete the copy of acme in us", "us", accountOf("acme")),
+			deletes("delete the Account loodse", "plane", accountOf("loodse")),
+			applies("make the Account loodse again", "plane", accountOf("loodse", "Tenant")),
+		},
+		Beats:  notes,
+		Differ: protocolDiffers("accounts.catalog.kubecarrier.io"),
+	}
+}
+
+// At the usual rates, once a minute, half of a run's time would go into sweeps and notes at rest.
+const (
+	seldomSweeps = 5 * time.Minute
+	seldomNotes  = 20 * time.Minute
+)
+
+// notes are what a Coordinator writes into each PeerSet from time to time (fanout.Options.NoteEvery).
+func notes(p perturb.Point) bool { return p.Resource == "peersets.fanout.atoll.dev" }
+
+// replicator is a program with a Replicator, and the Coordinator that it works through.
+func replicator(ctx context.Context, access perturb.Access) error {
+	plane, err := region.APIFor(access("plane"))
+	if err != nil {
+		return err
+	}
+	return coordinate(ctx, access, "plane", account.Kinds(), func(ring *region.Ring, c *fanout.Coordinator) ([]func(context.Context) error, error) {
+		r, err := account.NewReplicator(plane, ring, c, account.Options{})
+		if err != nil {
+			return nil, err
+		}
+		return []func(context.Context) error{r.Start}, nil
+	})
+}
+
+// coordinate is a program with a Coordinator over eu and us, and with what else it makes of them. Its log is kept beside the
+// server of that name.
+func coordinate(ctx context.Context, access perturb.Access, beside string, kinds []fanout.Kind,
+	more func(*region.Ring, *fanout.Coordinator) ([]func(context.Context) error, error),
+) error {
+	ring, err := ringOf(access, "eu", "us")
+	if err != nil {
+		return err
+	}
+	log, giveBack, err := journalOf(access, beside)
+	if err != nil {
+		return err
+	}
+	defer giveBack()
+	c, err := fanout.New(ring, log, fanout.Options{Kinds: kinds, Identity: "a program", SweepEvery: seldomSweeps, NoteEvery: seldomNotes})
+	if err != nil {
+		return err
+	}
+	parts, err := more(ring, c)
+	if err != nil {
+		return err
+	}
+	return startAll(ctx, append(parts, ring.Start, c.Start)...)
+}
+
+// accountController is a program with a Controller.
+func accountController(ctx context.Context, access perturb.Access) error {
+	ring, err := ringOf(access, "eu", "us")
+	if err != nil {
+		return err
+	}
+	c, err := account.NewController(ring, account.ControllerOptions{})
+	if err != nil {
+		return err
+	}
+	return startAll(ctx, ring.Start, c.Start)
+}
+
+// members makes servers of which eu and us are the members of a ring.
+func members(names ...string) func() (map[string]perturb.Server, error) {
+	types := map[string]func() (*regiontest.Definitions, error){}
+	for _, name := range names {
+		types[name] = memberTypes
+	}
+	made := serve(types, nil)
+	return func() (map[string]perturb.Server, error) {
+		servers, err := made()
+		if err != nil {
+			return nil, err
+		}
+		return servers, initialize(servers)
+	}
+}

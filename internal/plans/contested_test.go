@@ -1,0 +1,39 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plans
+
+import (
+	"slices"
+
+	"github.com/atoll-dev/atoll/region/regiontest"
+	"github.com/atoll-dev/atoll/region/regiontest/perturb"
+)
+
+// contested has three peers claim a region and keep their claims. Who holds it in the end depends on whose claim was deleted
+// meanwhile; that one holds it, and that all name it, does not.
+func contested() perturb.Scenario {
+	types := map[string]func() (*regiontest.Definitions, error){"plane": nil}
+	manifests := map[string][]string{"plane": {kubecarrier}}
+	for _, peer := range []string{"ap", "eu", "us"} {
+		types[peer], manifests[peer] = claimTypes, []string{loodse}
+	}
+	return perturb.Scenario{
+		Servers: serve(types, manifests),
+		Loops:   []perturb.Loop{{Name: "arbiter", Run: arbiter("ap", "eu", "us")}},
+		Script: []perturb.Step{
+			applies("us claims a", "us", claimOfA),
+			applies("ap claims a", "ap", claimOfA),
+			applies("eu makes the cluster a", "eu", clusterA),
+			deletes("us gives a up", "us", claimOfA),
+			applies("us claims a again", "us", claimOfA),
+		},
+		Differ: slices.Concat(claimsDiffer, []perturb.Field{
+			{Resource: "regionclaims.kubecarrier.io", Path: "status"},
+			{Resource: "serviceclusters.kubecarrier.io", Path: "status"},
+			{Resource: "leases.coordination.k8s.io", Path: "spec.holderIdentity"},
+			{Resource: "leases.coordination.k8s.io", Path: "metadata.annotations[claim.atoll.dev/uid]"},
+		}),
+		Holds: oneHolder("ap", "eu", "us"),
+	}
+}

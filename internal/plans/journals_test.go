@@ -1,0 +1,94 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plans
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"sync"
+
+	"github.com/atoll-dev/atoll/fanout"
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/region/regiontest/perturb"
+	"github.com/atoll-dev/atoll/wal"
+	"github.com/atoll-dev/atoll/wal/waltest"
+)
+
+// journals are the logs of the coordinators of one run. Each survives the crashes of its coordinator, as a file does, and no
+// two coordinators that run at the same time have the same.
+type journals struct {
+	mu   sync.Mutex
+	free []*waltest.Memory
+}
+
+func (j *journals) take() *waltest.Memory {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if len(j.free) == 0 {
+		return waltest.NewMemory()
+	}
+	last := j.free[len(j.free)-1]
+	j.free = j.free[:len(j.free)-1]
+	return last
+}
+
+func (j *journals) giveBack(m *waltest.Memory) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.free = append(j.free, m)
+}
+
+// journalOf takes one of the logs that are kept beside a server, until it is given back.
+func journalOf(access perturb.Access, server string) (wal.Log, func(), error) {
+	u, err := url.Parse(access(server).Host)
+	if err != nil {
+		return nil, nil, err
+	}
+	found, ok := hosts.Load(u.Host)
+	if !ok {
+		return nil, nil, fmt.Errorf("no such host: %s", u.Host)
+	}
+	of := found.(hosted).journals
+	log := of.take()
+	return log, func() { of.giveBack(log) }, nil
+}
+
+// initialize makes eu and us the members of a ring, as an operator does before anything runs.
+func initialize(servers map[string]perturb.Server) error {
+	var conns []*region.Conn
+	for _, name := range []region.PeerName{"eu", "us"} {
+		creds, err := region.FromConfig(servers[string(name)].Config())
+		if err != nil {
+			return err
+		}
+		conn, err := region.NewConn(region.Peer{Name: name, Credentials: creds}, region.ConnOptions{})
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		conns = append(conns, conn)
+	}
+	c, err := fanout.New(region.Fixed(conns...), waltest.NewMemory(), fanout.Options{})
+	if err != nil {
+		return err
+	}
+	return c.InitPeers(context.Background())
+}
+
+// protocolDiffers is what the protocol of package fanout notes of an object of a resource, and each run gives other values:
+// operations have random IDs, which digests cover, and how many revisions there were depends on what was repeated.
+func protocolDiffers(resources ...string) []perturb.Field {
+	differ := []perturb.Field{
+		{Resource: "peersets.fanout.atoll.dev", Path: "spec.ring"},
+		{Resource: "peersets.fanout.atoll.dev", Path: "spec.epoch"},
+		{Resource: "peersets.fanout.atoll.dev", Path: "spec.notes"},
+	}
+	for _, resource := range resources {
+		for _, path := range []string{"claim.operation", "claim.digest", "history", "revision"} {
+			differ = append(differ, perturb.Field{Resource: resource, Path: "spec.fanout." + path})
+		}
+	}
+	return differ
+}

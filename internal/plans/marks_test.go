@@ -1,0 +1,79 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plans
+
+import (
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// unwritten are marks in the source that no scenario writes.
+var unwritten = map[string]string{
+	"atoll.dev/schema-version":         "on our CustomResourceDefinitions; `config.InstallCRDs` writes it",
+	"fanout.atoll.dev/release-removal": "a person writes it, with `atollctl`",
+	"fanout.atoll.dev/removal-held":    "why the deletion of an Account is held: a Coordinator writes it on the primary in a peer, under `atoll-fanout`, a Replicator on the Account of a central plane, under `atoll-replicator`",
+	"router.atoll.dev/incomplete":      "in merged lists of a router, never stored",
+	"router.atoll.dev/region":          "in merged lists of a router, never stored",
+	"splitter.atoll.dev/weight":        "a person writes it on a SyncTarget",
+	"syncer.atoll.dev/abandon":         "a person writes it on a SyncTarget",
+	"atoll.dev/routes":                 "in a file",
+	"atoll.dev/wal":                    "in a file",
+}
+
+var literal = regexp.MustCompile("[\"`=]((?:[a-z-]+\\.)*(?:atoll\\.dev|kcp\\.io|kubecarrier\\.io)/[A-Za-z0-9./-]*)[\"`=]")
+
+// TestMarks finds each label, annotation and finalizer of ours in the source in the table of fields, or in unwritten.
+func TestMarks(t *testing.T) {
+	found := map[string]string{}
+	for _, room := range []string{"account", "config", "events", "fanout", "region", "router", "splitter", "syncer", "wal"} {
+		root := os.DirFS("../..")
+		require.NoError(t, fs.WalkDir(root, room, func(name string, entry fs.DirEntry, err error) error {
+			switch {
+			case err != nil:
+				return err
+			case entry.IsDir() && entry.Name() == "regiontest":
+				return fs.SkipDir
+			case path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go"):
+				return nil
+			}
+			source, err := fs.ReadFile(root, name)
+			for _, m := range literal.FindAllStringSubmatch(string(source), -1) {
+				if !strings.HasSuffix(m[1], "/v1alpha1") {
+					found[m[1]] = name
+				}
+			}
+			return err
+		}))
+	}
+	require.Contains(t, found, "splitter.atoll.dev/parent", "what is searched")
+	for mark, in := range found {
+		listed := slices.ContainsFunc(fields, func(r row) bool {
+			return strings.Contains(r.path, "["+mark) && (strings.HasSuffix(mark, "/") || strings.Contains(r.path, "["+mark+"]"))
+		})
+		_, known := unwritten[mark]
+		require.NotEqual(t, listed, known, "%s in %s: listed %t, unwritten %t", mark, in, listed, known)
+	}
+	for mark := range unwritten {
+		require.Contains(t, found, mark)
+	}
+}
+
+// marks is the section of docs/writers.md about unwritten.
+func marks() string {
+	var text strings.Builder
+	text.WriteString("| mark | where |\n|---|---|\n")
+	for _, mark := range slices.Sorted(maps.Keys(unwritten)) {
+		fmt.Fprintf(&text, "| `%s` | %s |\n", mark, unwritten[mark])
+	}
+	return text.String()
+}

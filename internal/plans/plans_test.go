@@ -1,0 +1,135 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plans
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/atoll-dev/atoll/internal/docpage"
+	"github.com/atoll-dev/atoll/region/regiontest/perturb"
+)
+
+// scenarios are all that TestPlans runs. Their plans are listed by what a run costs: fewer where it is dear.
+var scenarios = []struct {
+	name     string
+	scenario func() perturb.Scenario
+	sample   int // plans of one fault that are run by default
+	full     int // that `make plans` runs; zero: all
+	pairs    int // plans of two faults that `make plans` runs
+	most     int // writes of one run, those that are refused included
+}{
+	{"syncer-life", syncerLife, 10, 0, 400, 250},
+	{"syncer-conditions", syncerConditions, 10, 0, 400, 250},
+	{"syncer-shared", syncersShared, 10, 0, 400, 250},
+	{"syncer-move", syncersMove, 10, 0, 400, 250},
+	{"syncer-autoscaler", syncerAutoscaler, 10, 0, 400, 250},
+	{"syncer-deleteUpstream", syncerDeleteUpstream, 10, 0, 400, 250},
+	{"syncer-upsync", syncerUpsync, 10, 0, 400, 250},
+	{"syncer-namespaces", syncerNamespaces, 10, 0, 400, 250},
+	{"splitter-life", splitterLife, 10, 600, 100, 250},
+	{"splitter-drain", splitterDrain, 10, 600, 100, 250},
+	{"splitter-moves", splitterMoves, 8, 200, 0, oneASecond},
+	{"placement-life", placementLife, 10, 0, 200, 250},
+	{"together", together, 10, 150, 0, 1000},
+	{"claims", claims, 30, 0, 200, oneASecond},
+	{"contested", contested, 15, 0, 200, oneASecond},
+	{"central", centralPlane, 25, 300, 0, oneASecond},
+	{"accounts", accounts, 6, 150, 0, 2000},
+	{"sweeps", sweeps, 15, 0, 200, oneASecond},
+	{"targets", targetsOfClusters, 20, 300, 0, 250},
+	{"fleet", fleetOfClusters, 8, 80, 0, oneASecond},
+}
+
+// oneASecond is how often a loop tries a write again while a watch is late, which it is for ten minutes.
+const oneASecond = 700
+
+// known are plans that go wrong and are not mended yet, by scenario, each with its reason.
+var known = map[string][]struct {
+	reason string
+	plan   func(perturb.Fault) bool
+}{
+	"accounts": {{
+		reason: "A Replicator whose add is aborted, since a peer has lost its PeerSet, tries it again every two seconds, and so " +
+			"never rests; the users of a scenario make the PeerSet again only after a rest.",
+		plan: func(f perturb.Fault) bool {
+			return f.Kind == perturb.DeleteBefore && f.Of.Resource == "peersets.fanout.atoll.dev"
+		},
+	}},
+}
+
+// size is how many plans of one fault and of two are run: ATOLL_PLANS is a number of plans of one fault, all, full for what
+// `make plans` runs, or empty for the sample, which is one with -short.
+func size(t *testing.T, sample, full, pairs int) (singles, doubles int) {
+	t.Helper()
+	switch text := os.Getenv("ATOLL_PLANS"); text {
+	case "":
+		if testing.Short() {
+			return 1, 0
+		}
+		return sample, 0
+	case "all":
+		return 0, 0
+	case "full":
+		return full, pairs
+	default:
+		n, err := strconv.Atoi(text)
+		require.NoError(t, err, "ATOLL_PLANS is a number of plans, full or all")
+		return n, 0
+	}
+}
+
+// tested says whether a plan is about a loop that is tested, not one that stands for a cluster, and about one of the first
+// writes of those that go on at rest: one is as good as another.
+func tested(p perturb.Plan) bool {
+	const beats = 6
+	for _, f := range p {
+		if strings.HasPrefix(f.At.Loop, clusterOf) || (notes(f.At) || heartbeats(f.At)) && f.At.N > beats {
+			return false
+		}
+	}
+	return true
+}
+
+// However a run is disturbed, the loops end in the state in which they end undisturbed, and rest.
+func TestPlans(t *testing.T) {
+	var table strings.Builder
+	table.WriteString("| scenario | writes | events | plans of one fault | of these run | of two faults run | not reached | most writes |\n|---|---|---|---|---|---|---|---|\n")
+	runs := 0
+	for _, s := range scenarios {
+		t.Run(s.name, func(t *testing.T) {
+			began, skipped := time.Now(), map[string]int{}
+			singles, pairs := size(t, s.sample, s.full, s.pairs)
+			report := perturb.Find(t, s.scenario(), perturb.Options{Plans: singles, Pairs: pairs, Only: func(p perturb.Plan) bool {
+				for _, k := range known[s.name] {
+					if k.plan(p[0]) {
+						skipped[k.reason]++
+						return false
+					}
+				}
+				return tested(p)
+			}})
+			t.Logf("%s; %s", report, time.Since(began).Round(time.Second/10))
+			for reason, n := range skipped {
+				t.Logf("%d plans are left out: %s", n, reason)
+			}
+			require.LessOrEqual(t, report.MostWrites, s.most, "writes of %s", report.Busiest)
+			for _, f := range report.Failures {
+				t.Errorf("%s: %v\n%s", f.Plan, f.Err, f.Plan.Source())
+			}
+			runs += report.Runs
+			fmt.Fprintf(&table, "| %s | %d | %d | %d | %d | %d | %d | %d |\n", s.name, report.Writes, report.Events, report.Plans,
+				report.Runs-pairs, pairs, report.Missed, report.MostWrites)
+		})
+	}
+	if !t.Failed() {
+		docpage.Section(t, "plans.md", "plans", fmt.Sprintf("%d plans ran, of %d scenarios.\n\n%s", runs, len(scenarios), &table))
+	}
+}

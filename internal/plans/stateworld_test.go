@@ -1,0 +1,221 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plans
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/atoll-dev/atoll/region/regiontest/perturb"
+)
+
+// world is what strokes write to, and what must be left of it by the loops. One goroutine at a time may use it.
+type world struct {
+	*rand.Rand
+
+	servers map[string]perturb.Server
+	clients map[string]dynamic.Interface
+	kinds   map[string]int // strokes that had an effect
+	kept    map[ref]kept   // what no loop may change or delete
+}
+
+// ref is an object of a server.
+type ref struct {
+	server string
+	gvr    schema.GroupVersionResource
+	types.NamespacedName
+}
+
+// kept is what an object must still be in the end.
+type kept struct {
+	uid     types.UID
+	content map[string]any
+	labels  map[string]string
+}
+
+func newWorld(r *rand.Rand) *world {
+	return &world{Rand: r, clients: map[string]dynamic.Interface{}, kinds: map[string]int{}, kept: map[ref]kept{}}
+}
+
+var errNoEffect = errors.New("nothing that the stroke fits")
+
+// reach takes the servers of a run.
+func (w *world) reach(servers map[string]perturb.Server) error {
+	w.servers = servers
+	for name, s := range servers {
+		c, err := dynamic.NewForConfig(s.Config())
+		if err != nil {
+			return err
+		}
+		w.clients[name] = c
+	}
+	return nil
+}
+
+func (w *world) access(server string) *rest.Config { return w.servers[server].Config() }
+
+// strike deals a stroke. One that the servers refuse has no effect.
+func (w *world) strike(s stroke) error {
+	switch err := s.do(w); {
+	case err == nil:
+		w.kinds[s.kind]++
+		return nil
+	case errors.Is(err, errNoEffect), apierrors.IsNotFound(err), apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), apierrors.IsInvalid(err):
+		return nil
+	default:
+		return fmt.Errorf("%s: %w", s.kind, err)
+	}
+}
+
+// run has loops work until they have come to rest, and ends them.
+func (w *world) run(loops []perturb.Loop) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	for _, l := range loops {
+		running.Go(func() { _ = l.Run(ctx, w.access) })
+	}
+	time.Sleep(10 * time.Minute)
+	cancel()
+	running.Wait()
+}
+
+// one is one of several, at random.
+func one[T any](w *world, of ...T) T { return of[w.IntN(len(of))] }
+
+func (w *world) client(at ref) dynamic.ResourceInterface {
+	c := w.clients[at.server].Resource(at.gvr)
+	if at.Namespace == "" {
+		return c
+	}
+	return c.Namespace(at.Namespace)
+}
+
+func (w *world) get(at ref) (*unstructured.Unstructured, error) {
+	return w.client(at).Get(context.Background(), at.Name, metav1.GetOptions{})
+}
+
+// apply writes an object as a manager, over what others own.
+func (w *world) apply(at ref, manager string, obj *unstructured.Unstructured, subresources ...string) (*unstructured.Unstructured, error) {
+	delete(w.kept, at)
+	obj = obj.DeepCopy()
+	obj.SetNamespace(at.Namespace)
+	obj.SetName(at.Name)
+	return w.client(at).Apply(context.Background(), at.Name, obj, metav1.ApplyOptions{FieldManager: manager, Force: true}, subresources...)
+}
+
+// create makes an object. It fails if there is one.
+func (w *world) create(at ref, manager string, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	obj = obj.DeepCopy()
+	obj.SetNamespace(at.Namespace)
+	obj.SetName(at.Name)
+	return w.client(at).Create(context.Background(), obj, metav1.CreateOptions{FieldManager: manager})
+}
+
+// merge merges JSON into an object that is there.
+func (w *world) merge(at ref, manager string, patch map[string]any, subresources ...string) (*unstructured.Unstructured, error) {
+	delete(w.kept, at)
+	data, err := json.Marshal(patch)
+	if err != nil {
+		return nil, err
+	}
+	return w.client(at).Patch(context.Background(), at.Name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: manager}, subresources...)
+}
+
+func (w *world) delete(at ref) error {
+	delete(w.kept, at)
+	return w.client(at).Delete(context.Background(), at.Name, metav1.DeleteOptions{})
+}
+
+// remove deletes an object by force: its finalizers, too.
+func (w *world) remove(at ref) error {
+	if err := w.delete(at); err != nil {
+		return err
+	}
+	_, err := w.merge(at, "somebody", map[string]any{"metadata": map[string]any{"finalizers": nil}})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// keep has no loop change or delete an object, unless a user deletes it: neither its content, nor those of its labels.
+func (w *world) keep(at ref, obj *unstructured.Unstructured, labels ...string) {
+	if obj.GetDeletionTimestamp() != nil {
+		return
+	}
+	k := kept{uid: obj.GetUID(), content: contentOf(obj), labels: map[string]string{}}
+	for _, label := range labels {
+		k.labels[label] = obj.GetLabels()[label]
+	}
+	w.kept[at] = k
+}
+
+// contentOf is an object without metadata and status.
+func contentOf(obj *unstructured.Unstructured) map[string]any {
+	content := map[string]any{}
+	for field, v := range obj.DeepCopy().Object {
+		if field != "metadata" && field != "status" {
+			content[field] = v
+		}
+	}
+	return content
+}
+
+// untouched says what a loop has changed or deleted though it must not.
+func (w *world) untouched() error {
+	var errs []error
+	for at, k := range w.kept {
+		obj, err := w.get(at)
+		switch {
+		case apierrors.IsNotFound(err):
+			err = fmt.Errorf("%s is gone, and no loop may delete it", at)
+		case err != nil:
+		case obj.GetUID() != k.uid:
+			err = fmt.Errorf("%s was replaced, and no loop may do that", at)
+		case !reflect.DeepEqual(contentOf(obj), k.content):
+			err = fmt.Errorf("%s was changed, and no loop may do that: from %v to %v", at, k.content, contentOf(obj))
+		default:
+			for label, v := range k.labels {
+				if obj.GetLabels()[label] != v {
+					err = fmt.Errorf("%s had the label %s=%s, and no loop may change it", at, label, v)
+				}
+			}
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+func (r ref) String() string {
+	return fmt.Sprintf("%s %s at %s", r.gvr.GroupResource(), strings.Trim(r.Namespace+"/"+r.Name, "/"), r.server)
+}
+
+// list returns all objects of a resource, by namespace and name.
+func (w *world) list(ctx context.Context, server string, gvr schema.GroupVersionResource) (map[types.NamespacedName]*unstructured.Unstructured, error) {
+	list, err := w.clients[server].Resource(gvr).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	all := map[types.NamespacedName]*unstructured.Unstructured{}
+	for i := range list.Items {
+		o := &list.Items[i]
+		all[types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}] = o
+	}
+	return all, nil
+}

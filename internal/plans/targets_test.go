@@ -1,0 +1,161 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plans
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/atoll-dev/atoll/region"
+	"github.com/atoll-dev/atoll/region/regiontest"
+	"github.com/atoll-dev/atoll/region/regiontest/perturb"
+	"github.com/atoll-dev/atoll/syncer"
+	"github.com/atoll-dev/atoll/syncer/crds"
+	"github.com/atoll-dev/atoll/syncer/v1alpha1"
+)
+
+var targetTypes = definitionsOf("synctargets.workload.kcp.io")
+
+// syncTarget is a cluster whose Secret has its name.
+func syncTarget(name string) string {
+	return fmt.Sprintf("{apiVersion: workload.kcp.io/v1alpha1, kind: SyncTarget, metadata: {name: %s}, spec: {kubeconfigSecret: {namespace: default, name: %s}}}", name, name)
+}
+
+// syncedTo is a ConfigMap for a cluster.
+func syncedTo(cluster, value string) string {
+	return fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {namespace: default, name: of-%s, labels: {workloads.kcp.io/cluster: %s}}, data: {value: %s}}", cluster, cluster, value)
+}
+
+// targetsOfClusters has an operator register two clusters, change and spoil a Secret, and take a cluster out and in again, while
+// a user has a ConfigMap in each.
+func targetsOfClusters() perturb.Scenario {
+	return perturb.Scenario{
+		Servers: serve(map[string]func() (*regiontest.Definitions, error){"up": targetTypes, "a": nil, "b": nil}, nil),
+		Loops:   []perturb.Loop{{Name: "targets", Run: runTargets}},
+		Quiet:   2 * time.Minute, // Secrets are read again every 30 seconds
+		Script: []perturb.Step{
+			applies("register a", "up", syncTarget("a")),
+			secret("write the Secret a", "up", "default", "a", "a", "first"),
+			applies("make a ConfigMap for a", "up", syncedTo("a", "one")),
+			secret("write the Secret b", "up", "default", "b", "b", "first"),
+			applies("register b", "up", syncTarget("b")),
+			applies("make a ConfigMap for b", "up", syncedTo("b", "one")),
+			secret("change the Secret a", "up", "default", "a", "a", "second"),
+			applies("spoil the Secret b", "up", "{apiVersion: v1, kind: Secret, metadata: {namespace: default, name: b}, data: {kubeconfig: bm9uZQ==}}"),
+			applies("change the ConfigMap of b", "up", syncedTo("b", "two")),
+			secret("mend the Secret b", "up", "default", "b", "b", "third"),
+			deletes("take a out", "up", syncTarget("a")),
+			applies("change the ConfigMap of a", "up", syncedTo("a", "two")),
+			applies("register a again", "up", syncTarget("a")),
+			drop("delete the ConfigMap of b", "up", configMaps, "of-b"),
+			deletes("take b out", "up", syncTarget("b")),
+		},
+		Differ: []perturb.Field{
+			ofOneRun,
+			// They are digests of UIDs.
+			{Resource: "configmaps", Path: "metadata.annotations[syncer.atoll.dev/applied]"},
+			{Resource: "configmaps", Path: "metadata.labels[syncer.atoll.dev/owner]"},
+		},
+		Beats: heartbeats,
+	}
+}
+
+// heartbeats of Syncers are in the status of SyncTargets.
+func heartbeats(p perturb.Point) bool {
+	return p.Resource == "synctargets.workload.kcp.io" && p.Subresource == "status"
+}
+
+// seldomBeats is how often a SyncTarget's status is written at rest: at the usual rate most of a run's time would go into it.
+const seldomBeats = 10 * time.Minute
+
+func newTargets(access perturb.Access) (region.API, *syncer.Targets, error) {
+	up, err := region.APIFor(access("up"))
+	if err != nil {
+		return nil, nil, err
+	}
+	t, err := syncer.NewTargets(up, syncer.TargetsOptions{
+		Heartbeat: seldomBeats,
+		Configure: func(_ *v1alpha1.SyncTarget, opts *syncer.Options) {
+			opts.Discovery = seldomBeats
+			opts.Types = func(gr schema.GroupResource) bool { return gr.Resource == "configmaps" }
+		},
+	})
+	return up, t, err
+}
+
+func runTargets(ctx context.Context, access perturb.Access) error {
+	_, t, err := newTargets(access)
+	if err != nil {
+		return err
+	}
+	return startAll(reaching(ctx, access), t.Start, person(func() (running []*syncer.Syncer) {
+		for _, name := range []string{"a", "b"} {
+			if s := t.Syncer(name); s != nil {
+				running = append(running, s)
+			}
+		}
+		return running
+	}))
+}
+
+// thing is a definition with a field.
+func thing(field string) string {
+	return fmt.Sprintf(`
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: things.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {plural: things, singular: thing, kind: Thing, listKind: ThingList}
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {%s: {type: string}}}}}
+`, field)
+}
+
+// fleetOfClusters has an operator register clusters, of which one defines a type that all are to have, and which then changes
+// there.
+func fleetOfClusters() perturb.Scenario {
+	return perturb.Scenario{
+		Servers: serve(map[string]func() (*regiontest.Definitions, error){"up": targetTypes, "a": nil, "b": nil}, nil),
+		Loops:   []perturb.Loop{{Name: "fleet", Run: runFleet}},
+		Quiet:   2 * time.Minute, // a pass is made every 30 seconds
+		Script: []perturb.Step{
+			secret("write the Secret a", "up", "default", "a", "a", "first"),
+			secret("write the Secret b", "up", "default", "b", "b", "first"),
+			applies("define things in a", "a", thing("size")),
+			applies("register a", "up", syncTarget("a")),
+			applies("register b", "up", syncTarget("b")),
+			applies("define another field in a", "a", thing("colour")),
+			applies("define the first field in a again", "a", thing("size")),
+			deletes("take b out", "up", syncTarget("b")),
+			applies("register b again", "up", syncTarget("b")),
+		},
+		Differ: []perturb.Field{ofOneRun},
+		Beats:  heartbeats,
+	}
+}
+
+func runFleet(ctx context.Context, access perturb.Access) error {
+	up, t, err := newTargets(access)
+	if err != nil {
+		return err
+	}
+	f, err := crds.NewFleet(up, t, crds.Options{Policy: crds.Policy{{Group: "example.com", Resource: "*", Direction: crds.Both, Remove: true}}})
+	if err != nil {
+		return err
+	}
+	return startAll(reaching(ctx, access), t.Start, f.Start)
+}
+
+// A Syncer whose watch of the cluster is late does not take its own older writes for those of another one.
+func TestALateWatchIsNotAnotherSyncer(t *testing.T) {
+	perturb.Replay(t, targetsOfClusters(), perturb.Plan{
+		{Kind: perturb.WatchLate, At: perturb.Point{Loop: "targets", Server: "a", Verb: "watch", Resource: "configmaps", N: 2}},
+	})
+}
