@@ -10,9 +10,10 @@ FUZZTIME ?= 20s
 BENCH ?= .
 RUNS ?= 1000000
 CASES ?= 100000
+STATES ?= 1000
 TOOL := go tool -modfile=tools/go.mod
 
-.PHONY: help build test race e2e check judge explore security mutants simulate torn hunt divide bench buildcost fuzz lint generate drift compat demo demo-kubecon
+.PHONY: help build test race e2e check judge explore security mutants simulate plans torn writers hunt divide bench states buildcost fuzz lint generate drift compat demo demo-kubecon
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,15 +46,21 @@ explore: ## all interleavings of the protocol's large models, figures to docs/ex
 security: ## what somebody could try against router and proxy, and what is found without each guard, to docs/security.md
 	ATOLL_DOCS="$(CURDIR)/docs" $(GOTEST) -count=1 -p 1 -run '^TestMutants$$' ./router ./router/proxy
 
-mutants: security ## break each rule of the protocol, and of merged watches, and see what notices, to docs/mutants.md and docs/mutants-aggregate.md
+mutants: security ## break each rule of the protocol and of the packages and see what notices, to docs/mutants.md and docs/mutants-packages.md (an hour)
 	$(PROTOCOL) -run '^TestMutants$$'
-	ATOLL_MUTANTS=1 ATOLL_DOCS="$(CURDIR)/docs" $(GOTEST) -count=1 -run '^TestMutants$$' ./router/aggregate
+	ATOLL_MUTANTS=. ATOLL_DOCS="$(CURDIR)/docs" $(GOTEST) -count=1 -timeout 180m -run '^TestMutants$$' ./internal/mutants
 
 simulate: ## RUNS (1000000) random schedules of the protocol, figures to docs/exploration.md (minutes)
 	GOGC=400 ATOLL_RUNS=$(RUNS) $(PROTOCOL) -run '^TestSimulate(Losses|Restores)?$$'
 
+plans: ## our loops under 10000 perturbations, figures to docs/plans.md (a quarter of an hour)
+	GOGC=400 ATOLL_PLANS=full ATOLL_DOCS="$(CURDIR)/docs" $(GOTEST) -count=1 -timeout 60m -v -run '^TestPlans$$' ./internal/plans
+
 torn: ## what a loss of power may leave of the log's file, figures to docs/torn-images.md
 	ATOLL_DOCS="$(CURDIR)/docs" $(GOTEST) -count=1 -v -run '^Test(TornImages|CutFirstFile|FlippedBits|FileSizeLimit|FullLog)$$' ./wal
+
+writers: ## which loop writes which field under which manager, and why, to docs/writers.md
+	ATOLL_PLANS=15 ATOLL_DOCS="$(CURDIR)/docs" $(GOTEST) -count=1 -timeout 60m -v -run '^TestWriters$$' ./internal/plans
 
 hunt: ## CASES (100000) of each property test, and schedules of merged watches, from seeds that nobody chose (hours)
 	$(GOTEST) -count=1 -p 1 -timeout 120m -run '^Test' $$(grep -rl --include='*_test.go' -e '^\s"pgregory.net/rapid"' . | xargs -n1 dirname | sort -u) \
@@ -62,6 +69,11 @@ hunt: ## CASES (100000) of each property test, and schedules of merged watches, 
 
 divide: ## CASES (100000) of each property of the division, and other methods compared, to docs/division.md (minutes)
 	ATOLL_CASES=$(CASES) ATOLL_DOCS="$(CURDIR)/docs" $(GOTEST) -count=1 -timeout 60m -v -run '^Test(Divide.*|MethodsCompared)$$' ./splitter \
+		-rapid.checks=$(CASES)
+
+states: ## STATES (1000) random states of API servers and CASES (100000) of each plan, from which loops must come to rest, to docs/states.md (minutes)
+	ATOLL_STATES=$(STATES) ATOLL_DOCS="$(CURDIR)/docs" $(GOTEST) -count=1 -timeout 60m -v -run '^TestStates$$' ./internal/plans
+	ATOLL_DOCS="$(CURDIR)/docs" $(GOTEST) -count=1 -p 1 -timeout 60m -v -run '^TestStatesOf' ./splitter ./splitter/placement ./region/claim ./syncer \
 		-rapid.checks=$(CASES)
 
 bench: ## run the benchmarks and write docs/benchmarks.md

@@ -6,6 +6,7 @@ package router
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -211,6 +212,17 @@ func TestPlacesAreGivenBack(t *testing.T) {
 			_, err = list(t.Context(), t, r, eu)
 			require.NoError(t, err)
 		}
+		// A response that was read to its end gives back, whenever it is closed.
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.Config().Host+"/api/v1/configmaps", http.NoBody)
+		require.NoError(t, err)
+		resp, err := c.HTTPClient().Do(req)
+		require.NoError(t, err)
+		_, err = io.Copy(io.Discard, resp.Body)
+		require.NoError(t, err)
+		_, err = list(t.Context(), t, r, eu)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+
 		// An error gives back too, and so does a region that comes back.
 		ring.Partition("a", true)
 		for range 3 {

@@ -204,25 +204,61 @@ func TestGroupCommit(t *testing.T) {
 	require.Less(t, len(events), callers)
 }
 
+// Close waits for the call that is committed and for those that wait behind it.
 func TestCloseWaits(t *testing.T) {
-	f := open(t, filepath.Join(t.TempDir(), "wal.db"), wal.Options{})
-	committing, release := make(chan struct{}), make(chan struct{})
-	f.OnCommit(func(tx *bbolt.Tx) error {
-		close(committing)
-		<-release
-		return tx.Commit()
-	})
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		_, err := f.Begin(t.Context(), wal.Entry{ID: "a"})
-		require.NoError(t, err)
-	})
-	<-committing
-	for range 3 {
-		wg.Go(func() { require.NoError(t, f.Close()) })
+	for range 12 { // a File that stops takes up a waiting call by chance
+		synctest.Test(t, func(t *testing.T) {
+			f, err := wal.Open(filepath.Join(t.TempDir(), "wal.db"), wal.Options{})
+			require.NoError(t, err)
+			release := make(chan struct{})
+			f.OnCommit(func(tx *bbolt.Tx) error {
+				<-release
+				return tx.Commit()
+			})
+			var wg sync.WaitGroup
+			for _, id := range []string{"a", "b"} {
+				wg.Go(func() {
+					_, err := f.Begin(t.Context(), wal.Entry{ID: id})
+					require.NoError(t, err)
+				})
+				synctest.Wait()
+			}
+			for range 3 {
+				wg.Go(func() { require.NoError(t, f.Close()) })
+			}
+			synctest.Wait()
+			close(release)
+			wg.Wait()
+		})
 	}
-	close(release)
-	wg.Wait()
+}
+
+// An answer that rests on a change in doubt is not given.
+func TestAnswersThatRestOnADoubtfulCommit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, err := wal.Open(filepath.Join(t.TempDir(), "wal.db"), wal.Options{})
+		require.NoError(t, err)
+		commits, release := 0, make(chan struct{})
+		f.OnCommit(func(tx *bbolt.Tx) error {
+			if commits++; commits > 1 {
+				return syscall.EIO
+			}
+			<-release
+			return tx.Commit()
+		})
+		var errs [3]error
+		for i, id := range []string{"first", "same", "same"} {
+			go func() { _, errs[i] = f.Begin(t.Context(), wal.Entry{ID: id}) }()
+			synctest.Wait()
+		}
+		close(release)
+		synctest.Wait()
+		require.NoError(t, errs[0])
+		require.ErrorIs(t, errs[1], wal.ErrInDoubt)
+		require.NotErrorIs(t, errs[2], wal.ErrExists)
+		require.ErrorIs(t, errs[2], wal.ErrClosed)
+		require.NoError(t, f.Close())
+	})
 }
 
 func TestRetention(t *testing.T) {

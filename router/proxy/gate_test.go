@@ -253,3 +253,24 @@ func TestFlowsOfCallers(t *testing.T) {
 		hanging.Wait()
 	}
 }
+
+// A request that ends at the moment at which it is let in keeps no place.
+func TestAPlaceThatIsGivenAtTheEndIsGivenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(bounds{1, 1, 1}, bounds{1, 1, 1}, time.Minute)
+		f := flowOf(0, 0)
+		for range 50 { // which of the two it sees first is up to chance
+			require.NoError(t, g.enter(t.Context(), f))
+			ctx, cancel := context.WithCancel(t.Context())
+			entered := make(chan error)
+			go func() { entered <- g.enter(ctx, f) }()
+			synctest.Wait()
+			cancel()
+			g.leave(f)
+			if <-entered == nil {
+				g.leave(f)
+			}
+			require.Equal(t, free, g.busy.held(f))
+		}
+	})
+}

@@ -1,0 +1,190 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package mutants
+
+var aggregateMutants = []mutant{
+	{
+		"tokens are authentic", "the signature is compared with itself",
+		"token.go",
+		"subtle.ConstantTimeCompare(s.sum(nil, payload), mac) != 1", "subtle.ConstantTimeCompare(mac, mac) != 1", "TestTokensAreAuthentic",
+	},
+	{
+		"a continue token is good for its own list only", "the query in the token is not compared",
+		"list.go",
+		"c.query != l.q.hash()", "c.query == [8]byte{}", "TestContinueTokensThatAreRefused",
+	},
+	{
+		"all pages are at the versions of the first", "later pages are read at the newest version",
+		"list.go",
+		"opts.ResourceVersion, opts.ResourceVersionMatch = c.sources[c.next].rv, metav1.ResourceVersionMatchExact", "opts.ResourceVersion = \"\"", "TestPagesAreOneList",
+	},
+	{
+		"a list needs as many regions as the policy requires", "the policy is not asked",
+		"list.go",
+		"!l.api.opts.Policy.met(outcomes) ||", "", "TestPolicies",
+	},
+	{
+		"an empty list needs a region that listed nothing", "one region that answered suffices",
+		"list.go",
+		"|| !listed {", "|| !listed && len(l.sources) == 0 {", "TestAnEmptyListMeansEmpty",
+	},
+	{
+		"a failure on the way to a region is not the region's answer", "it is taken for one",
+		"outcome.go",
+		"!errors.As(err, &way) && ", "(errors.As(err, &way) || true) && ", "TestOnlyARegionsAnswerIsNotFound",
+	},
+	{
+		"an error is passed on only if all regions return it", "the first region's error is passed on",
+		"outcome.go",
+		"i > 0 && status.Code != common.Code", "i < 0", "TestPartialErrorsAreWhatAllSay",
+	},
+	{
+		"errors name no peer", "the error of the peer is in the text",
+		"outcome.go",
+		`return fmt.Sprintf("region %s: %s", o.Region, o.State)`, `return fmt.Sprintf("region %s: %v", o.Region, o.Err)`, "TestRegionsOfARouter",
+	},
+	{
+		"one cluster that serves two regions is asked once", "each region asks it",
+		"api.go",
+		"if taken[key] {", "if false {", "TestRegionsOfARouter",
+	},
+	{
+		"the watch of a region begins before its list", "the list comes first",
+		"feed.go",
+		`	w, err := f.watch(ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.list(ctx, at); err != nil {
+		w.Stop()
+		return nil, err
+	}
+	return w, nil
+`, `	if err := f.list(ctx, at); err != nil {
+		return nil, err
+	}
+	return f.watch(ctx, at)
+`, "TestRestoredAtAnyRequest",
+	},
+	{
+		"a watch that was interrupted compares the list with what it delivered", "it goes on without a list",
+		"feed.go",
+		"	if err := f.list(ctx, at); err != nil {\n		w.Stop()", "	if f.at == at && !f.unknown {\n		return w, nil\n	}\n	if err := f.list(ctx, at); err != nil {\n		w.Stop()", "TestRestoredAtAnyRequest",
+	},
+	{
+		"a watch that resumes compares the list with what was delivered before it", "the fingerprint of what was delivered is not compared",
+		"feed.go",
+		"f.stamp != 0 && f.stamp != was.stamp()", "f.stamp == 1", "TestRestoredAtAnyRequest",
+	},
+	{
+		"a region that was restored to before the last event is not waited for", "its versions are waited for",
+		"feed.go",
+		"return comparable && ok && n < m", "return comparable && ok && n > m+1<<40", "TestRestoredAndNotAsFar",
+	},
+	{
+		"a repair that was interrupted goes on, and ends in one state", "the target changes only once nothing is missing",
+		"feed.go",
+		"f.at = at // whatever", "defer func() {\n\t\t\tif len(f.ledger.missing()) == 0 {\n\t\t\t\tf.at = at\n\t\t\t}\n\t\t}() // whatever", "TestARepairIsGoneOnWith",
+	},
+	{
+		"a version in the middle of a repair resumes nothing", "such a version is issued",
+		"feed.go",
+		"n.stamp = 0\n", "n.at, n.stamp = f.at, 0\n", "TestResumeInTheMiddleOfARepair",
+	},
+	{
+		"a watch does not resume in the middle of a repair", "the missing version is accepted",
+		"stream.go",
+		`p.rv == "" || `, "", "TestResumeInTheMiddleOfARepair",
+	},
+	{
+		"content is compared, not versions alone", "only versions are compared",
+		"ledger.go",
+		"before.rv == now.rv && before.print == now.print", "before.rv == now.rv", "TestLedger",
+	},
+	{
+		"an object in another's place is another object", "UIDs are not compared",
+		"ledger.go",
+		"case before.uid != now.uid:", "case before.uid != before.uid:", "TestLedger",
+	},
+	{
+		"a deletion ends the object that was delivered, not another of its name", "UIDs are not compared",
+		"ledger.go",
+		"if !ok || before.uid != o.GetUID() {", "if !ok {", "TestLedger",
+	},
+	{
+		"an object that a list lacks is deleted", "no list deletes",
+		"ledger.go",
+		"if e.pass != l.pass {", "if e.pass > l.pass {", "TestModel|TestLedger|TestRestoredAtAnyRequest",
+	},
+	{
+		"the objects of a region that leaves are deleted", "they are not",
+		"stream.go",
+		"range f.ledger.all() {", "range f.ledger.all()[:0] {", "TestRegionsJoinAndLeaveWithoutCuttingTheStream",
+	},
+	{
+		"the initial events end once the policy is met", "they end whatever the policy requires",
+		"stream.go",
+		" || !s.api.opts.Policy.met(outcomes) {", " {", "TestInitialEventsEndOnceAllRegionsAreThrough",
+	},
+	{
+		"no bookmark comes before the initial events have ended", "bookmarks come at any time",
+		"stream.go",
+		"s.silent && !s.initial && ", "s.silent && ", "TestNoBookmarkInTheMiddleOfTheInitialEvents",
+	},
+	{
+		"each bookmark has a kind", "bookmarks come before the kind is known",
+		"stream.go",
+		"!s.initial && !s.kind.Empty() && ", "!s.initial && ", "TestNoBookmarkOfNoKind",
+	},
+	{
+		"a consumer that takes nothing loses the watch", "its patience is 1000 times longer",
+		"stream.go",
+		"time.NewTimer(s.api.opts.Patience)", "time.NewTimer(1000 * s.api.opts.Patience)", "TestASlowConsumerLosesTheWatchInAnOrderlyWay",
+	},
+	{
+		"a region that returns is asked at once", "the recovery is not listened to",
+		"feed.go",
+		"	case <-recovered:\n		return true\n", "", "TestARegionThatReturnsDeliversWithinTheProbeInterval",
+	},
+	{
+		"a request to a region that went away is sent again when it returns", "the recovery does not cancel it",
+		"attempt.go",
+		"		case <-recovered:\n			cancel(errRecovered)\n", "", "TestARegionThatReturnsDeliversWithinTheProbeInterval",
+	},
+	{
+		"a region that is frozen is not asked again and again", "its state is not consulted",
+		"list.go",
+		"			err := s.unreachable()\n", "			var err error\n", "TestAFrozenRegionCostsAListLittle",
+	},
+	{
+		"an answer has no more bytes than the limit", "the limit is a million times higher",
+		"budget.go",
+		"case h.used+size > h.limit:", "case h.used+size > h.limit<<20:", "TestAHostileAnswerIsGivenUp|TestLargeObjectsAreReadInSmallerPages",
+	},
+	{
+		"a page that waits to be passed on counts towards the budget", "pages read ahead do not count",
+		"list.go",
+		"if err == nil && l.ahead {", "if err == nil {", "TestABudgetIsShared",
+	},
+	{
+		"the region's annotation is never stored", "it is not removed from writes",
+		"object.go",
+		"delete(annotations, RegionAnnotation)", "", "TestWritesGoToTheObjectsOwnRegion",
+	},
+	{
+		"a version of another region is a conflict", "only versions of no region are",
+		"write.go",
+		"if a.version.at[a.version.origin].id != s.id {", "if a.version.origin < 0 {", "TestWritesGoToTheObjectsOwnRegion|TestNamesInSeveralRegions",
+	},
+	{
+		"a name that several regions have is a conflict", "only the first region is written to",
+		"write.go",
+		"if len(all) > 1 {", "if len(all) > 1<<20 {", "TestNamesInSeveralRegions",
+	},
+	{
+		"a write by name alone needs an answer of all regions", "the policy is not asked",
+		"write.go",
+		"!policy.met(outcomes) || len(all) == 0 && !All().met(outcomes)", "len(all) == 0 && !All().met(outcomes)", "TestNamesInSeveralRegions",
+	},
+}

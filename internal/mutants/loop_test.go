@@ -1,0 +1,39 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package mutants
+
+var loopMutants = []mutant{
+	{
+		"a status is written over the version that was read", "the write has no resourceVersion",
+		"apply.go", "		desired.SetResourceVersion(current.GetResourceVersion())\n", "", "TestApplyDoesNotMeetAReplacement",
+	},
+	{
+		"what is there already is not written again", "it is",
+		"apply.go", "if current != nil && !differs(current, desired, manager, subresources) {", "if current != nil && desired == nil {", "TestApplyWritesWhatDiffers|TestApplyStatus|TestApplyIsExact",
+	},
+	{
+		"a key that fails runs again after a backoff", "it runs at once",
+		"queue.go", "		q.AddAfter(key, wait)\n", "		q.AddAfter(key, 0*wait)\n", "TestQueueBacksOff",
+	},
+	{
+		"a cache whose watch failed is stale", "it counts as fresh",
+		"freshness.go", "	f.settle(func() error {\n		f.blind = true\n		f.expectNothing()\n		return err\n	})", "	f.settle(func() error {\n		f.blind = true\n		f.expectNothing()\n		return f.err\n	})\n	_ = err", "TestObjectsErrIsHonest",
+	},
+	{
+		"a cache without a watch is stale after a grace period", "it counts as fresh",
+		"freshness.go", "	f.lapse = timer\n", "	f.lapse = nil\n	_ = timer\n", "TestObjectsErrIsHonest",
+	},
+	{
+		"lists are read from the newest state", "they may be of the past",
+		"source.go", "	opts.ResourceVersion, opts.ResourceVersionMatch = \"\", \"\"\n", "", "TestListsAreOfTheNewestState",
+	},
+	{
+		"after a watch that broke everything is listed anew", "the next watch goes on at its version",
+		"source.go", "	if s.isBroken() {\n		return nil, apierrors.NewResourceExpired(\"the last watch ended before its time\")\n	}\n", "", "TestObjectsAreReadAgainAfterARestore|TestObjectsTellOfWhatARestoreChanged",
+	},
+	{
+		"an object that a watch reports as deleted is reported as removed", "it is not",
+		"store.go", "	if s.opts.Removed != nil {\n		s.opts.Removed(obj)\n	}\n	s.mu.Lock()\n	delete", "	s.mu.Lock()\n	delete", "TestObjectsComeAndGo",
+	},
+}

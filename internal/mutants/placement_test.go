@@ -1,0 +1,63 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package mutants
+
+var placementMutants = []mutant{
+	{
+		"a placement is written over the version that was read", "the write has neither UID nor resourceVersion",
+		"reconcile.go", `	change["uid"], change["resourceVersion"] = obj.GetUID(), obj.GetResourceVersion()` + "\n", "", "TestStatesAreComparedAndSwapped",
+	},
+	{
+		"clusters, objects and policies that are not known decide nothing", "they do",
+		"reconcile.go", "if !known || k.objects.Err() != nil || c.copies.Err() != nil {", "if !known {", "TestNotKnownIsNotAbsent",
+	},
+	{
+		"policies that are not known decide nothing", "they count as none",
+		"reconcile.go", "if !known || k.objects.Err() != nil || c.copies.Err() != nil {", "if !known || k.objects.Err() != nil {", "TestNotKnownIsNotAbsent",
+	},
+	{
+		"objects that refer to others and are not known keep these where they are", "they count as none",
+		"reconcile.go", "there, fresh = before.clusters, c.fresh()", "there, fresh = before.clusters, true", "TestNotKnownIsNotAbsent|TestDependents",
+	},
+	{
+		"a label of another client stays", "it is taken over",
+		"reconcile.go", "return labeled && !slices.Contains(before.clusters, cluster)", "return labeled && cluster == \"\"", "TestWhatIsSomebodyElsesStays",
+	},
+	{
+		"shards and their copies are not placed", "they are",
+		"reconcile.go", "if label == syncerv1alpha1.ClusterLabel || label == v1alpha1.ParentLabel ||", "if label == \"\" ||", "TestACopyOfAShardIsNoShard|TestWhatIsSomebodyElsesStays",
+	},
+	{
+		"a dependent that is to go lingers", "it goes at once",
+		"reconcile.go", "		return rest > 0\n", "		return rest < 0\n", "TestDependents|TestDrainDoesNotDip",
+	},
+	{
+		"an object whose policy is gone stays where it is", "it goes",
+		"reconcile.go", "		wanted = before.stays() // whose policy is gone stays where it is\n", "		wanted = nil // whose policy is gone stays where it is\n", "TestWithoutAPolicyAllStays",
+	},
+	{
+		"if no cluster can be chosen, all stays where it is", "it goes",
+		"state.go", "	if len(wanted) == 0 && !none {\n", "	if len(wanted) == 0 && !none && there == nil {\n", "TestClustersJoinAndFallSilent|TestStates|TestNotKnownIsNotAbsent",
+	},
+	{
+		"a cluster that is left keeps its name until its shard is gone", "its name goes at once",
+		"state.go", "		if held(c) {\n", "		if held(c) && c == \"\" {\n", "TestDrainDoesNotDip|TestStates",
+	},
+	{
+		"a draining cluster is not chosen", "it is",
+		"choose.go", "if c.State == splitter.Draining || c.State == splitter.Holding", "if c.State == splitter.Holding", "TestChoose",
+	},
+	{
+		"a cluster that holds what it has is not chosen anew", "it is",
+		"choose.go", "c.State == splitter.Holding && !is ||", "c.State == splitter.Holding && !is && c.Name == \"\" ||", "TestChoose",
+	},
+	{
+		"clusters that have an object keep it while they can", "all are ranked anew",
+		"choose.go", "	if len(stay) >= n {\n", "	if len(stay) < 0 {\n", "TestChoose|TestChooseDoesNotShuffle",
+	},
+	{
+		"a status reaches only the policy that was read", "the write names no UID",
+		"status.go", "	desired.SetUID(obj.GetUID())\n", "", "TestAStatusReachesOnlyThePolicyItIsFor",
+	},
+}

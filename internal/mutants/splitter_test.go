@@ -1,0 +1,71 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package mutants
+
+var splitterMutants = []mutant{
+	{
+		"a shard is deleted by the UID that was read", "the deletion has no precondition",
+		"reconcile.go", "		Preconditions: &metav1.Preconditions{UID: new(obj.GetUID())}, Prop", "		Prop", "TestAShardThatWasReplacedStays",
+	},
+	{
+		"a shard is written over the version that was read", "the write has no resourceVersion",
+		"reconcile.go", "		desired.SetResourceVersion(current.GetResourceVersion()) // so", "		// so", "TestAFinalizerDoesNotComeBack",
+	},
+	{
+		"an object of another client does not become a shard", "the create is an apply",
+		"reconcile.go", "	desired.SetResourceVersion(\"1\")\n", "", "TestNobodyElsesObjectBecomesAShard",
+	},
+	{
+		"a parent has its finalizer before it has shards", "shards are made first",
+		"reconcile.go", "	case !finalized(parent):\n", "	case !finalized(parent) && parent == nil:\n", "TestShardsGoWithTheirParent|TestTheDemo",
+	},
+	{
+		"a finalizer is removed from the version that was read", "the write has neither UID nor resourceVersion",
+		"finalizer.go", `		"uid": obj.GetUID(), "resourceVersion": obj.GetResourceVersion(), "finalizers": finalizers,`, `		"finalizers": finalizers,`, "TestFinalizersOfOthersStay",
+	},
+	{
+		"finalizers of others stay", "they are removed with ours",
+		"finalizer.go", "return f == finalizer })", "return f != \"\" })", "TestFinalizersOfOthersStay",
+	},
+	{
+		"a parent goes when a live list has no shard of it", "the cache is believed",
+		"reconcile.go", "	if left > 0 {\n", "	if left > time.Hour {\n", "TestAParentWaitsForShardsWithoutMarks",
+	},
+	{
+		"a type that is not served is not an absent parent", "any 404 is an absence",
+		"reconcile.go", "	case !apierrors.IsNotFound(err) || apierrors.IsUnexpectedServerError(err): // a type that is not served is no absence\n		return fmt.Errorf(\"read parent", "	case !apierrors.IsNotFound(err):\n		return fmt.Errorf(\"read parent", "TestShardsWhoseParentIsNotServedStay",
+	},
+	{
+		"a stale cache decides nothing", "it does",
+		"reconcile.go", "	if k.objects.Err() != nil {\n		if _", "	if k.objects.Err() != nil && k == nil {\n		if _", "TestNothingIsWrittenFromAnOldCopy|TestARestartWritesNothing|TestAStaleCacheWritesNothing",
+	},
+	{
+		"a cluster that falls silent keeps its replicas for the grace period", "it loses them at once",
+		"clusters.go", "case !ok && (h.out || !wait(h.since.Add(r.grace))):", "case !ok && (h.out || h.was):", "TestASilentClusterKeepsWhatItHasForAWhile|TestStates",
+	},
+	{
+		"a cluster that returns gets replicas after the rejoin period", "it gets them at once",
+		"clusters.go", "case ok && h.out && wait(h.since.Add(r.rejoin)):", "case ok && h.out && wait(now):", "TestStates",
+	},
+	{
+		"a cluster whose heartbeat stands still is not ready", "the last state counts",
+		"clusters.go", `if b.said != "" && now.Sub(b.seen) >= heartbeatTimeout {`, `if b.said != "" && now.Sub(b.seen) >= 1000*heartbeatTimeout {`, "TestSyncTargets",
+	},
+	{
+		"nothing is decided before the cache shows the last write", "it is",
+		"reconcile.go", "	case unseen > 0:\n		return unseen, nil // what", "	case unseen < 0:\n		return unseen, nil // what", "TestNothingIsTakenTwice|TestNothingIsWrittenFromAnOldCopy",
+	},
+	{
+		"a write that the server never saw is made again", "its event is waited for",
+		"writes.go", "			if !what.shownBy(live) {\n				delete(all, key)\n				continue\n			}\n", "			_ = live\n", "TestWhatIsLostIsWrittenAgain",
+	},
+	{
+		"the finalizer of a syncer stays on a shard while its cluster is known", "it is removed at once",
+		"finalizer.go", "!bornWith(shard, cluster) || !s.readiness.gone(cluster)", "!bornWith(shard, cluster)", "TestShardsAreMadeWithAFinalizer|TestAFinalizerDoesNotComeBack|TestAShardOfNoClusterGoes",
+	},
+	{
+		"a shard is no parent", "it is divided too",
+		"shard.go", "if label == v1alpha1.ParentLabel || label == s.opts.Label ||", "if label == s.opts.Label && label == \"\" ||", "TestOneShardToACluster|TestTheDemo|TestACopyOfAShardIsNoShard",
+	},
+}
