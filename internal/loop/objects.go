@@ -42,7 +42,7 @@ type ObjectsOptions struct {
 	// called for what a list has brought. It must not block. May be nil.
 	Appeared func(types.NamespacedName)
 	// Removed is called before Changed with an object that a watch reports as deleted, or as no longer selected: what it was
-	// last. Nobody sees the copy without that object before it returns. It is not called for an object that a list lacks: that
+	// last. Who reads the copy sees that the object is gone after Removed has returned, and not before. It is not called for an object that a list lacks: that
 	// may be the state of a backup. It must not block, and must not read the copy. May be nil.
 	Removed func(*unstructured.Unstructured)
 	// Listed is called instead of Changed for what a list has brought and not a watch; nil: Changed.

@@ -80,11 +80,11 @@ var fanoutMutants = []mutant{
 	},
 	{
 		"the answer of another cluster under a peer's name does not count", "it does",
-		"execute.go", "		if err := r.coordinator.trust(ctx, conn); err != nil {\n			return untrusted(err), err\n		}\n", "", "TestAnImpostorIsNotBelieved|TestAWrongClusterMakesNoSecondOwner",
+		"execute.go", "		if err := r.coordinator.trust(ctx, conn); err != nil {\n			return untrusted(err), err\n		}\n", "", "TestNothingIsAskedOfAClusterBeforeItIsKnown",
 	},
 	{
 		"what refutes a peer while it answers counts", "its identity is checked before the request only",
-		"execute.go", "if _, wrong := r.coordinator.identities.standing(conn); wrong != nil {", "if wrong := error(nil); wrong != nil {", "TestAWrongClusterThatAnswersFirst|TestAWrongClusterMakesNoSecondOwner",
+		"execute.go", "if _, wrong := r.coordinator.identities.standing(conn); wrong != nil {", "if wrong := error(nil); wrong != nil {", "TestAClusterThatIsRefutedWhileItAnswers",
 	},
 	{
 		"two names of one cluster are refused", "UIDs of clusters are not compared",

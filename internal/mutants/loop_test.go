@@ -34,6 +34,10 @@ var loopMutants = []mutant{
 	},
 	{
 		"an object that a watch reports as deleted is reported as removed", "it is not",
-		"store.go", "	if s.opts.Removed != nil {\n		s.opts.Removed(obj)\n	}\n	s.mu.Lock()\n	delete", "	s.mu.Lock()\n	delete", "TestObjectsComeAndGo",
+		"store.go", "	if s.opts.Removed != nil {\n		s.opts.Removed(obj)\n	}\n	s.mu.Unlock()", "	s.mu.Unlock()", "TestObjectsComeAndGo",
+	},
+	{
+		"an object is reported as removed at the moment it goes", "a reader may see before that it is gone",
+		"store.go", "	if s.opts.Removed != nil {\n		s.opts.Removed(obj)\n	}\n	s.mu.Unlock()", "	s.mu.Unlock()\n	if s.opts.Removed != nil {\n		s.opts.Removed(obj)\n	}", "TestRemovedIsToldAsTheObjectGoes",
 	},
 }

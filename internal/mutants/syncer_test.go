@@ -132,4 +132,8 @@ var syncerMutants = []mutant{
 		"a stale cache decides nothing", "it does",
 		"pass.go", "if err := l.missed.stale(l.queueKey(key), l.mayWork); err != nil {", "if err := l.missed.stale(l.queueKey(key), l.syncer.lease.err); err != nil {", "TestLeftWhileACopyWasNotFresh|TestNotKnownIsNotAbsent|TestMuchWhileACopyWasNotFresh",
 	},
+	{
+		"an origin that goes while a pass has an older state of it is withdrawn", "the pass forgets that",
+		"withdrawn.go", "; ok && added <= at {", "; ok && added <= max(at, w.clock) {", "TestAnOriginThatGoesDuringAPass",
+	},
 }
