@@ -9,30 +9,55 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
-// An add that is aborted each time, here since a peer has lost its PeerSet, is tried again with pauses: what the attempt
-// itself wrote and took back is no reason to try at once.
+// An add that is aborted each time, here since a peer has lost its PeerSet, is tried again with pauses that grow to a minute:
+// what the attempt itself wrote and took back is no reason to try at once. A change of the Account is one, and when the
+// PeerSet is back the Account comes.
 func TestReplicatorPausesAfterAnAbortedAdd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newSlowWorld(t, Options{})
 		time.Sleep(time.Minute)
+		sets := w.conn("us-east").Dynamic().Resource(peerSetsResource)
+		set, err := sets.Get(t.Context(), "default", metav1.GetOptions{})
+		require.NoError(t, err)
 		deleteIn(t, w.conn("us-east"), peerSetsResource, "", "default")
 		eu := w.ring.Server("eu-west")
-		eu.Reset()
 		eu.Inject(regiontest.Fault{Verb: "create", Times: -1, Do: regiontest.Delay(100 * time.Millisecond)})
+		attempts := func() int {
+			n := 0
+			for _, r := range eu.Requests() {
+				if r.Verb == "create" && r.Resource == resource.Resource {
+					n++
+				}
+			}
+			return n
+		}
 		w.create(newAccount("acme", []any{"Tenant"}))
 		time.Sleep(10 * time.Second)
-		attempts := 0
-		for _, r := range eu.Requests() {
-			if r.Verb == "create" && r.Resource == resource.Resource {
-				attempts++
-			}
-		}
-		require.Positive(t, attempts)
-		require.LessOrEqual(t, attempts, 10)
+		require.Positive(t, attempts())
+		before := attempts()
+		require.LessOrEqual(t, before, 4)
+		time.Sleep(30 * time.Minute)
+		require.InDelta(t, before+30, attempts(), 5)
+
+		before = attempts()
+		w.edit(w.api, "acme", func(o *unstructured.Unstructured) {
+			require.NoError(t, unstructured.SetNestedStringSlice(o.Object, []string{"Provider"}, "spec", "roles"))
+		})
+		time.Sleep(time.Second)
+		require.Equal(t, before+1, attempts())
+
+		set.SetUID("")
+		set.SetResourceVersion("")
+		_, err = sets.Create(t.Context(), set, metav1.CreateOptions{})
+		require.NoError(t, err)
+		time.Sleep(slowest + 10*time.Second)
+		w.awaitReady("acme")
 	})
 }

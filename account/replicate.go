@@ -90,7 +90,8 @@ func (t *task) run(ctx context.Context) (again time.Duration, err error) {
 	if t.itself == "" {
 		t.want.origin = t.wish.GetUID()
 	}
-	if wait := t.unsettled(t.key); wait > 0 && !removing && !t.shows() {
+	digest, err := t.desired()
+	if wait := t.unsettled(t.key, digest); wait > 0 && !removing && err == nil && !t.shows(digest) {
 		return wait, nil
 	}
 	if err := t.claimed(ctx); err != nil {
@@ -126,7 +127,7 @@ func (t *task) run(ctx context.Context) (again time.Duration, err error) {
 	again = max(again, t.wait)
 	if t.failed {
 		// What it wrote and took back calls for the next look at once.
-		t.Replicator.acted(t.key)
+		t.vain(t.key, digest)
 	} else {
 		t.settled(t.key)
 	}
@@ -149,12 +150,8 @@ func (t *task) run(ctx context.Context) (again time.Duration, err error) {
 
 // shows says whether all peers have what they are to have, so that there is nothing
 // to wait for.
-func (t *task) shows() bool {
-	want, err := t.desired()
-	if err != nil {
-		return true
-	}
-	return presence(t.key, t.sights, wanted{digest: want, origin: t.want.origin}).Complete()
+func (t *task) shows(digest string) bool {
+	return presence(t.key, t.sights, wanted{digest: digest, origin: t.want.origin}).Complete()
 }
 
 func (t *task) desired() (digest string, err error) {

@@ -86,7 +86,7 @@ type Replicator struct {
 	planeUID  types.UID // of the central plane's cluster; empty until it is known
 	peers     map[region.PeerName]*member
 	presences map[types.NamespacedName]Presence
-	settling  map[types.NamespacedName]time.Time    // until when what was done may take to show
+	settling  map[types.NamespacedName]pausing
 	budgets   map[types.NamespacedName]*loop.Budget // of writes of a status
 }
 
@@ -125,7 +125,7 @@ func NewReplicator(plane region.API, d region.Directory, c *fanout.Coordinator, 
 		stirred:   make(chan struct{}, 1),
 		peers:     map[region.PeerName]*member{},
 		presences: map[types.NamespacedName]Presence{},
-		settling:  map[types.NamespacedName]time.Time{},
+		settling:  map[types.NamespacedName]pausing{},
 		budgets:   map[types.NamespacedName]*loop.Budget{},
 	}
 	r.wishes = loop.NewObjects(plane.Dynamic(), r.kind.Resource, loop.ObjectsOptions{
@@ -262,20 +262,46 @@ func (r *Replicator) budget(key types.NamespacedName) *loop.Budget {
 	return b
 }
 
-// settle gives what was done time to show in the copies of the peers.
-const settle = 2 * time.Second
+// settle gives what was done time to show in the copies of the peers. After operations that came to nothing the pause
+// doubles, up to slowest: each of them writes to all peers and takes it back.
+const (
+	settle  = 2 * time.Second
+	slowest = time.Minute
+)
+
+// pausing is an object for which nothing is done for a while.
+type pausing struct {
+	until  time.Time
+	length time.Duration
+	of     string // the content whose operation came to nothing; another content does not wait
+}
 
 func (r *Replicator) acted(key types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.settling[key] = time.Now().Add(settle)
+	r.settling[key] = pausing{until: time.Now().Add(settle)}
 }
 
-// unsettled is how long what was done for key may yet take to show.
-func (r *Replicator) unsettled(key types.NamespacedName) time.Duration {
+// vain notes that the operation which brings the content of digest came to nothing.
+func (r *Replicator) vain(key types.NamespacedName, digest string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return time.Until(r.settling[key])
+	length := settle
+	if was := r.settling[key]; was.of == digest {
+		length = min(max(2*was.length, settle), slowest)
+	}
+	r.settling[key] = pausing{until: time.Now().Add(length), length: length, of: digest}
+}
+
+// unsettled is how long nothing is to be done for key, whose content has digest.
+func (r *Replicator) unsettled(key types.NamespacedName, digest string) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.settling[key]
+	if p.of != "" && p.of != digest {
+		return 0
+	}
+	return time.Until(p.until)
 }
 
 func (r *Replicator) settled(key types.NamespacedName) {
