@@ -62,10 +62,13 @@ torn: ## what a loss of power may leave of the log's file, figures to docs/torn-
 writers: ## which loop writes which field under which manager, and why, to docs/writers.md
 	ATOLL_PLANS=15 ATOLL_DOCS="$(CURDIR)/docs" $(GOTEST) -count=1 -timeout 60m -v -run '^TestWriters$$' ./internal/plans
 
-hunt: ## CASES (100000) of each property test, and schedules of merged watches, from seeds that nobody chose (hours)
+hunt: ## CASES (100000) of each property test, schedules of merged watches, plans and states of the loops, from new seeds (hours)
 	$(GOTEST) -count=1 -p 1 -timeout 120m -run '^Test' $$(grep -rl --include='*_test.go' -e '^\s"pgregory.net/rapid"' . | xargs -n1 dirname | sort -u) \
 		-rapid.seed=0 -rapid.checks=$(CASES)
 	ATOLL_SCHEDULES=1000 $(GOTEST) -count=1 -timeout 120m -run '^Test(Model|Informer)' ./router/aggregate
+	seed=$$(od -An -N4 -tu4 /dev/urandom | tr -d ' '); echo "ATOLL_SEED=$$seed"; export ATOLL_SEED=$$seed; \
+		GOGC=400 ATOLL_PLANS=full $(GOTEST) -count=1 -timeout 60m -run '^TestPlans$$' ./internal/plans && \
+		ATOLL_STATES=$(STATES) $(GOTEST) -count=1 -timeout 60m -run '^TestStates$$' ./internal/plans
 
 divide: ## CASES (100000) of each property of the division, and other methods compared, to docs/division.md (minutes)
 	ATOLL_CASES=$(CASES) ATOLL_DOCS="$(CURDIR)/docs" $(GOTEST) -count=1 -timeout 60m -v -run '^Test(Divide.*|MethodsCompared)$$' ./splitter \

@@ -155,9 +155,9 @@ func catalog() perturb.Scenario {
 			return startAll(ctx, ring.Start, c.Start)
 		}}},
 		Script: []perturb.Step{
-			applies("make the Account acme, as a Replicator holds it", "plane",
+			put("make the Account acme, as a Replicator holds it", "plane",
 				"{apiVersion: catalog.kubecarrier.io/v1alpha1, kind: Account, metadata: {name: acme, finalizers: [atoll.dev/replicated]}, spec: {roles: [Tenant]}}"),
-			applies("it is a tenant no longer", "plane",
+			put("it is a tenant no longer", "plane",
 				"{apiVersion: catalog.kubecarrier.io/v1alpha1, kind: Account, metadata: {name: acme, finalizers: [atoll.dev/replicated]}, spec: {roles: [Provider]}}"),
 		},
 	}
@@ -274,8 +274,8 @@ func pulled() perturb.Scenario {
 		Quiet: 2 * time.Minute,
 		Script: []perturb.Step{
 			secret("write the Secret a", "up", "default", "a", "a", "first"),
-			applies("register a", "up", syncTarget("a")),
-			applies("make a ConfigMap for a", "up", syncedTo("a", "one")),
+			put("register a", "up", syncTarget("a")),
+			put("make a ConfigMap for a", "up", syncedTo("a", "one")),
 			deletes("take a out", "up", syncTarget("a")),
 		},
 		Beats: heartbeats,
@@ -299,9 +299,9 @@ func syncerEnds() perturb.Scenario {
 			NamespaceSync: syncer.NamespaceOptions{Finish: true, Delete: true, Metadata: []string{"team", "note", syncer.PodSecurity}},
 		})},
 		Script: []perturb.Step{
-			applies("make the namespace shop", upstream, shop),
-			applies("make a ConfigMap in it", upstream, inShop),
-			applies("change the labels of shop", upstream, strings.Replace(shop, "team: one", "team: two", 1)),
+			put("make the namespace shop", upstream, shop),
+			put("make a ConfigMap in it", upstream, inShop),
+			put("change the labels of shop", upstream, strings.Replace(shop, "team: one", "team: two", 1)),
 			deletes("delete shop", upstream, shop),
 		},
 	}

@@ -38,12 +38,12 @@ func claims() perturb.Scenario {
 			map[string][]string{"plane": {kubecarrier}, "eu": {loodse}, "us": {loodse}}),
 		Loops: []perturb.Loop{{Name: "arbiter", Run: arbiter("eu", "us")}},
 		Script: []perturb.Step{
-			applies("eu claims a", "eu", claimOfA),
-			applies("us claims a", "us", claimOfA),
-			applies("us makes the cluster a", "us", clusterA),
-			applies("eu makes the cluster b", "eu", clusterB),
+			put("eu claims a", "eu", claimOfA),
+			put("us claims a", "us", claimOfA),
+			put("us makes the cluster a", "us", clusterA),
+			put("eu makes the cluster b", "eu", clusterB),
 			deletes("eu gives a up", "eu", claimOfA),
-			applies("eu claims a again", "eu", claimOfA),
+			put("eu claims a again", "eu", claimOfA),
 			deletes("eu deletes the cluster b", "eu", clusterB),
 			deletes("eu gives a up again", "eu", claimOfA),
 		},
@@ -85,7 +85,7 @@ func oneHolder(peers ...string) func(context.Context, perturb.Access) error {
 		bound := map[string]string{}
 		said := map[string][]string{}
 		for _, peer := range peers {
-			claims, err := listOf(ctx, access, peer, ringResources["RegionClaim"])
+			claims, err := listOf(ctx, access, peer, resourceOf["RegionClaim"])
 			if err != nil {
 				return err
 			}
@@ -121,7 +121,7 @@ func oneHolder(peers ...string) func(context.Context, perturb.Access) error {
 // gated wants each ServiceCluster to be open where its region is Bound, and only there.
 func gated(ctx context.Context, access perturb.Access, bound map[string]string, peers []string) error {
 	for _, peer := range peers {
-		clusters, err := listOf(ctx, access, peer, ringResources["ServiceCluster"])
+		clusters, err := listOf(ctx, access, peer, resourceOf["ServiceCluster"])
 		if err != nil {
 			return err
 		}

@@ -22,11 +22,11 @@ func contested() perturb.Scenario {
 		Servers: serve(types, manifests),
 		Loops:   []perturb.Loop{{Name: "arbiter", Run: arbiter("ap", "eu", "us")}},
 		Script: []perturb.Step{
-			applies("us claims a", "us", claimOfA),
-			applies("ap claims a", "ap", claimOfA),
-			applies("eu makes the cluster a", "eu", clusterA),
+			put("us claims a", "us", claimOfA),
+			put("ap claims a", "ap", claimOfA),
+			put("eu makes the cluster a", "eu", clusterA),
 			deletes("us gives a up", "us", claimOfA),
-			applies("us claims a again", "us", claimOfA),
+			put("us claims a again", "us", claimOfA),
 		},
 		Differ: slices.Concat(claimsDiffer, []perturb.Field{
 			{Resource: "regionclaims.kubecarrier.io", Path: "status"},

@@ -34,7 +34,7 @@ func claimsBeginning(*rand.Rand) beginning {
 }
 
 func claimRef(w *world, kind string) ref {
-	return ref{one(w, "eu", "us"), ringResources[kind], types.NamespacedName{Namespace: "loodse", Name: one(w, "a", "b")}}
+	return ref{one(w, "eu", "us"), resourceOf[kind], types.NamespacedName{Namespace: "loodse", Name: one(w, "a", "b")}}
 }
 
 func leaseRef(w *world) ref {
@@ -100,7 +100,7 @@ func strokesOfClaims() []stroke {
 			at := leaseRef(w)
 			region := one(w, at.Name, at.Name, "other.loodse")
 			uid := "gone"
-			if c, err := w.get(ref{one(w, "eu", "us"), ringResources["RegionClaim"], types.NamespacedName{Namespace: "loodse", Name: at.Name[:1]}}); err == nil {
+			if c, err := w.get(ref{one(w, "eu", "us"), resourceOf["RegionClaim"], types.NamespacedName{Namespace: "loodse", Name: at.Name[:1]}}); err == nil {
 				uid = string(c.GetUID())
 			}
 			obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "spec": map[string]any{
@@ -167,7 +167,7 @@ func judgeRegion(w *world, name string, lease *unstructured.Unstructured) error 
 	for _, peer := range []string{"eu", "us"} {
 		key := types.NamespacedName{Namespace: "loodse", Name: name}
 		phase := ""
-		c, err := w.get(ref{peer, ringResources["RegionClaim"], key})
+		c, err := w.get(ref{peer, resourceOf["RegionClaim"], key})
 		if err == nil {
 			phase, _, _ = unstructured.NestedString(c.Object, "status", "phase")
 			named, _, _ := unstructured.NestedString(c.Object, "status", "holder", "peer")
@@ -187,7 +187,7 @@ func judgeRegion(w *world, name string, lease *unstructured.Unstructured) error 
 				bound = peer
 			}
 		}
-		if cluster, err := w.get(ref{peer, ringResources["ServiceCluster"], key}); err == nil {
+		if cluster, err := w.get(ref{peer, resourceOf["ServiceCluster"], key}); err == nil {
 			if open := conditionIn(cluster, "RegionBound")["status"] == "True"; open != (phase == "Bound") {
 				return fmt.Errorf("the gate in %s is open: %t, and the claim is %q", peer, open, phase)
 			}

@@ -34,14 +34,14 @@ func registryRef(w *world) ref {
 }
 
 func secretRef(w *world) ref {
-	return ref{upstream, ringResources["Secret"], types.NamespacedName{Namespace: "default", Name: one(w, "a", "b")}}
+	return ref{upstream, resourceOf["Secret"], types.NamespacedName{Namespace: "default", Name: one(w, "a", "b")}}
 }
 
 // strokesOfRegistry are what befalls the registration of clusters.
 func strokesOfRegistry() []stroke {
 	register := stroke{"registered", func(w *world) error {
 		at := registryRef(w)
-		o, _, err := decodeObject(syncTarget(at.Name))
+		o, err := objectOf(syncTarget(at.Name))
 		if err != nil {
 			return err
 		}
@@ -137,7 +137,7 @@ func registered(ctx context.Context, w *world) error {
 			continue
 		}
 		ready := conditionIn(target, "Ready")["status"]
-		credentials, err := w.get(ref{upstream, ringResources["Secret"], types.NamespacedName{Namespace: "default", Name: name}})
+		credentials, err := w.get(ref{upstream, resourceOf["Secret"], types.NamespacedName{Namespace: "default", Name: name}})
 		reaches := err == nil && slices.ContainsFunc([]string{"first", "second"}, func(token string) bool {
 			data, _, _ := unstructured.NestedString(credentials.Object, "data", "kubeconfig")
 			return data == base64.StdEncoding.EncodeToString([]byte(kubeconfig(w.access, name, token)))

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -20,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
 	"github.com/atoll-dev/atoll/config"
@@ -44,7 +46,17 @@ var (
 var resourceOf = map[string]schema.GroupVersionResource{
 	"Namespace": namespaces, "ConfigMap": configMaps, "Service": services, "Deployment": deployments,
 	"SyncTarget": targets, "PlacementPolicy": policies,
+	"Secret":                   {Version: "v1", Resource: "secrets"},
+	"RegionClaim":              {Group: "kubecarrier.io", Version: "v1alpha1", Resource: "regionclaims"},
+	"ServiceCluster":           {Group: "kubecarrier.io", Version: "v1alpha1", Resource: "serviceclusters"},
+	"Peer":                     {Group: "master.kubecarrier.io", Version: "v1alpha1", Resource: "peers"},
+	"KubeCarrier":              {Group: "operator.kubecarrier.io", Version: "v1alpha1", Resource: "kubecarriers"},
+	"Account":                  {Group: "catalog.kubecarrier.io", Version: "v1alpha1", Resource: "accounts"},
+	"CustomResourceDefinition": {Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
 }
+
+// inDefault are the kinds whose manifests may leave out the namespace default.
+var inDefault = []string{"ConfigMap", "Service", "Deployment", "PlacementPolicy"}
 
 var compiled = sync.OnceValues(func() (*regiontest.Definitions, error) {
 	var crds []*apiextensionsv1.CustomResourceDefinition
@@ -87,27 +99,70 @@ func client(access perturb.Access, server string, gvr schema.GroupVersionResourc
 	return c.Resource(gvr).Namespace("default"), nil
 }
 
-// put is a step in which a user applies a manifest, once no object of that name is on its way out.
+func objectOf(manifest string) (*unstructured.Unstructured, error) {
+	obj := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(manifest), &obj.Object); err != nil {
+		return nil, fmt.Errorf("%s: %w", manifest, err)
+	}
+	return obj, nil
+}
+
+// decode returns the object of a manifest and the client for its resource at a server.
+func decode(config *rest.Config, manifest string) (*unstructured.Unstructured, dynamic.ResourceInterface, error) {
+	obj, err := objectOf(manifest)
+	if err != nil {
+		return nil, nil, err
+	}
+	if obj.GetNamespace() == "" && slices.Contains(inDefault, obj.GetKind()) {
+		obj.SetNamespace("default")
+	}
+	gvr, ok := resourceOf[obj.GetKind()]
+	if !ok {
+		return nil, nil, fmt.Errorf("no resource is known for kind %q", obj.GetKind())
+	}
+	c, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, nil, err
+	}
+	return obj, c.Resource(gvr).Namespace(obj.GetNamespace()), nil
+}
+
+// applyTo writes an object as kubectl apply --server-side does, once no object of that name is being deleted.
+func applyTo(ctx context.Context, config *rest.Config, manifest string) error {
+	obj, c, err := decode(config, manifest)
+	if err != nil {
+		return err
+	}
+	if err := leaves(ctx, c, obj.GetName()); err != nil {
+		return err
+	}
+	_, err = c.Apply(ctx, obj.GetName(), obj, metav1.ApplyOptions{FieldManager: "user", Force: true})
+	return err
+}
+
+// put is a step in which a user applies a manifest.
 func put(name, server, manifest string) perturb.Step {
 	return perturb.Step{Name: name, Do: func(ctx context.Context, access perturb.Access) error {
-		obj := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal([]byte(manifest), &obj.Object); err != nil {
-			return err
-		}
-		data, err := obj.MarshalJSON()
-		if err != nil {
-			return err
-		}
-		c, err := client(access, server, resourceOf[obj.GetKind()])
-		if err != nil {
-			return err
-		}
-		if err := leaves(ctx, c, obj.GetName()); err != nil {
-			return err
-		}
-		_, err = c.Patch(ctx, obj.GetName(), types.ApplyPatchType, data, metav1.PatchOptions{FieldManager: "user", Force: new(true)})
-		return err
+		return applyTo(ctx, access(server), manifest)
 	}}
+}
+
+// deletes is a step in which a user deletes the object of a manifest and does not wait until it is gone.
+func deletes(name, server, manifest string) perturb.Step {
+	return perturb.Step{Name: name, Do: func(ctx context.Context, access perturb.Access) error {
+		obj, c, err := decode(access(server), manifest)
+		if err != nil {
+			return err
+		}
+		return ignoreMissing(c.Delete(ctx, obj.GetName(), metav1.DeleteOptions{}))
+	}}
+}
+
+func ignoreMissing(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
 }
 
 // leaves waits until an object that is being deleted is gone.
@@ -161,10 +216,7 @@ func strike(name, server string, gvr schema.GroupVersionResource, object string)
 		if err != nil {
 			return err
 		}
-		if err := c.Delete(ctx, object, metav1.DeleteOptions{}); !apierrors.IsNotFound(err) {
-			return err
-		}
-		return nil
+		return ignoreMissing(c.Delete(ctx, object, metav1.DeleteOptions{}))
 	}}
 }
 
@@ -176,10 +228,7 @@ func change(name, server string, gvr schema.GroupVersionResource, object, patch 
 			return err
 		}
 		_, err = c.Patch(ctx, object, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "somebody"})
-		if !apierrors.IsNotFound(err) {
-			return err
-		}
-		return nil
+		return ignoreMissing(err)
 	}}
 }
 

@@ -26,8 +26,8 @@ const (
 
 	// EditBefore has another client edit the object just before the write.
 	EditBefore Kind = "EditBefore"
-	// DeleteBefore has another client delete the object just before the write. A user's object is made again by the user
-	// after the run has come to rest.
+	// DeleteBefore has another client delete the object just before the write. The user makes a user's object again when
+	// the run has come to rest, or after ten times Scenario.Quiet.
 	DeleteBefore Kind = "DeleteBefore"
 	// RemakeBefore has another client delete the object and make it again just before the write.
 	RemakeBefore Kind = "RemakeBefore"

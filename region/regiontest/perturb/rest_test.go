@@ -5,40 +5,35 @@ package perturb_test
 
 import (
 	"context"
+	"strconv"
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/atoll-dev/atoll/region/regiontest"
 	"github.com/atoll-dev/atoll/region/regiontest/perturb"
 )
 
-// A loop writes once more long after the last step. What is lost then is repeated too.
-func TestLossesDuringTheRestAreRepeated(t *testing.T) {
-	named := func(name string) *unstructured.Unstructured {
-		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name}}}
-	}
-	late := perturb.Scenario{
+func named(name string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name}}}
+}
+
+// besideA is a scenario in which a user makes the ConfigMap a while a loop works on ConfigMaps.
+func besideA(loop func(context.Context, dynamic.ResourceInterface) error) perturb.Scenario {
+	return perturb.Scenario{
 		Servers: func() (map[string]perturb.Server, error) {
 			return map[string]perturb.Server{"up": regiontest.NewServer(regiontest.Options{})}, nil
 		},
-		Loops: []perturb.Loop{{Name: "late", Run: func(ctx context.Context, access perturb.Access) error {
+		Loops: []perturb.Loop{{Name: "loop", Run: func(ctx context.Context, access perturb.Access) error {
 			c, err := client(access, "up")
 			if err != nil {
 				return err
 			}
-			for wait := 10 * time.Minute; ; wait = 24 * time.Hour {
-				select {
-				case <-time.After(wait):
-				case <-ctx.Done():
-					return nil
-				}
-				if _, err := c.Apply(ctx, "late", named("late"), metav1.ApplyOptions{FieldManager: "late"}); err != nil {
-					return err
-				}
-			}
+			return loop(ctx, c)
 		}}},
 		Script: []perturb.Step{{Name: "make a", Do: func(ctx context.Context, access perturb.Access) error {
 			c, err := client(access, "up")
@@ -49,8 +44,51 @@ func TestLossesDuringTheRestAreRepeated(t *testing.T) {
 			return err
 		}}},
 	}
-	write := perturb.Point{Loop: "late", Server: "up", Verb: "patch", Resource: "configmaps", Namespace: "default", Name: "late", N: 1}
+}
+
+// A loop writes once more long after the last step. What is lost then is repeated too.
+func TestLossesDuringTheRestAreRepeated(t *testing.T) {
+	late := besideA(func(ctx context.Context, c dynamic.ResourceInterface) error {
+		for wait := 10 * time.Minute; ; wait = 24 * time.Hour {
+			select {
+			case <-time.After(wait):
+			case <-ctx.Done():
+				return nil
+			}
+			if _, err := c.Apply(ctx, "late", named("late"), metav1.ApplyOptions{FieldManager: "late"}); err != nil {
+				return err
+			}
+		}
+	})
+	write := perturb.Point{Loop: "loop", Server: "up", Verb: "patch", Resource: "configmaps", Namespace: "default", Name: "late", N: 1}
 	a := perturb.Object{Server: "up", Resource: "configmaps", Namespace: "default", Name: "a"}
 	perturb.Replay(t, late, perturb.Plan{{Kind: perturb.DeleteBefore, At: write, Of: a}})
 	perturb.Replay(t, late, perturb.Plan{{Kind: perturb.Restore, At: write}})
+}
+
+// A loop that writes as long as an object is missing comes to rest, since its user makes the object again.
+func TestLossesWithoutARestAreRepeated(t *testing.T) {
+	restless := besideA(func(ctx context.Context, c dynamic.ResourceInterface) error {
+		had := false
+		for n := 0; ; n++ {
+			_, err := c.Get(ctx, "a", metav1.GetOptions{})
+			if err == nil && !had || apierrors.IsNotFound(err) && had {
+				obj := named("count")
+				obj.Object["data"] = map[string]any{"n": strconv.Itoa(n)}
+				if _, err := c.Apply(ctx, "count", obj, metav1.ApplyOptions{FieldManager: "loop"}); err != nil {
+					return err
+				}
+			}
+			had = had || err == nil
+			select {
+			case <-time.After(10 * time.Second):
+			case <-ctx.Done():
+				return nil
+			}
+		}
+	})
+	restless.Differ = []perturb.Field{{Resource: "configmaps", Path: "data"}}
+	write := perturb.Point{Loop: "loop", Server: "up", Verb: "patch", Resource: "configmaps", Namespace: "default", Name: "count", N: 1}
+	a := perturb.Object{Server: "up", Resource: "configmaps", Namespace: "default", Name: "a"}
+	perturb.Replay(t, restless, perturb.Plan{{Kind: perturb.DeleteBefore, At: write, Of: a}})
 }

@@ -187,9 +187,11 @@ func (r *run) repeat(ctx context.Context, steps []Step) error {
 	return nil
 }
 
-// settle waits until no loop has written for d.
+// settle waits until no loop has written for d. Users make what another client deleted again after a while, too: a loop may
+// not come to rest without it.
 func (r *run) settle(ctx context.Context, d time.Duration) error {
 	began := time.Now()
+	remake := began.Add(r.scenario.lateWatch())
 	for {
 		r.mu.Lock()
 		failure, last := r.failure, r.last
@@ -206,6 +208,12 @@ func (r *run) settle(ctx context.Context, d time.Duration) error {
 		}
 		if time.Since(began) > r.scenario.limit() {
 			return fmt.Errorf("no rest for %s in %s; the last writes: %s", d, r.scenario.limit(), r.lastWrites())
+		}
+		if time.Now().After(remake) {
+			if _, err := r.users.remake(ctx); err != nil {
+				return err
+			}
+			remake = time.Now().Add(r.scenario.lateWatch())
 		}
 		select {
 		case <-time.After(rest):
