@@ -72,6 +72,38 @@ func TestEngage(t *testing.T) {
 	})
 }
 
+// Engagements that end at once begin again after pauses that double, up to a minute. One that lasted longer than that counts
+// as a success: the next pause is a second.
+func TestEngagePauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := newScripted()
+		r := startRing(t, src)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		var pauses []float64
+		last := time.Now()
+		go func() {
+			ended <- Engage(ctx, r, func(context.Context, *Conn) error {
+				pauses = append(pauses, time.Since(last).Seconds())
+				if len(pauses) == 10 {
+					time.Sleep(2 * engageMaxBackoff)
+				}
+				last = time.Now()
+				return errors.New("not yet")
+			})
+		}()
+		src.publish(t, Peer{Name: "eu", Credentials: newCluster("one", "a").credentials(t, "a")})
+		time.Sleep(10 * time.Minute)
+		cancel()
+		require.NoError(t, <-ended)
+		want := []float64{0, 1, 2, 4, 8, 16, 32, 60, 60, 60, 1, 2}
+		require.GreaterOrEqual(t, len(pauses), len(want))
+		for i := range want {
+			require.InDelta(t, want[i], pauses[i], 0.11*want[i], "%d: %v", i, pauses)
+		}
+	})
+}
+
 // A peer that left and came back between two looks is engaged anew, also if it could not be connected at first.
 func TestEngageAfterAPeerCameBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

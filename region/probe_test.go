@@ -27,6 +27,15 @@ func TestBackoffIsBounded(t *testing.T) {
 	})
 }
 
+// A peer that fails is asked ever less often, and at last once in MaxBackoff.
+func TestBackoffDoubles(t *testing.T) {
+	o := ProbeOptions{Interval: 10 * time.Second, MaxBackoff: time.Minute}
+	require.NoError(t, o.complete())
+	for i, want := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60} {
+		require.InEpsilon(t, float64(want*time.Second), float64(o.backoff(i+1)), 0.11, "after %d failures", i+1)
+	}
+}
+
 // probes notes when a peer was probed.
 type probes struct {
 	mu    sync.Mutex

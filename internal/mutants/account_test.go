@@ -136,4 +136,12 @@ var accountMutants = []mutant{
 		"an operation that failed is tried again after a pause", "it is tried at once",
 		"replicate.go", "		t.failed = true\n", "", "TestReplicatorPausesAfterAnAbortedAdd",
 	},
+	{
+		"an add that comes to nothing is tried again after pauses that grow", "each pause is two seconds",
+		"replicator.go", "length = min(max(2*was.length, settle), slowest)", "length = settle", "TestReplicatorPausesAfterAnAbortedAdd",
+	},
+	{
+		"a changed Account does not wait for the pause after the add of another content", "it does",
+		"replicator.go", "if p.of != \"\" && p.of != digest {", "if false {", "TestReplicatorPausesAfterAnAbortedAdd",
+	},
 }

@@ -56,4 +56,8 @@ var centralMutants = []mutant{
 		"a replica writes the Peers of its shard only", "it writes all",
 		"peers.go", "if !ok || !p.owns(name) {", "if !ok {", "TestReplicasSharePeers",
 	},
+	{
+		"the status of a Peer is written to no other Peer of its name", "what is applied has no UID",
+		"write.go", "	desired.SetUID(p.UID)\n", "", "TestAStatusIsForOnePeer",
+	},
 }

@@ -61,6 +61,18 @@ var regionMutants = []mutant{
 		"probe.go", "(certain || p.failures >= p.opts.Failures)", "(certain || p.failures >= 1)", "TestHealthHasHysteresis",
 	},
 	{
+		"a peer that fails is probed ever less often", "it is probed as often as at first",
+		"probe.go", "		if d *= 2; d >= o.MaxBackoff {", "		if d >= o.MaxBackoff {", "TestBackoffDoubles",
+	},
+	{
+		"an engagement that ends at once begins again after pauses that grow", "all pauses are as long as the first",
+		"engage.go", "		wait = min(2*wait, engageMaxBackoff)\n", "", "TestEngagePauses",
+	},
+	{
+		"an engagement that lasted counts as a success", "the next pause is as long as after failures",
+		"engage.go", "		if time.Since(began) > engageMaxBackoff {\n			wait = engageBackoff\n		}\n", "		_ = began\n", "TestEngagePauses",
+	},
+	{
 		"an engagement that ended begins again after a pause", "the pause is a fiftieth",
 		"engage.go", "timer := time.NewTimer(jitter(wait))", "timer := time.NewTimer(jitter(wait) / 50)", "TestEngage",
 	},
