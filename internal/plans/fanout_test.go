@@ -8,13 +8,26 @@ import (
 	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/atoll-dev/atoll/account"
 	"github.com/atoll-dev/atoll/fanout"
 	"github.com/atoll-dev/atoll/region"
 	"github.com/atoll-dev/atoll/region/regiontest/perturb"
 )
 
-// sweeps has providers apply, change and delete ServiceClusters in one peer, which a Coordinator takes up.
+// unrestored is a server that no plan puts back: a removed object that a backup brings back waits for a person, see
+// docs/fanout.md, whose cases the protocol explores.
+type unrestored struct{ hosted }
+
+// Save and Load are hidden: they have other types than those of perturb.Restorable.
+func (unrestored) Save() {}
+func (unrestored) Load() {}
+
+// sweeps has providers apply, change and delete ServiceClusters in one peer, which a Coordinator adopts,
+// guards in the other peer and removes.
 func sweeps() perturb.Scenario {
 	cluster := func(name, of string) string {
 		return fmt.Sprintf("{apiVersion: kubecarrier.io/v1alpha1, kind: ServiceCluster, metadata: {namespace: loodse, name: %s}, spec: {kubeconfigSecret: {name: %s}}}", name, of)
@@ -26,18 +39,24 @@ func sweeps() perturb.Scenario {
 			if err != nil {
 				return nil, err
 			}
-			for _, s := range servers {
+			for name, s := range servers {
 				if err := applyTo(context.Background(), s.Config(), loodse); err != nil {
 					return nil, err
 				}
+				servers[name] = unrestored{s.(hosted)}
 			}
 			return servers, nil
 		},
 		Loops: []perturb.Loop{{Name: "coordinator", Run: func(ctx context.Context, access perturb.Access) error {
-			return coordinate(ctx, access, "eu", account.Kinds(), func(*region.Ring, *fanout.Coordinator) ([]func(context.Context) error, error) { return nil, nil })
+			kinds := account.Kinds()
+			for i := range kinds {
+				kinds[i].AdoptApplied = true
+			}
+			return coordinate(ctx, access, "eu", kinds, func(*region.Ring, *fanout.Coordinator) ([]func(context.Context) error, error) { return nil, nil })
 		}}},
 		Quiet: seldomSweeps + time.Minute,
 		Script: []perturb.Step{
+			put("eu makes the Account", "eu", accountOf("loodse", "Provider")),
 			put("eu makes the cluster a", "eu", cluster("a", "one")),
 			put("us makes the cluster b", "us", cluster("b", "one")),
 			put("eu changes a", "eu", cluster("a", "two")),
@@ -46,7 +65,31 @@ func sweeps() perturb.Scenario {
 			put("eu makes b", "eu", cluster("b", "one")),
 			deletes("eu deletes a", "eu", cluster("a", "one")),
 		},
+		Holds: all(
+			inStage("eu", cluster("a", "one"), ""), inStage("us", cluster("a", "one"), ""),
+			inStage("eu", cluster("b", "one"), "Configured"), inStage("us", cluster("b", "one"), "Reserved"),
+		),
 		Beats:  notes,
-		Differ: protocolDiffers("serviceclusters.kubecarrier.io"),
+		Differ: protocolDiffers("serviceclusters.kubecarrier.io", "accounts.catalog.kubecarrier.io"),
+	}
+}
+
+// inStage checks the stage of the object of a manifest; "" wants none of that name.
+func inStage(server, manifest, stage string) check {
+	return func(ctx context.Context, access perturb.Access) error {
+		obj, c, err := decode(access(server), manifest)
+		if err != nil {
+			return err
+		}
+		found, err := c.Get(ctx, obj.GetName(), metav1.GetOptions{})
+		if apierrors.IsNotFound(err) && stage == "" {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if is, _, _ := unstructured.NestedString(found.Object, "spec", "fanout", "stage"); is != stage || stage == "" {
+			return fmt.Errorf("%s %s at %s has the stage %q, not %q", obj.GetKind(), obj.GetName(), server, is, stage)
+		}
+		return nil
 	}
 }

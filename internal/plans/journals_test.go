@@ -86,7 +86,7 @@ func protocolDiffers(resources ...string) []perturb.Field {
 		{Resource: "peersets.fanout.atoll.dev", Path: "spec.notes"},
 	}
 	for _, resource := range resources {
-		for _, path := range []string{"claim.operation", "claim.digest", "history", "revision"} {
+		for _, path := range []string{"claim.operation", "claim.digest", "claim.epoch", "history", "revision"} {
 			differ = append(differ, perturb.Field{Resource: resource, Path: "spec.fanout." + path})
 		}
 	}

@@ -6,6 +6,7 @@ package plans
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -72,6 +73,14 @@ func size(t *testing.T, sample, full, pairs int) (singles, doubles int) {
 	}
 }
 
+// leftOut are plans that are left out, by scenario, each with its reason.
+var leftOut = map[string]func(perturb.Fault) bool{
+	// An Account that is in use stays until it is not, and what is being deleted cannot be made again: a person decides.
+	"sweeps": func(f perturb.Fault) bool {
+		return (f.Kind == perturb.DeleteBefore || f.Kind == perturb.RemakeBefore) && f.Of.Resource == "accounts.catalog.kubecarrier.io"
+	},
+}
+
 // tested says whether a plan is about a loop that is tested, not one that stands for a cluster, and about one of the first
 // writes of those that go on at rest: one is as good as another.
 func tested(p perturb.Plan) bool {
@@ -95,7 +104,10 @@ func TestPlans(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			began := time.Now()
 			singles, pairs := size(t, s.sample, s.full, s.pairs)
-			report := perturb.Find(t, s.scenario(), perturb.Options{Plans: singles, Pairs: pairs, Seed: seed, Only: tested})
+			report := perturb.Find(t, s.scenario(), perturb.Options{Plans: singles, Pairs: pairs, Seed: seed, Only: func(p perturb.Plan) bool {
+				left := leftOut[s.name]
+				return tested(p) && (left == nil || !slices.ContainsFunc(p, left))
+			}})
 			t.Logf("%s; %s", report, time.Since(began).Round(time.Second/10))
 			require.LessOrEqual(t, report.MostWrites, s.most, "writes of %s", report.Busiest)
 			for _, f := range report.Failures {

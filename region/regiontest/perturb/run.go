@@ -37,7 +37,7 @@ type run struct {
 	struck   map[int]bool // faults of the plan that have struck
 	gaps     map[Point]*gap
 	requests int
-	last     time.Time // when a loop wrote last
+	last     time.Time // when a loop wrote last, or a fault struck
 	step     int       // of the script, that is under way
 	redo     int       // the first step that the users have to repeat; -1: none
 	failure  error     // the first that is not about the end
@@ -259,6 +259,7 @@ func (r *run) arrive(p Point, event bool) (Point, []Fault) {
 		if f.At == p && !r.struck[i] && f.Kind != Twice {
 			r.struck[i] = true
 			faults = append(faults, f)
+			r.last = time.Now() // the loops get their time after it, also in the rest at the end
 		}
 	}
 	return p, faults
