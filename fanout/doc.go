@@ -41,9 +41,10 @@
 // # Peers come and go
 //
 // Coordinator.Join, Leave, ForceRemove and Comeback change who the members are,
-// one change at a time, while operations go on. Configure a newcomer in every
-// coordinator before it joins, and take a peer out of the configurations when it
-// has left: until configuration and PeerSets agree, adds are refused.
+// one change at a time, while operations go on. One coordinator has a newcomer
+// configured and joins it; configure it in the others then. Take a peer out of the
+// configurations when it has left. An add is refused by a coordinator whose
+// configured peers are not the members.
 //
 // These hold under crashes at any moment, lost and late replies, stopped or
 // skewed clocks and rivals; docs/fanout.md says why, and the package's tests
