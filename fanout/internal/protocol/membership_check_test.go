@@ -61,7 +61,7 @@ func (w *world) unlike() string {
 // a person has decided about that and asks again.
 func (w *world) withheld(i int) bool {
 	set := w.store.cells[i].set
-	return set != nil && set.Self.State == peerQuarantined && slices.ContainsFunc(w.procs, func(p *proc) bool {
+	return set != nil && set.Self.State == peerQuarantined && !w.forced(i) && slices.ContainsFunc(w.procs, func(p *proc) bool {
 		return p.change != nil && p.change.op.Kind == Return && p.change.op.Peer == peerName(i) &&
 			p.change.result.Reason == Occupied && len(p.change.result.Blocking) > 0
 	})
