@@ -5,6 +5,7 @@ package splitter_test
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"net/http"
 	"testing"
@@ -173,5 +174,29 @@ func TestAParentWaitsForShardsWithoutMarks(t *testing.T) {
 		w.rest()
 		require.Nil(t, w.get(deployments, "web"))
 		require.Nil(t, w.get(deployments, "web--a"))
+	})
+}
+
+// A shard that is not as it was read when the replicas were divided ends the pass: what the division takes from another shard
+// may be all that is available by now.
+func TestAConflictEndsThePass(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, splitter.Options{}, cluster("a", ""), cluster("b", ""))
+		w.create(deployments, deployment("web", 4))
+		w.rest()
+		w.works("web--a", 2)
+		w.works("web--b", 2)
+		w.rest()
+		w.Reset()
+		w.Inject(regiontest.Fault{Verb: "patch", Resource: deployments.GroupResource(), Name: "web--a", Do: regiontest.Refuse(http.StatusConflict)})
+		w.patch(deployments, "web", `{"spec":{"minReadySeconds":5}}`)
+		w.rest()
+		var written []string
+		for _, r := range w.Requests() {
+			if r.Verb == "patch" && (r.Name == "web--a" || r.Name == "web--b") {
+				written = append(written, fmt.Sprintf("%s %d", r.Name, r.Code))
+			}
+		}
+		require.Equal(t, []string{"web--a 409", "web--a 200", "web--b 200"}, written)
 	})
 }

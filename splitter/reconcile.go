@@ -140,6 +140,9 @@ func (s *Splitter) divide(ctx context.Context, k *sort, parent *unstructured.Uns
 		case errors.Is(err, errLeaving):
 		case errors.Is(err, errAwaited):
 			awaited = true
+		case apierrors.IsConflict(err):
+			// The plan is of another state: what it takes elsewhere may be all that runs now.
+			return false, joined(append(errs, err))
 		case err != nil:
 			errs = append(errs, err)
 		case changed:

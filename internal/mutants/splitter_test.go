@@ -68,4 +68,8 @@ var splitterMutants = []mutant{
 		"a shard is no parent", "it is divided too",
 		"shard.go", "if label == v1alpha1.ParentLabel || label == s.opts.Label ||", "if label == s.opts.Label && label == \"\" ||", "TestOneShardToACluster|TestTheDemo|TestACopyOfAShardIsNoShard",
 	},
+	{
+		"a Conflict at one shard ends the pass", "the other shards are written by the same plan",
+		"reconcile.go", "			return false, joined(append(errs, err))\n", "			errs = append(errs, err)\n", "TestAConflictEndsThePass",
+	},
 }

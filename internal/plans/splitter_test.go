@@ -6,6 +6,7 @@ package plans
 import (
 	"context"
 	"strings"
+	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -114,6 +115,14 @@ func splitterDrain() perturb.Scenario {
 		},
 		Always: enoughAvailable(5), // of six, a quarter may be unavailable
 	}
+}
+
+// A shard that another client deletes while the splitter works from a copy that still has it: nothing is taken elsewhere for
+// what that shard was to get.
+func TestADeletedShardTakesNothingElsewhere(t *testing.T) {
+	at := perturb.Point{Loop: "splitter", Server: upstream, Verb: "patch", Resource: "deployments.apps", Namespace: "default", Name: "web--a", N: 5}
+	of := perturb.Object{Server: upstream, Resource: "deployments.apps", Namespace: "default", Name: "web--a"}
+	perturb.Replay(t, splitterDrain(), perturb.Plan{{Kind: perturb.DeleteBefore, At: at, Of: of}})
 }
 
 // splitterMoves drains one cluster after another, whose syncers remove what the splitter takes away.
