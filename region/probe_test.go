@@ -5,6 +5,7 @@ package region
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -33,6 +34,24 @@ func TestBackoffDoubles(t *testing.T) {
 	require.NoError(t, o.complete())
 	for i, want := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60} {
 		require.InEpsilon(t, float64(want*time.Second), float64(o.backoff(i+1)), 0.11, "after %d failures", i+1)
+	}
+}
+
+// One answer, or one that is missing, changes nothing: a peer goes down after Failures probes that fail one after the other,
+// and comes back after Successes.
+func TestProbesInARow(t *testing.T) {
+	failure := errors.New("no answer")
+	p := prober{opts: ProbeOptions{Failures: 3, Successes: 2}}
+	h := p.judge(Health{}, nil)
+	for i, tc := range []struct {
+		err  error
+		want HealthState
+	}{
+		{failure, Healthy}, {failure, Healthy}, {nil, Healthy}, {failure, Healthy}, {failure, Healthy}, {failure, Unhealthy},
+		{nil, Unhealthy}, {failure, Unhealthy}, {nil, Unhealthy}, {nil, Healthy}, {ErrOtherCluster, Unhealthy},
+	} {
+		h = p.judge(h, tc.err)
+		require.Equal(t, tc.want, h.State, "%d", i)
 	}
 }
 

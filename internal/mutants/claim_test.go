@@ -62,7 +62,7 @@ var claimMutants = []mutant{
 	},
 	{
 		"a status that is overwritten again and again is corrected ever less often", "it is corrected every second",
-		"contradiction.go", "t.pause = min(max(2*t.pause, minPause), maxPause)", "t.pause = min(max(0*t.pause, minPause), maxPause)", "TestAStatusThatIsErasedAgainAndAgain|TestAGateThatIsWrittenAgainAndAgain",
+		"contradiction.go", "t.pause = min(max(2*t.pause, minPause), maxPause)", "t.pause = min(max(0*t.pause, minPause), maxPause)", "TestCorrectionsPauseEverLonger",
 	},
 	{
 		"a peer that left keeps its regions for Departure", "it loses them at once",

@@ -58,7 +58,7 @@ var regionMutants = []mutant{
 	},
 	{
 		"a peer goes down after several failures in a row", "one is enough",
-		"probe.go", "(certain || p.failures >= p.opts.Failures)", "(certain || p.failures >= 1)", "TestHealthHasHysteresis",
+		"probe.go", "(certain || p.failures >= p.opts.Failures)", "(certain || p.failures >= 1)", "TestProbesInARow",
 	},
 	{
 		"a peer that fails is probed ever less often", "it is probed as often as at first",

@@ -58,7 +58,10 @@ var walMutants = []mutant{
 	},
 	{
 		"a key counts only under its own name", "names are not compared",
-		"state.go", "err == nil && name != key {", "err == nil && name == \"\" {", "TestDamagedNamesWhileOpen",
+		"state.go",
+		"	if err == nil && name != key {\n		err = errors.New(\"found under the key of another\")\n	}\n	if err != nil {\n		return Entry{Key: key}, &CorruptError{Path: s.path, Key: key, Err: err}\n	}\n	e, err := s.byID(id)\n	if errors.Is(err, ErrNotFound) || err == nil && e.Key != key {",
+		"	_ = name\n	if err != nil {\n		return Entry{Key: key}, &CorruptError{Path: s.path, Key: key, Err: err}\n	}\n	e, err := s.byID(id)\n	if errors.Is(err, ErrNotFound) {",
+		"TestDamagedNamesWhileOpen",
 	},
 	{
 		"a record counts only under its own name", "names are not compared",

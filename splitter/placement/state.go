@@ -117,6 +117,10 @@ func (s state) metadata(obj *unstructured.Unstructured, before state, labeled bo
 		v1alpha1.LeavingAnnotation:   text(strings.Join(s.leaving, ",")),
 		v1alpha1.DivisionAnnotation:  nil,
 	}
+	if s.by == v1alpha1.PlacedByReference && len(s.clusters) == 0 {
+		// Like an object that no workload ever referred to: what it ends as does not depend on its past.
+		annotations[v1alpha1.PlacementAnnotation], annotations[v1alpha1.PlacedByAnnotation] = nil, nil
+	}
 	if s.division != nil {
 		data, err := json.Marshal(s.division)
 		if err != nil {
