@@ -36,7 +36,7 @@ func provenanceOf(obj metav1.Object, manager, owner string) provenance {
 		unlabelled: !labelled && loop.Applied(obj, manager),
 	}
 	changed := func(annotation string) bool {
-		return p.signed && !loop.Applied(obj, manager, "metadata", "annotations", annotation)
+		return p.signed && !loop.Wrote(obj, manager, "metadata", "annotations", annotation) // takeOver patches
 	}
 	p.lostOrigin, p.lostUID = p.origin.Name == "" || changed(originAnnotation), p.uid == "" || changed(uidAnnotation)
 	return p

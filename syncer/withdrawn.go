@@ -136,6 +136,8 @@ func (l *lane) mayRemove(ctx context.Context, key types.NamespacedName, d *unstr
 	case u.UID != from.uid && !from.lostUID:
 		return hold(fmt.Sprintf("origin %s had UID %s, and the upstream has UID %s, which is not for this target or is being deleted", origin, from.uid, u.UID),
 			"create or label an object of that name upstream, to keep the copy")
+	case u.DeletionTimestamp == nil && l.selects(u):
+		return false, loop.ErrBehind // the cache does not show the origin yet
 	case l.selects(u), l.holds(u):
 		return true, nil
 	}

@@ -274,8 +274,19 @@ func StatusManagers(obj *unstructured.Unstructured, path ...string) []string {
 // Applied reports whether manager has applied the field of obj at that path, in any version of the type, and no other
 // client has changed or removed it since. obj must hold manager's entries of its managedFields.
 func Applied(obj metav1.Object, manager string, path ...string) bool {
+	return written(obj, path, func(e metav1.ManagedFieldsEntry) bool {
+		return e.Manager == manager && e.Operation == metav1.ManagedFieldsOperationApply
+	})
+}
+
+// Wrote is Applied for all writes of manager: it may have patched the field, too.
+func Wrote(obj metav1.Object, manager string, path ...string) bool {
+	return written(obj, path, func(e metav1.ManagedFieldsEntry) bool { return e.Manager == manager })
+}
+
+func written(obj metav1.Object, path []string, by func(metav1.ManagedFieldsEntry) bool) bool {
 	return slices.ContainsFunc(obj.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
-		if e.Manager != manager || e.Operation != metav1.ManagedFieldsOperationApply || e.Subresource != "" || e.FieldsV1 == nil {
+		if !by(e) || e.Subresource != "" || e.FieldsV1 == nil {
 			return false
 		}
 		owned := &fieldpath.Set{}

@@ -110,7 +110,11 @@ func TestPlans(t *testing.T) {
 				return tested(p) && (left == nil || !slices.ContainsFunc(p, left))
 			}})
 			t.Logf("%s; %s", report, time.Since(began).Round(time.Second/10))
-			require.LessOrEqual(t, report.MostWrites, s.most, "writes of %s", report.Busiest)
+			most := s.most
+			if pairs > 0 {
+				most *= 4 // two watches may be late, one after the other, for two objects
+			}
+			require.LessOrEqual(t, report.MostWrites, most, "writes of %s", report.Busiest)
 			for _, f := range report.Failures {
 				t.Errorf("%s: %v\n%s", f.Plan, f.Err, f.Plan.Source())
 			}

@@ -199,6 +199,22 @@ func TestALateFinalizerIsNotLeftBehind(t *testing.T) {
 	perturb.Replay(t, syncersMove(), perturb.Plan{{Kind: perturb.EditBefore, At: first, Of: of}, {Kind: perturb.ApplyLate, At: second}})
 }
 
+// An origin that is replaced once more before the rest of its copy is written has that copy all the same.
+func TestAnOriginThatIsReplacedTwice(t *testing.T) {
+	perturb.Replay(t, syncerNamespaces(), perturb.Plan{
+		{Kind: perturb.Restore, At: perturb.Point{Loop: "syncer of a", Server: "up", Verb: "patch", Resource: "services", Subresource: "status", Namespace: "default", Name: "web", N: 1}, Step: 1},
+		{Kind: perturb.DeleteBefore, At: perturb.Point{Loop: "syncer of a", Server: "a", Verb: "patch", Resource: "services", Namespace: "acme-default", Name: "web", N: 2}, Of: perturb.Object{Server: "up", Resource: "services", Namespace: "default", Name: "web"}},
+	})
+}
+
+// Of two syncers of one cluster, the one whose watch is late does not delete what the other has just made.
+func TestACopyOfALivingOriginIsNotDeleted(t *testing.T) {
+	perturb.Replay(t, syncersMove(), perturb.Plan{
+		{Kind: perturb.Twice, At: perturb.Point{Loop: "syncer of b"}},
+		{Kind: perturb.WatchLate, At: perturb.Point{Loop: "syncer of b", Server: "up", Verb: "watch", Resource: "configmaps", N: 5}},
+	})
+}
+
 // An autoscaler downstream takes the replicas over, and the upstream shows them.
 func syncerAutoscaler() perturb.Scenario {
 	kind := schema.GroupKind{Group: "apps", Kind: "Deployment"}
