@@ -32,7 +32,7 @@ func enoughAvailable(least int64) judgment {
 			return err // all shards of a parent go with it
 		}
 		cluster, err := get(ctx, access, upstream, targets, w.Before.GetAnnotations()[splitterv1alpha1.ClusterAnnotation])
-		if err != nil || cluster == nil || w.Before.GetCreationTimestamp().Time.Before(cluster.GetCreationTimestamp().Time) {
+		if err != nil || cluster == nil || !w.Before.GetCreationTimestamp().After(cluster.GetCreationTimestamp().Time) {
 			return err
 		}
 		c, err := client(access, upstream, deployments)

@@ -93,7 +93,8 @@ func (d *door) write(r *http.Request, info requestinfo.Info) (*http.Response, er
 		case ApplyLate:
 			return d.later(r, p, info)
 		case EditBefore, DeleteBefore, RemakeBefore:
-			if err := d.run.users.meddle(r.Context(), f); err != nil {
+			// It is another client, which a crash of the loop does not stop.
+			if err := d.run.users.meddle(context.WithoutCancel(r.Context()), f); err != nil {
 				d.run.fail(fmt.Errorf("%s: %w", f, err))
 			}
 		case Restore:

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/google/go-cmp/cmp"
@@ -148,8 +149,9 @@ func keys(path string) []string {
 }
 
 var (
-	pathKey = regexp.MustCompile(`\[[^\]]+\]|[^.\[\]]+`)
-	instant = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)`)
+	pathKey  = regexp.MustCompile(`\[[^\]]+\]|[^.\[\]]+`)
+	observed = regexp.MustCompile(`"observedGeneration":(\d+)`) // in an annotation
+	instant  = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)`)
 )
 
 // plain replaces times, UIDs and generations by what they say.
@@ -172,6 +174,10 @@ func plain(v any, generation int64, uids map[string]string) any {
 		}
 	case string:
 		v = instant.ReplaceAllString(v, "<time>")
+		v = observed.ReplaceAllStringFunc(v, func(field string) string {
+			n, _ := strconv.ParseInt(observed.FindStringSubmatch(field)[1], 10, 64)
+			return fmt.Sprintf(`"observedGeneration":"%d behind"`, generation-n)
+		})
 		for uid, name := range uids {
 			if uid != "" && strings.Contains(v, uid) {
 				v = strings.ReplaceAll(v, uid, name)

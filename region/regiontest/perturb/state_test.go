@@ -4,6 +4,7 @@
 package perturb
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -31,4 +32,17 @@ func TestConditionsAreAMap(t *testing.T) {
 	}
 	require.NoError(t, has("Ready", "Synced").equals(has("Synced", "Ready")))
 	require.Error(t, has("Ready", "Synced").equals(has("Ready", "Available")))
+}
+
+// A generation is compared with that of its object, also in an annotation.
+func TestGenerationsAreRelative(t *testing.T) {
+	of := Object{"up", "deployments.apps", "default", "a"}
+	at := func(generation, observed int64) state {
+		return state{of: normal(of, map[string]any{
+			"metadata": map[string]any{"name": "a", "generation": generation, "annotations": map[string]any{"status": fmt.Sprintf(`{"observedGeneration":%d}`, observed)}},
+			"status":   map[string]any{"observedGeneration": observed},
+		}, nil, nil)}
+	}
+	require.NoError(t, at(1, 1).equals(at(3, 3)))
+	require.Error(t, at(1, 1).equals(at(3, 2)))
 }
