@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -24,4 +25,24 @@ func TestAnOriginThatGoesDuringAPass(t *testing.T) {
 	w.add("uid")
 	w.drop("uid", w.now()-1)
 	require.True(t, w.has(key, "uid"), "it went once more")
+}
+
+// A copy that was taken over has its new UID by a patch of ours, which is no change by another client. One by another client is.
+func TestACopyThatWasTakenOverKeepsItsMarks(t *testing.T) {
+	taken := func(by string) provenance {
+		obj := &metav1.PartialObjectMetadata{}
+		obj.SetLabels(map[string]string{ownerLabel: "me"})
+		obj.SetAnnotations(map[string]string{originAnnotation: "default/a", uidAnnotation: "second"})
+		entry := func(manager string, operation metav1.ManagedFieldsOperationType, fields string) metav1.ManagedFieldsEntry {
+			return metav1.ManagedFieldsEntry{Manager: manager, Operation: operation, APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields)}
+		}
+		obj.SetManagedFields([]metav1.ManagedFieldsEntry{
+			entry(manager, metav1.ManagedFieldsOperationApply, `{"f:metadata":{"f:labels":{"f:`+ownerLabel+`":{}},"f:annotations":{"f:`+originAnnotation+`":{}}}}`),
+			entry(by, metav1.ManagedFieldsOperationUpdate, `{"f:metadata":{"f:annotations":{"f:`+uidAnnotation+`":{}}}}`),
+		})
+		return provenanceOf(obj, manager, "me")
+	}
+	key := types.NamespacedName{Namespace: "default", Name: "a"}
+	require.Equal(t, preceded, taken(manager).to(key, "third", false))
+	require.Equal(t, unknown, taken("somebody").to(key, "third", false))
 }

@@ -60,4 +60,8 @@ var placementMutants = []mutant{
 		"a status reaches only the policy that was read", "the write names no UID",
 		"status.go", "	desired.SetUID(obj.GetUID())\n", "", "TestAStatusReachesOnlyThePolicyItIsFor",
 	},
+	{
+		"the end of the last reference leaves no annotation", "an empty one stays",
+		"state.go", "	if s.by == v1alpha1.PlacedByReference && len(s.clusters) == 0 {", "	if false {", "TestDependents",
+	},
 }

@@ -136,4 +136,8 @@ var syncerMutants = []mutant{
 		"an origin that goes while a pass has an older state of it is withdrawn", "the pass forgets that",
 		"withdrawn.go", "; ok && added <= at {", "; ok && added <= max(at, w.clock) {", "TestAnOriginThatGoesDuringAPass",
 	},
+	{
+		"a copy that was taken over has its marks from the syncer", "only what was applied counts",
+		"provenance.go", "!loop.Wrote(obj, manager, \"metadata\", \"annotations\", annotation)", "!loop.Applied(obj, manager, \"metadata\", \"annotations\", annotation)", "TestACopyThatWasTakenOverKeepsItsMarks",
+	},
 }

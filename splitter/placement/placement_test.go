@@ -247,6 +247,7 @@ func TestDependents(t *testing.T) {
 		time.Sleep(time.Minute)
 		w.rest()
 		require.Equal(t, "NONE", w.targets(configMaps, "volume"))
+		require.Empty(t, w.get(configMaps, "volume").GetAnnotations(), "as before it was referred to")
 		w.remove(deployments, "web")
 		time.Sleep(2 * time.Minute)
 		require.Equal(t, "NONE", w.targets(configMaps, "next"))
