@@ -65,8 +65,8 @@
 //     says counts.
 //   - That a workload is balanced of which a replica never becomes available where it is to stay. Clusters drain all the
 //     same, as far as what works allows.
-//   - That everybody gets its quota rounded down or up. No method can promise that together with the above; the distance
-//     is rarely more than one replica.
+//   - That each cluster gets its quota rounded down or up. No divisor method can promise that together with the above; the
+//     distance is rarely more than one replica.
 //   - That a rollout of the pods keeps one budget over all clusters if it is given as a percentage: each shard has its own,
 //     rounded for itself.
 //   - That pods of a StatefulSet keep their ordinals when they move, or that their volumes follow.
