@@ -84,7 +84,7 @@ func (l *lane) bringDown(ctx context.Context, key types.NamespacedName, d *unstr
 		l.remember(key, func(m *memo) { m.refused = refusal{hash: hash, state: anyState, until: time.Now().Add(retryRefused)} })
 		return retryRefused, false, nil
 	case d != nil && l.recreates(err):
-		again, err = l.remove(ctx, key, d)
+		again, err = l.recreate(ctx, key, d)
 		return again, false, err
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err), isSchemaError(err):
 		l.problem(ctx, key, ReasonRefused, err.Error())

@@ -162,8 +162,20 @@ func deletionOf(d *unstructured.Unstructured) string { return deletionMark + str
 // deletes says whether the write was a deletion.
 func (p pending) deletes() bool { return strings.HasPrefix(p.hash, deletionMark) }
 
-// remove deletes the copy d and nothing else, unless too much would go.
+// remove deletes the copy d, of which the origin was withdrawn, unless too much would go.
 func (l *lane) remove(ctx context.Context, key types.NamespacedName, d *unstructured.Unstructured) (time.Duration, error) {
+	return l.removeIf(ctx, key, d, l.mayRemove)
+}
+
+// recreate deletes the copy d of a living origin, which is made anew.
+func (l *lane) recreate(ctx context.Context, key types.NamespacedName, d *unstructured.Unstructured) (time.Duration, error) {
+	return l.removeIf(ctx, key, d, func(context.Context, types.NamespacedName, *unstructured.Unstructured) (bool, error) { return true, nil })
+}
+
+// removeIf deletes the copy d and nothing else.
+func (l *lane) removeIf(ctx context.Context, key types.NamespacedName, d *unstructured.Unstructured,
+	may func(context.Context, types.NamespacedName, *unstructured.Unstructured) (bool, error),
+) (time.Duration, error) {
 	if d.GetDeletionTimestamp() != nil {
 		return 0, nil
 	}
@@ -171,7 +183,7 @@ func (l *lane) remove(ctx context.Context, key types.NamespacedName, d *unstruct
 	if wait := l.memo(key).down.awaited(gone, version); wait > 0 {
 		return wait, nil
 	}
-	if ok, err := l.mayRemove(ctx, key, d); errors.Is(err, errFight) {
+	if ok, err := may(ctx, key, d); errors.Is(err, errFight) {
 		return retryRefused, nil
 	} else if !ok || err != nil {
 		return 0, err

@@ -105,8 +105,9 @@ func (w *withdrawals) release(held func(types.NamespacedName) bool) []types.Name
 	return keys
 }
 
-// mayRemove reports whether the origin of the copy d was withdrawn from this Syncer. If that is not known, the copy is held
-// and the problem of key says what decides. It reads the upstream live only if the caches do not have the origin.
+// mayRemove reports whether the origin of the copy d was withdrawn from this Syncer, or has its copy elsewhere. If that is not
+// known, the copy is held and the problem of key says what decides. It reads the upstream live only if the caches do not have
+// the origin.
 func (l *lane) mayRemove(ctx context.Context, key types.NamespacedName, d *unstructured.Unstructured) (bool, error) {
 	from := provenanceOf(d, manager, l.syncer.owner)
 	if l.withdrawn.has(key, from.evidence(d)) {
@@ -117,6 +118,10 @@ func (l *lane) mayRemove(ctx context.Context, key types.NamespacedName, d *unstr
 		origin = shown(key)
 	}
 	if u, _ := l.upstream(origin); u != nil && (u.GetUID() == from.uid || from.lostUID && l.holds(u)) {
+		place, err := l.placeOf(origin)
+		if err == nil && u.GetDeletionTimestamp() == nil && l.selects(u) && place == loop.KeyOf(d) {
+			return false, loop.ErrBehind // the pass began with an older state of the caches
+		}
 		return true, nil
 	}
 	hold := func(fact, keep string) (bool, error) {
