@@ -169,7 +169,9 @@ func (l *lane) remove(ctx context.Context, key types.NamespacedName, d *unstruct
 
 // recreate deletes the copy d of a living origin, which is made anew.
 func (l *lane) recreate(ctx context.Context, key types.NamespacedName, d *unstructured.Unstructured) (time.Duration, error) {
-	return l.removeIf(ctx, key, d, func(context.Context, types.NamespacedName, *unstructured.Unstructured) (bool, error) { return true, nil })
+	return l.removeIf(ctx, key, d, func(context.Context, types.NamespacedName, *unstructured.Unstructured) (bool, error) {
+		return true, nil
+	})
 }
 
 // removeIf deletes the copy d and nothing else.
