@@ -90,9 +90,8 @@ func (t *task) run(ctx context.Context) (again time.Duration, err error) {
 	if t.itself == "" {
 		t.want.origin = t.wish.GetUID()
 	}
-	digest, err := t.desired()
-	if wait := t.unsettled(t.key, digest); wait > 0 && !removing && err == nil && !t.shows(digest) {
-		return wait, nil
+	if p := t.pausing(t.key); time.Until(p.until) > 0 && !removing && t.pauses(p) {
+		return time.Until(p.until), nil
 	}
 	if err := t.claimed(ctx); err != nil {
 		return 0, err
@@ -127,6 +126,7 @@ func (t *task) run(ctx context.Context) (again time.Duration, err error) {
 	again = max(again, t.wait)
 	if t.failed {
 		// What it wrote and took back calls for the next look at once.
+		digest, _ := t.desired() // an operation was made of it
 		t.vain(t.key, digest)
 	} else {
 		t.settled(t.key)
@@ -148,10 +148,13 @@ func (t *task) run(ctx context.Context) (again time.Duration, err error) {
 	return again, errors.Join(err, t.report(ctx, t.wish, p))
 }
 
-// shows says whether all peers have what they are to have, so that there is nothing
-// to wait for.
-func (t *task) shows(digest string) bool {
-	return presence(t.key, t.sights, wanted{digest: digest, origin: t.want.origin}).Complete()
+// pauses says whether p holds for the content as it is now, and there is something to wait for: a peer does not have it yet.
+func (t *task) pauses(p pausing) bool {
+	digest, err := t.desired()
+	if err != nil || p.of != "" && p.of != digest {
+		return false
+	}
+	return !presence(t.key, t.sights, wanted{digest: digest, origin: t.want.origin}).Complete()
 }
 
 func (t *task) desired() (digest string, err error) {

@@ -293,15 +293,10 @@ func (r *Replicator) vain(key types.NamespacedName, digest string) {
 	r.settling[key] = pausing{until: time.Now().Add(length), length: length, of: digest}
 }
 
-// unsettled is how long nothing is to be done for key, whose content has digest.
-func (r *Replicator) unsettled(key types.NamespacedName, digest string) time.Duration {
+func (r *Replicator) pausing(key types.NamespacedName) pausing {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	p := r.settling[key]
-	if p.of != "" && p.of != digest {
-		return 0
-	}
-	return time.Until(p.until)
+	return r.settling[key]
 }
 
 func (r *Replicator) settled(key types.NamespacedName) {

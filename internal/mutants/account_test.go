@@ -142,6 +142,6 @@ var accountMutants = []mutant{
 	},
 	{
 		"a changed Account does not wait for the pause after the add of another content", "it does",
-		"replicator.go", "if p.of != \"\" && p.of != digest {", "if false {", "TestReplicatorPausesAfterAnAbortedAdd",
+		"replicate.go", "err != nil || p.of != \"\" && p.of != digest", "err != nil", "TestReplicatorPausesAfterAnAbortedAdd",
 	},
 }

@@ -17,18 +17,24 @@ import (
 	"github.com/atoll-dev/atoll/region/regiontest"
 )
 
+// configMapsOf returns the users of a server, and what one of them reaches its ConfigMaps by.
+func configMapsOf(t *testing.T) (*users, dynamic.ResourceInterface) {
+	t.Helper()
+	server := regiontest.NewServer(regiontest.Options{})
+	t.Cleanup(server.Close)
+	u, err := newUsers(t.Context(), map[string]Server{"up": server})
+	require.NoError(t, err)
+	c, err := dynamic.NewForConfig(u.access("up"))
+	require.NoError(t, err)
+	return u, c.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace("default")
+}
+
 // An object that its user has deleted, and that only a finalizer holds, is not made again when another client deletes it too.
 func TestDeletedObjectsAreNotRemade(t *testing.T) {
 	for _, kind := range []Kind{DeleteBefore, RemakeBefore} {
 		t.Run(string(kind), func(t *testing.T) {
-			server := regiontest.NewServer(regiontest.Options{})
-			defer server.Close()
-			u, err := newUsers(t.Context(), map[string]Server{"up": server})
-			require.NoError(t, err)
-			c, err := dynamic.NewForConfig(u.access("up"))
-			require.NoError(t, err)
-			objects := c.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace("default")
-			_, err = objects.Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
+			u, objects := configMapsOf(t)
+			_, err := objects.Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
 				"apiVersion": "v1", "kind": "ConfigMap",
 				"metadata": map[string]any{"name": "held", "finalizers": []any{"example.com/held"}},
 			}}, metav1.CreateOptions{})
@@ -45,20 +51,14 @@ func TestDeletedObjectsAreNotRemade(t *testing.T) {
 func TestObjectsAreRemadeAsTheyWereMade(t *testing.T) {
 	for _, kind := range []Kind{DeleteBefore, RemakeBefore} {
 		t.Run(string(kind), func(t *testing.T) {
-			server := regiontest.NewServer(regiontest.Options{})
-			defer server.Close()
-			u, err := newUsers(t.Context(), map[string]Server{"up": server})
-			require.NoError(t, err)
-			c, err := dynamic.NewForConfig(u.access("up"))
-			require.NoError(t, err)
-			objects := c.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace("default")
+			u, objects := configMapsOf(t)
 			apply := func(data string) {
 				_, err := objects.Patch(t.Context(), "a", types.ApplyPatchType, []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":`+data+`}`), metav1.PatchOptions{FieldManager: "user"})
 				require.NoError(t, err)
 			}
 			apply(`{"one":"1","two":"2"}`)
 			require.NoError(t, u.meddle(t.Context(), Fault{Kind: kind, Of: Object{Server: "up", Resource: "configmaps", Namespace: "default", Name: "a"}}))
-			_, err = u.remake(t.Context())
+			_, err := u.remake(t.Context())
 			require.NoError(t, err)
 			apply(`{"one":"1"}`)
 			o, err := objects.Get(t.Context(), "a", metav1.GetOptions{})
