@@ -22,8 +22,9 @@ import (
 	"github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
-// Agent runs the Syncer of one SyncTarget wherever it was installed: while there is a SyncTarget of that name that is not
-// being deleted, and no longer, so that what was let go stays free. It is what runs inside a cluster in pull mode.
+// Agent runs the Syncer of one SyncTarget, inside a cluster in pull mode or anywhere else. The Syncer runs while the
+// SyncTarget exists and is not being deleted: after that it could add its finalizer again to objects that were
+// released.
 type Agent struct {
 	up, down region.API
 	opts     Options
@@ -58,16 +59,16 @@ func (a *Agent) look() {
 	}
 }
 
-// Syncer returns the Syncer that runs; nil if there is none at present.
+// Syncer returns the running Syncer; nil if none runs.
 func (a *Agent) Syncer() *Syncer {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.running
 }
 
-// Start runs until ctx ends, waits for the Syncer, then returns nil. It is no error if a server is away or there is no
-// SyncTarget: that is tried and looked at again. It fails if both APIs reach the same cluster. When it ends, everything
-// stays as it is. Call it once.
+// Start runs until ctx ends, waits for the Syncer, then returns nil. It retries while a server is unreachable, and
+// waits while there is no SyncTarget. It returns an error if both APIs reach the same cluster. When it ends, objects
+// on both sides stay as they are. Call it once.
 func (a *Agent) Start(ctx context.Context) error {
 	if a.up == nil {
 		return errors.New("syncer: the Agent was not made by NewAgent")
@@ -102,7 +103,7 @@ func (a *Agent) Start(ctx context.Context) error {
 	}
 }
 
-// shift is the time for which a Syncer runs.
+// shift is one run of the Syncer, for the SyncTarget with that UID.
 type shift struct {
 	uid    types.UID
 	cancel context.CancelFunc
@@ -118,7 +119,7 @@ func (w *shift) end() {
 	w.cancel, w.uid = nil, ""
 }
 
-// pass begins or ends the Syncer's work, and returns when to look again if that is not enough.
+// pass starts or stops the Syncer by the state of the SyncTarget. It returns the retry delay; 0: until an event.
 func (a *Agent) pass(ctx context.Context, work *shift) time.Duration {
 	target := &v1alpha1.SyncTarget{}
 	obj, ok := a.targets.Get(types.NamespacedName{Name: a.opts.Target})
@@ -137,8 +138,8 @@ func (a *Agent) pass(ctx context.Context, work *shift) time.Duration {
 		return 0
 	case target.DeletionTimestamp != nil:
 		if err := a.ended(ctx, target); err != nil && !apierrors.IsNotFound(err) && ctx.Err() == nil {
-			logging.From(ctx).Info("That the Syncer has ended is not said yet", "target", target.Name, "reason", err.Error())
-			return soon
+			logging.From(ctx).Info("The end of the Syncer is not reported yet", "target", target.Name, "reason", err.Error())
+			return shortRetry
 		}
 		return 0
 	case work.cancel == nil:
@@ -158,7 +159,7 @@ func (a *Agent) begin(ctx context.Context, uid types.UID, work *shift) {
 	failed := make(chan error, 1)
 	work.uid, work.failed = uid, failed
 	if err != nil {
-		failed <- err // it was checked, so this cannot be
+		failed <- err // cannot happen: NewAgent has checked the options
 		return
 	}
 	ctx, work.cancel = context.WithCancel(ctx)
@@ -170,7 +171,7 @@ func (a *Agent) begin(ctx context.Context, uid types.UID, work *shift) {
 	a.set(s)
 }
 
-// ended says in the status that nobody syncs any more.
+// ended reports in the status of the SyncTarget that its Syncer has ended.
 func (a *Agent) ended(ctx context.Context, target *v1alpha1.SyncTarget) error {
 	if hasEnded(target) {
 		return nil
@@ -182,7 +183,7 @@ func (a *Agent) ended(ctx context.Context, target *v1alpha1.SyncTarget) error {
 	})
 }
 
-// hasEnded says whether the syncer of a SyncTarget that is being deleted has said that it has ended.
+// hasEnded reports whether the status of a SyncTarget that is being deleted has the end of its syncer.
 func hasEnded(target *v1alpha1.SyncTarget) bool {
 	return slices.ContainsFunc(target.Status.Conditions, func(c metav1.Condition) bool {
 		return c.Type == string(v1alpha1.SyncTargetConditionReady) && c.Reason == string(v1alpha1.SyncTargetReasonStopped) && c.ObservedGeneration == target.Generation

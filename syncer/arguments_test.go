@@ -13,7 +13,7 @@ import (
 	"github.com/atoll-dev/atoll/syncer"
 )
 
-// What is missing is named in an error.
+// Constructors name a missing argument in their error. Methods of a zero value name the constructor.
 func TestArguments(t *testing.T) {
 	api, err := region.APIFor(&rest.Config{Host: "https://plane.invalid"})
 	require.NoError(t, err)

@@ -19,8 +19,8 @@ import (
 	"github.com/atoll-dev/atoll/syncer"
 )
 
-// An object that asks for a type which is not synced is named in Status, to the Observer and on the SyncTarget, with what
-// keeps the type from being synced, until it no longer asks or the type is synced.
+// An object that is labelled for the target and whose type is not synced is reported in Status, to the Observer and in the
+// condition ObjectsUnsynced, with the cause. The report ends when the label is removed or the type is synced.
 func TestObjectsOfTypesThatAreNotSynced(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		own, err := config.CRD("synctargets.workload.kcp.io")
@@ -57,8 +57,8 @@ func TestObjectsOfTypesThatAreNotSynced(t *testing.T) {
 				lists++
 			}
 		}
-		require.LessOrEqual(t, lists, 2, "one look each ten minutes, and no watch")
-		require.Equal(t, before, p.heard(), "nothing new")
+		require.LessOrEqual(t, lists, 2, "one list every ten minutes, and no watch")
+		require.Equal(t, before, p.heard(), "nothing is reported again")
 
 		require.NoError(t, p.down.AddCRD(crd("widgets", "Widget", true)))
 		p.up.patch(deployments, "web", `{"metadata":{"labels":{"workloads.kcp.io/cluster":null}}}`)
@@ -73,8 +73,8 @@ func TestObjectsOfTypesThatAreNotSynced(t *testing.T) {
 	})
 }
 
-// Labels that controllers have copied, and types that may not be listed, are not reported. Without conditions and heartbeats
-// nothing is listed.
+// Objects whose label a controller has copied are not reported, and neither are types that may not be listed. Without
+// Conditions and without a Heartbeat the types are not listed.
 func TestObjectsThatDoNotAsk(t *testing.T) {
 	for _, conditions := range []bool{true, false} {
 		t.Run(fmt.Sprintf("conditions=%t", conditions), func(t *testing.T) {

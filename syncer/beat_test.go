@@ -22,7 +22,7 @@ import (
 
 var syncTargets = schema.GroupVersionResource{Group: "workload.kcp.io", Version: "v1alpha1", Resource: "synctargets"}
 
-// conditions are those of the SyncTarget, as "type status reason".
+// conditions returns the conditions of the SyncTarget, as "type status reason".
 func (p *pair) conditions() []string {
 	target := p.target()
 	var all []string
@@ -41,7 +41,7 @@ func (p *pair) target() *v1alpha1.SyncTarget {
 	return st
 }
 
-// withTargets is an upstream that knows SyncTargets, by the schema that is installed.
+// withTargets returns options of an upstream that serves SyncTargets with the definition of package config.
 func withTargets(t *testing.T) regiontest.Options {
 	t.Helper()
 	types, err := syncTargetTypes()
@@ -88,7 +88,7 @@ func TestHeartbeat(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		require.Contains(t, p.conditions(), "Ready False Unreachable")
 		require.Contains(t, p.conditions(), "Reachable False Unreachable")
-		require.Contains(t, p.target().Status.SyncedResources, "deployments.apps", "the last known")
+		require.Contains(t, p.target().Status.SyncedResources, "deployments.apps", "the last known types stay")
 		p.down.Partition(false)
 		time.Sleep(2 * time.Minute)
 		require.Contains(t, p.conditions(), "Ready True Syncing")
@@ -101,11 +101,11 @@ func TestHeartbeat(t *testing.T) {
 		known := p.target().Status.Conditions
 		p.down.Inject(regiontest.Fault{Verb: "list", Resource: configMaps.GroupResource(), Do: regiontest.Delay(18 * time.Second)})
 		p.start(opts)
-		require.Equal(t, known, p.target().Status.Conditions, "who begins knows no better")
+		require.Equal(t, known, p.target().Status.Conditions, "the conditions stay until all lists are complete")
 	})
 }
 
-// A cluster that does not answer at all from the beginning is said not to.
+// A cluster that is unreachable from the start is reported as unreachable.
 func TestHeartbeatOfAClusterThatNeverAnswers(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := &pair{t: t, up: newSide(t, "up", withTargets(t)), down: newSide(t, "down", regiontest.Options{})}
@@ -122,7 +122,7 @@ func TestHeartbeatOfAClusterThatNeverAnswers(t *testing.T) {
 	})
 }
 
-// Who has just begun and has not listed everything yet knows no better than the one before it either.
+// A Syncer whose lists are not complete yet keeps the conditions and the synced types that the process before it wrote.
 func TestHeartbeatWhileListsAreOnTheirWay(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := &pair{t: t, up: newSide(t, "up", withTargets(t)), down: newSide(t, "down", regiontest.Options{})}
@@ -136,9 +136,9 @@ func TestHeartbeatWhileListsAreOnTheirWay(t *testing.T) {
 			p.up.Inject(regiontest.Fault{Verb: "get", Resource: syncTargets.GroupResource(), Do: regiontest.Delay(time.Second)})
 		}
 		slow()
-		p.start(opts) // and says something after a second
+		p.start(opts) // its first heartbeat is written after a second
 		require.Contains(t, p.conditions(), "Ready True Syncing")
-		require.Contains(t, p.conditions(), "TypesCompatible True Compatible", "not known is not incompatible")
+		require.Contains(t, p.conditions(), "TypesCompatible True Compatible", "types that are not listed yet are not incompatible")
 		time.Sleep(2 * time.Minute)
 		p.stop()
 		known := p.target().Status

@@ -18,89 +18,89 @@ import (
 )
 
 const (
-	// retryBlocked is when a place that another client's object has is tried again first. The time doubles up to
-	// maxRetryBlocked, and is up to a tenth longer at random.
+	// retryBlocked is the first retry delay while another client's object is at the place of ours. The delay doubles up
+	// to maxRetryBlocked, and is up to a tenth longer at random.
 	retryBlocked    = time.Minute
 	maxRetryBlocked = time.Hour
-	// maxBlockerWatches bounds the watches of one type: of further objects only the retry notices that they have left.
+	// maxBlockerWatches bounds the watches of one type. Without a watch, only the retry notices that an object is gone.
 	maxBlockerWatches = 100
-	// lastingWatch is how long a watch must last to be begun again without a try.
+	// lastingWatch is how long a watch must have lasted to be restarted at once, and not with the next retry.
 	lastingWatch = 10 * time.Minute
 )
 
-// blockers are the objects of other clients that have the place of one of ours. No cache of ours shows them: each is watched
-// by its name, so that its deletion is noticed at once and the retry can be seldom.
+// blockers are objects of other clients at the places of our objects. No cache shows them. Each is watched by its
+// name, so that its deletion is noticed at once and retries can be rare.
 type blockers struct {
-	wake    func(key types.NamespacedName)
+	wake    func(of ref)
 	changed chan struct{}
 
 	mu       sync.Mutex
-	all      map[types.NamespacedName]*blocker
+	all      map[ref]*blocker
 	watching int
 }
 
-// blocker is one such object.
+// blocker is one object of another client at the place of one of ours.
 type blocker struct {
-	key     types.NamespacedName // of our object, as the lane remembers it
+	of      ref // our object
 	client  metadata.ResourceInterface
 	name    string
 	uid     types.UID
 	version string
-	mark    string // a change of it is a reason to try again
+	mark    string // a change of it is a reason to retry, see markOf
 	tries   int
 	tried   time.Time
 	watched bool
-	cancel  context.CancelFunc // of its watch; nil without one
+	cancel  context.CancelFunc // ends its watch; nil without a watch
 }
 
-func newBlockers(wake func(types.NamespacedName)) *blockers {
-	return &blockers{wake: wake, changed: make(chan struct{}, 1), all: map[types.NamespacedName]*blocker{}}
+func newBlockers(wake func(ref)) *blockers {
+	return &blockers{wake: wake, changed: make(chan struct{}, 1), all: map[ref]*blocker{}}
 }
 
-// met records that obj has the place of our object, and returns when to try again.
-func (b *blockers) met(key types.NamespacedName, client metadata.ResourceInterface, obj metav1.Object, mark string) time.Duration {
+// met records that obj is at the place of our object, and returns the retry delay.
+func (b *blockers) met(of ref, client metadata.ResourceInterface, obj metav1.Object, mark string) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	at := b.all[key]
+	at := b.all[of]
 	if at == nil || at.uid != obj.GetUID() {
-		b.removeLocked(key)
-		at = &blocker{key: key, client: client, name: obj.GetName(), uid: obj.GetUID()}
-		b.all[key] = at
+		b.removeLocked(of)
+		at = &blocker{of: of, client: client, name: obj.GetName(), uid: obj.GetUID()}
+		b.all[of] = at
 	}
 	at.version, at.mark, at.tried, at.watched = obj.GetResourceVersion(), mark, time.Now(), at.cancel != nil
 	wait := min(maxRetryBlocked, retryBlocked<<min(at.tries, 16))
 	at.tries++
-	b.tell()
+	b.notify()
 	return wait + rand.N(wait/10)
 }
 
-// gone forgets what had the place of our object. It returns whether there was something.
-func (b *blockers) gone(key types.NamespacedName) bool {
+// gone drops the blocker of our object. It reports whether there was one.
+func (b *blockers) gone(of ref) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.removeLocked(key)
+	return b.removeLocked(of)
 }
 
-func (b *blockers) removeLocked(key types.NamespacedName) bool {
-	at := b.all[key]
+func (b *blockers) removeLocked(of ref) bool {
+	at := b.all[of]
 	if at == nil {
 		return false
 	}
 	if at.cancel != nil {
 		at.cancel()
 	}
-	delete(b.all, key)
+	delete(b.all, of)
 	return true
 }
 
-func (b *blockers) tell() {
+func (b *blockers) notify() {
 	select {
 	case b.changed <- struct{}{}:
 	default:
 	}
 }
 
-// run watches blockers until ctx ends, and waits for what it started.
+// run watches blockers until ctx ends, and waits for the goroutines that it started.
 func (b *blockers) run(ctx context.Context) {
 	var watches sync.WaitGroup
 	defer watches.Wait()
@@ -116,7 +116,7 @@ func (b *blockers) run(ctx context.Context) {
 	}
 }
 
-// begin returns a blocker whose watch is to begin, with the context of the watch; nil: there is none.
+// begin returns a blocker that is to be watched, with the context of its watch; nil if no other one is to be watched.
 func (b *blockers) begin(ctx context.Context) (*blocker, context.Context) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -132,8 +132,8 @@ func (b *blockers) begin(ctx context.Context) (*blocker, context.Context) {
 	return nil, nil
 }
 
-// follow watches one blocker until a change is a reason to try again. A watch that has lasted begins again at once, another
-// one with the next try.
+// follow watches one blocker, and queues our object when the blocker has changed so that a retry is of use. A watch
+// that ends by itself is restarted at once if it lasted for lastingWatch, otherwise with the next retry.
 func (b *blockers) follow(ctx context.Context, at *blocker) {
 	begun := time.Now()
 	again := b.awaitChange(ctx, at)
@@ -142,14 +142,15 @@ func (b *blockers) follow(ctx context.Context, at *blocker) {
 	at.cancel = nil
 	b.watching--
 	at.watched = again || time.Since(begun) < lastingWatch
-	b.tell()
+	b.notify()
 	b.mu.Unlock()
 	if again {
-		b.wake(at.key)
+		b.wake(at.of)
 	}
 }
 
-// awaitChange returns whether to try again; false: it is not known.
+// awaitChange returns true when the blocker was deleted or replaced, or its mark has changed; false if the watch ends
+// before.
 func (b *blockers) awaitChange(ctx context.Context, at *blocker) bool {
 	b.mu.Lock()
 	version, mark, tried := at.version, at.mark, at.tried
@@ -183,7 +184,7 @@ func (b *blockers) awaitChange(ctx context.Context, at *blocker) bool {
 			case event.Type == watch.Deleted, obj.GetUID() != at.uid:
 				return true
 			case retry == nil && markOf(obj, strings.HasPrefix(mark, withContent)) != mark:
-				// One that changes all the time is not tried more often than this.
+				// A blocker that keeps changing causes one retry per retryBlocked at most.
 				retry = time.After(time.Until(tried.Add(retryBlocked)))
 			default:
 				b.mu.Lock()
@@ -194,10 +195,11 @@ func (b *blockers) awaitChange(ctx context.Context, at *blocker) bool {
 	}
 }
 
-// withContent begins marks that change with the content of an object, not only with our labels and annotations.
+// withContent is the prefix of marks that include the content of an object, and not only our labels and annotations.
 const withContent = "content "
 
-// markOf returns of an object in our way what a decision about it depends on.
+// markOf returns the state of a blocker that a decision about it depends on: our marks on it, and with content its
+// version.
 func markOf(obj metav1.Object, content bool) string {
 	annotations := obj.GetAnnotations()
 	mark := strings.Join([]string{obj.GetLabels()[ownerLabel], annotations[originAnnotation], annotations[uidAnnotation]}, " ")
@@ -210,21 +212,16 @@ func markOf(obj metav1.Object, content bool) string {
 	return withContent + obj.GetResourceVersion() + " " + mark
 }
 
-// blocked records that there has the place of our object downstream, and returns when to try again.
-func (l *lane) blocked(key types.NamespacedName, there metav1.Object) time.Duration {
-	return l.blockers.met(key, l.downMeta(there.GetNamespace()), there, markOf(there, l.syncer.opts.Adopt == AdoptEqual))
+// blockedBy records that present is at the place of our downstream object, and returns the retry delay.
+func (r *syncedType) blockedBy(of ref, present metav1.Object) time.Duration {
+	return r.blockers.met(of, r.down.meta(present.GetNamespace()), present, markOf(present, r.syncer.opts.Adopt == AdoptEqual))
 }
 
-// retryNow tries again for an object, although nothing of it has changed.
-func (l *lane) retryNow(key types.NamespacedName) {
-	l.remember(key, func(m *memo) { m.refused = refusal{} })
-	l.syncer.add(l.queueKey(key))
-}
-
-// blockedFor reports an object that has the place of our object, and holds what was to be written there back.
-func (l *lane) blockedFor(ctx context.Context, key types.NamespacedName, there metav1.Object, hash string, reason Reason, message string) time.Duration {
-	l.problem(ctx, key, reason, message)
-	wait := l.blocked(key, there)
-	l.remember(key, func(m *memo) { m.refused = refusal{hash: hash, until: time.Now().Add(wait)} })
+// reportBlocked reports present, the object at the place of our downstream object, and returns the retry delay. The
+// desired state with that hash is not written before.
+func (r *syncedType) reportBlocked(ctx context.Context, of ref, present metav1.Object, hash string, reason Reason, message string) time.Duration {
+	r.report(ctx, of, reason, message)
+	wait := r.blockedBy(of, present)
+	r.records.update(of, func(d *detail) { d.writes.rejected = rejection{hash: hash, until: time.Now().Add(wait)} })
 	return wait
 }

@@ -22,14 +22,14 @@ import (
 
 const theirs = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {theirs: 'yes'}}, data: {k: theirs}}"
 
-// quiet does without most of what a Syncer asks servers at regular times.
+// quiet returns options with few periodic requests: one type, and a discovery every 100 hours.
 func quiet(only schema.GroupVersionResource, opts syncer.Options) syncer.Options {
 	opts.Discovery = 100 * time.Hour
 	opts.Types = func(gr schema.GroupResource) bool { return gr == only.GroupResource() }
 	return opts
 }
 
-// asked are the requests since reset about one object, beside those that watch it.
+// asked counts the requests since reset that name an object. A watch of one object has its name in the field selector only.
 func (s *side) asked() (n int) {
 	for _, r := range s.Requests() {
 		if r.Name != "" {
@@ -39,7 +39,7 @@ func (s *side) asked() (n int) {
 	return n
 }
 
-// countNamed counts the watches of single objects that the next Syncer begins at s.
+// countNamed returns the count of the watches of single objects that the next Syncer starts at s.
 func (s *side) countNamed() *atomic.Int64 {
 	s.t.Helper()
 	n := new(atomic.Int64)
@@ -62,7 +62,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// What another client's object costs at rest falls, to two requests an hour and one that watches.
+// While another client's object has the place of ours, the cost at rest falls to two requests and one watch an hour.
 func TestAForeignObjectCostsLittle(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := &pair{t: t, up: newSide(t, "up", regiontest.Options{}), down: newSide(t, "down", regiontest.Options{})}
@@ -80,7 +80,7 @@ func TestAForeignObjectCostsLittle(t *testing.T) {
 		require.LessOrEqual(t, watches.Load(), int64(11))
 		require.Equal(t, []string{"configmaps default/a Foreign"}, p.problems())
 
-		// Changes upstream that would write the same cost nothing.
+		// Changes upstream that leave the desired object as it is cause no requests.
 		p.reset()
 		for i := range 50 {
 			p.up.patch(configMaps, "a", fmt.Sprintf(`{"metadata":{"annotations":{"kubectl.kubernetes.io/n":"%d"}}}`, i))
@@ -90,7 +90,7 @@ func TestAForeignObjectCostsLittle(t *testing.T) {
 	})
 }
 
-// Where single objects cannot be watched, the retry alone notices that one has left.
+// If single objects cannot be watched, the retry alone notices that another client's object was deleted.
 func TestAForeignObjectThatCannotBeWatched(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, quiet(configMaps, syncer.Options{}))
@@ -106,7 +106,7 @@ func TestAForeignObjectThatCannotBeWatched(t *testing.T) {
 	})
 }
 
-// Whatever the retry is at, an object that leaves makes room at once.
+// The deletion of another client's object is noticed at once, however long the retry delay is.
 func TestAForeignObjectThatLeavesIsNoticed(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, quiet(configMaps, syncer.Options{}))
@@ -118,7 +118,7 @@ func TestAForeignObjectThatLeavesIsNoticed(t *testing.T) {
 		require.Equal(t, "v", field(p.down.get(configMaps, "a"), "data", "k"))
 		require.Empty(t, p.problems())
 
-		// The next one of that name begins anew.
+		// A second object of the same name has the first retry delay again.
 		p.stop()
 		p.down.delete(configMaps, "a")
 		p.down.create(configMaps, theirs)
@@ -131,11 +131,12 @@ func TestAForeignObjectThatLeavesIsNoticed(t *testing.T) {
 		p.reset()
 		p.down.delete(configMaps, "a")
 		time.Sleep(3 * time.Hour)
-		require.Zero(t, p.down.asked()-1, "an object that is gone upstream waits for nothing")
+		require.Zero(t, p.down.asked()-1, "an object that was deleted upstream is not retried")
 	})
 }
 
-// One that changes so that it may be taken over is taken over, and one that keeps changing is tried once a minute at most.
+// Another client's object is adopted once a change makes it equal. While it keeps changing, it is tried once a minute at
+// most.
 func TestAForeignObjectThatChangesIsNoticed(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, quiet(configMaps, syncer.Options{Adopt: syncer.AdoptEqual}))
@@ -156,7 +157,7 @@ func TestAForeignObjectThatChangesIsNoticed(t *testing.T) {
 	})
 }
 
-// The same upstream, where an object has the place of one that was born downstream.
+// The same holds upstream, if another client's object has the place of one that Upsync would create.
 func TestAForeignObjectUpstreamCostsLittle(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, quiet(configMaps, syncer.Options{Upsync: syncer.DefaultTypes}))

@@ -15,21 +15,21 @@ type consent int
 
 const (
 	custom    consent = iota // not a type of Kubernetes itself: Options.Types and Options.Refuse decide
-	byDefault                // DefaultTypes has it
+	byDefault                // DefaultTypes selects it
 	byName                   // Options.Types names it
 	byPermit                 // Options.Permit has its Power
-	never                    // nothing
+	never                    // it is never synced
 )
 
-// typeClass is how a type may be synced, and why so.
+// typeClass is how a type may be synced, the Power that it needs, and the reason.
 type typeClass struct {
 	how   consent
 	power Power
 	why   string
 }
 
-// builtinTypes classifies each type that kube-apiserver 1.36 serves, and some of older releases. A test compares it with
-// a real server. Any other type in a group of Kubernetes is refused: see classify.
+// builtinTypes classifies each type that kube-apiserver 1.36 serves, and some types of older releases. A test
+// compares it with a real server. Any other type in a group of Kubernetes is refused: see classify.
 var builtinTypes = classes(
 	class{byDefault, "", "workloads", "daemonsets.apps deployments.apps replicasets.apps statefulsets.apps cronjobs.batch jobs.batch " +
 		"replicationcontrollers podtemplates podgroups.scheduling.k8s.io workloads.scheduling.k8s.io"},
@@ -42,23 +42,23 @@ var builtinTypes = classes(
 	class{byName, "", "controllers of the downstream make them", "pods"},
 	class{byName, "", "they report events of their own cluster", "events events.events.k8s.io"},
 
-	class{byPermit, PermitAdmissionPolicies, "it judges or changes every request to the cluster",
+	class{byPermit, PermitAdmissionPolicies, "it rejects or changes every request to the cluster",
 		"mutatingadmissionpolicies.admissionregistration.k8s.io mutatingadmissionpolicybindings.admissionregistration.k8s.io " +
 			"validatingadmissionpolicies.admissionregistration.k8s.io validatingadmissionpolicybindings.admissionregistration.k8s.io"},
 	class{byPermit, PermitAdmissionWebhooks, "it sends every request to the cluster to a server of its author's choice",
 		"mutatingwebhookconfigurations.admissionregistration.k8s.io validatingwebhookconfigurations.admissionregistration.k8s.io"},
-	class{byPermit, PermitAPIServices, "it answers for a part of the cluster's API", "apiservices.apiregistration.k8s.io"},
+	class{byPermit, PermitAPIServices, "it serves a part of the cluster's API", "apiservices.apiregistration.k8s.io"},
 	class{byPermit, PermitCertificateSigningRequests, "the cluster would sign for the identity of the syncer", "certificatesigningrequests.certificates.k8s.io"},
 	class{byPermit, PermitClusterTrustBundles, "workloads trust the certificate authorities in it", "clustertrustbundles.certificates.k8s.io"},
 	class{byPermit, PermitControllerRevisions, "a rollback runs its content", "controllerrevisions.apps"},
 	class{byPermit, PermitCSIDrivers, "it decides how volumes are mounted and who gets tokens", "csidrivers.storage.k8s.io"},
-	class{byPermit, PermitCSINodes, "it speaks for a node", "csinodes.storage.k8s.io"},
-	class{byPermit, PermitCSIStorageCapacities, "it speaks for a storage driver", "csistoragecapacities.storage.k8s.io"},
+	class{byPermit, PermitCSINodes, "it overrides the report of a node", "csinodes.storage.k8s.io"},
+	class{byPermit, PermitCSIStorageCapacities, "it overrides the report of a storage driver", "csistoragecapacities.storage.k8s.io"},
 	class{byPermit, PermitCustomResourceDefinitions, "it changes a type for the whole cluster", "customresourcedefinitions.apiextensions.k8s.io"},
 	class{byPermit, PermitDeviceClasses, "it decides which devices all claims get", "deviceclasses.resource.k8s.io"},
 	class{byPermit, PermitDeviceTaintRules, "it evicts pods of all namespaces", "devicetaintrules.resource.k8s.io"},
 	class{byPermit, PermitEndpoints, "it sends traffic to any address, past the policies of other namespaces", "endpoints endpointslices.discovery.k8s.io"},
-	class{byPermit, PermitFlowControl, "it decides whom the API server serves first", "flowschemas.flowcontrol.apiserver.k8s.io prioritylevelconfigurations.flowcontrol.apiserver.k8s.io"},
+	class{byPermit, PermitFlowControl, "it decides which clients the API server serves first", "flowschemas.flowcontrol.apiserver.k8s.io prioritylevelconfigurations.flowcontrol.apiserver.k8s.io"},
 	class{byPermit, PermitIngressClasses, "it decides which controller serves the Ingresses of all namespaces", "ingressclasses.networking.k8s.io"},
 	class{byPermit, PermitIPAddresses, "it takes an address of Services", "ipaddresses.networking.k8s.io"},
 	class{byPermit, PermitLeases, "it decides who leads, and which node is alive", "leases.coordination.k8s.io leasecandidates.coordination.k8s.io"},
@@ -69,12 +69,12 @@ var builtinTypes = classes(
 	class{byPermit, PermitPriorityClasses, "pods of it evict others", "priorityclasses.scheduling.k8s.io"},
 	class{byPermit, PermitRBAC, "it gives away the rights that the syncer has", "clusterrolebindings.rbac.authorization.k8s.io clusterroles.rbac.authorization.k8s.io " +
 		"rolebindings.rbac.authorization.k8s.io roles.rbac.authorization.k8s.io"},
-	class{byPermit, PermitResourcePoolStatusRequests, "its answer shows the devices of the whole cluster", "resourcepoolstatusrequests.resource.k8s.io"},
-	class{byPermit, PermitResourceSlices, "it speaks for a node", "resourceslices.resource.k8s.io"},
+	class{byPermit, PermitResourcePoolStatusRequests, "its status shows the devices of the whole cluster", "resourcepoolstatusrequests.resource.k8s.io"},
+	class{byPermit, PermitResourceSlices, "it overrides the report of a node", "resourceslices.resource.k8s.io"},
 	class{byPermit, PermitRuntimeClasses, "it decides with which runtime pods run", "runtimeclasses.node.k8s.io"},
 	class{byPermit, PermitServiceCIDRs, "it decides which addresses Services get", "servicecidrs.networking.k8s.io"},
 	class{byPermit, PermitStorageClasses, "it decides how volumes of all namespaces are made", "storageclasses.storage.k8s.io"},
-	class{byPermit, PermitStorageVersions, "it has all objects of a type written anew", "storageversionmigrations.storagemigration.k8s.io storageversions.internal.apiserver.k8s.io"},
+	class{byPermit, PermitStorageVersions, "it rewrites all stored objects of a type", "storageversionmigrations.storagemigration.k8s.io storageversions.internal.apiserver.k8s.io"},
 	class{byPermit, PermitVolumeAttachments, "it attaches any volume to any node", "volumeattachments.storage.k8s.io"},
 	class{byPermit, PermitVolumeAttributesClasses, "it decides what volumes of all namespaces may have", "volumeattributesclasses.storage.k8s.io"},
 
@@ -89,7 +89,7 @@ type class struct {
 	how   consent
 	power Power
 	why   string
-	types string // as resource.group, divided by blanks
+	types string // as resource.group, separated by blanks
 }
 
 func classes(rows ...class) map[schema.GroupResource]typeClass {
@@ -102,9 +102,9 @@ func classes(rows ...class) map[schema.GroupResource]typeClass {
 	return all
 }
 
-// classify says how a type may be synced. One of Kubernetes' own groups that the table lacks needs a Power of its own
-// name, since its effect is unknown. The core group does not grow. Whether a group is served by kube-apiserver or by a custom resource does not
-// matter.
+// classify returns how a type may be synced. A type that the table lacks, in a group of Kubernetes, has an unknown
+// effect: it needs the Power with its own name, or is never synced if it is in the core group, which does not grow.
+// It does not matter whether kube-apiserver or a custom resource serves the group.
 func classify(gr schema.GroupResource) typeClass {
 	if c, ok := builtinTypes[gr]; ok {
 		return c
@@ -113,17 +113,17 @@ func classify(gr schema.GroupResource) typeClass {
 		return typeClass{how: never, why: "this release does not know it"}
 	}
 	if isOfKubernetes(gr.Group) {
-		return typeClass{byPermit, Power(gr.String()), "this release does not know what the type gives away"}
+		return typeClass{byPermit, Power(gr.String()), "this release does not know which power the type gives"}
 	}
 	return typeClass{how: custom}
 }
 
-// customGroups are groups of add-ons that are named like those of Kubernetes itself.
+// customGroups are groups of add-ons with names like those of Kubernetes itself.
 var customGroups = []string{"app.k8s.io", "autoscaling.k8s.io", "metrics.k8s.io"}
 
-// isOfKubernetes says whether a group is one of those, or is named like one, that kube-apiserver itself serves. Groups
-// without a dot cannot be those of custom resources. Those of add-ons have a longer name, such as
-// gateway.networking.k8s.io, except customGroups.
+// isOfKubernetes reports whether kube-apiserver itself serves a group, or the group has such a name. A group without
+// a dot cannot be one of custom resources. Groups of add-ons have longer names, such as gateway.networking.k8s.io,
+// except customGroups.
 func isOfKubernetes(group string) bool {
 	first, rest, dotted := strings.Cut(group, ".")
 	switch {

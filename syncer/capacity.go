@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,31 +17,41 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/atoll-dev/atoll/internal/logging"
+	"github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
 var nodes = corev1.SchemeGroupVersion.WithResource("nodes")
 
-// nodePage is how many nodes are read at once: each names all the images that it has.
+// nodePage bounds the nodes of one list request. A node is large: it lists all its images.
 const nodePage = 100
 
-// measured are the resources of which capacity is said. Others bear names that anybody may choose.
+// measured are the resources whose capacity is reported. Clusters choose the names of all others.
 var measured = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods}
 
-// measure reads the capacity of the downstream until ctx ends, for the next heartbeat to say. It has a goroutine of its own:
-// a heartbeat waits for no list of nodes.
-func (s *Syncer) measure(ctx context.Context) {
+// capacity reads the capacity of the downstream, in a goroutine of its own: a heartbeat must not wait for a list of
+// nodes.
+type capacity struct {
+	syncer *Syncer
+
+	mu   sync.Mutex
+	last *corev1.ResourceList // nil: not read yet
+}
+
+// run reads the nodes every Options.Capacity until ctx ends.
+func (c *capacity) run(ctx context.Context) {
+	s := c.syncer
 	for failing := false; ; {
-		capacity, err := s.readCapacity(ctx)
+		read, err := c.read(ctx)
 		if err == nil && s.downUID() != "" {
-			err = s.sameDownstream(ctx) // or else it is that of another
+			err = s.sameDownstream(ctx) // the nodes may be those of another cluster
 		}
 		switch {
 		case ctx.Err() != nil:
 			return
 		case err == nil:
-			s.mu.Lock()
-			s.capacity = &capacity
-			s.mu.Unlock()
+			c.mu.Lock()
+			c.last = &read
+			c.mu.Unlock()
 		}
 		if failing != (err != nil) {
 			failing = err != nil
@@ -57,23 +68,28 @@ func (s *Syncer) measure(ctx context.Context) {
 	}
 }
 
-// lastCapacity is what was last read; ok is false if nothing was yet.
-func (s *Syncer) lastCapacity() (_ corev1.ResourceList, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.capacity == nil {
-		return nil, false
+// describe sets the capacity of a SyncTarget to the last one that was read. It removes the capacity if none is to be
+// reported.
+func (c *capacity) describe(now *v1alpha1.SyncTargetStatus, unreachable error) {
+	if c.syncer.opts.Capacity < 0 {
+		now.Capacity = nil // the server removes only values that this field manager wrote
+		return
 	}
-	return *s.capacity, true
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.last != nil && unreachable == nil {
+		now.Capacity = *c.last
+	}
 }
 
-// readCapacity adds up what the downstream's nodes have. It is nil if there are none: then nobody knows.
-func (s *Syncer) readCapacity(ctx context.Context) (corev1.ResourceList, error) {
+// read returns the sum of the allocatable resources of all usable nodes, which is zero if no node is usable. It
+// returns nil if there are no nodes: then the capacity is unknown.
+func (c *capacity) read(ctx context.Context) (corev1.ResourceList, error) {
 	var sum corev1.ResourceList
 	usable := false
 	opts := metav1.ListOptions{Limit: nodePage}
 	for {
-		page, err := s.nodes(ctx, opts)
+		page, err := c.page(ctx, opts)
 		if err != nil {
 			return nil, fmt.Errorf("list nodes: %w", err)
 		}
@@ -105,10 +121,10 @@ func (s *Syncer) readCapacity(ctx context.Context) (corev1.ResourceList, error) 
 	return sum, nil
 }
 
-func (s *Syncer) nodes(ctx context.Context, opts metav1.ListOptions) (*corev1.NodeList, error) {
+func (c *capacity) page(ctx context.Context, opts metav1.ListOptions) (*corev1.NodeList, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	page, err := s.down.Dynamic().Resource(nodes).List(ctx, opts)
+	page, err := c.syncer.down.Dynamic().Resource(nodes).List(ctx, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +132,7 @@ func (s *Syncer) nodes(ctx context.Context, opts metav1.ListOptions) (*corev1.No
 	return list, runtime.DefaultUnstructuredConverter.FromUnstructured(page.UnstructuredContent(), list)
 }
 
-// isUsable says whether a node takes pods. Taints are not looked at, as pods may tolerate them.
+// isUsable reports whether a node is ready and not cordoned. Taints do not count, since pods may tolerate them.
 func isUsable(node *corev1.Node) bool {
 	return !node.Spec.Unschedulable && slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue

@@ -22,7 +22,7 @@ import (
 
 var nodes = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
 
-// room is a pair whose upstream has the SyncTarget, and what its syncer's Observer was told of the capacity.
+// room is a pair whose upstream has the SyncTarget, with the errors of the CapacityEvents that its Observer got.
 type room struct {
 	*pair
 	mu   sync.Mutex
@@ -39,7 +39,7 @@ func newRoom(t *testing.T) *room {
 	return r
 }
 
-// sync starts a syncer and gives it time to say all that it finds.
+// sync starts a syncer and waits until its heartbeat has the capacity.
 func (r *room) sync(capacity time.Duration) (stop func()) {
 	r.t.Helper()
 	s, err := syncer.New(r.up.api, r.down.api, syncer.Options{
@@ -56,13 +56,13 @@ func (r *room) sync(capacity time.Duration) (stop func()) {
 	return stop
 }
 
-// turn is long enough for the nodes to be read and for the heartbeat after that.
+// turn waits until the nodes were read and the heartbeat after that was written.
 func (r *room) turn() {
 	time.Sleep(2 * time.Minute)
 	r.rest()
 }
 
-// tells is what the Observer was told since the last call.
+// tells returns the errors of the CapacityEvents since the last call.
 func (r *room) tells() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -78,14 +78,14 @@ func (r *room) node(name, allocatable string) {
 	r.says(name, `{"status":{"allocatable":`+allocatable+`,"conditions":[{"type":"MemoryPressure","status":"False"},{"type":"Ready","status":"True"}]}}`, "status")
 }
 
-// says changes a node, as its kubelet or somebody else.
+// says patches a node, as its kubelet or another client would.
 func (r *room) says(name, patch string, subresources ...string) {
 	r.t.Helper()
 	_, err := r.down.client.Resource(nodes).Patch(r.t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, subresources...)
 	require.NoError(r.t, err)
 }
 
-// capacity is that of the SyncTarget's status: "cpu memory pods"; empty if there is none.
+// capacity returns the capacity in the SyncTarget's status, as "cpu memory pods", or "" if the status has no capacity.
 func (r *room) capacity() string {
 	r.t.Helper()
 	c := r.target().Status.Capacity
@@ -101,12 +101,12 @@ const (
 	small = `{"cpu":"500m","memory":"1024Mi","pods":"30"}`
 )
 
-// What nodes have that take pods adds up, and rides in the heartbeat.
+// The heartbeat has the sum of what the nodes that take pods can hold.
 func TestCapacity(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		r := newRoom(t)
 		r.sync(0)
-		require.Empty(t, r.capacity(), "no nodes: who knows what runs pods there")
+		require.Empty(t, r.capacity(), "without nodes the capacity is unknown")
 		r.node("a", large)
 		r.node("b", small)
 		r.turn()
@@ -122,7 +122,7 @@ func TestCapacity(t *testing.T) {
 		}
 		r.says("b", `{"status":{"conditions":null}}`, "status")
 		r.turn()
-		require.Equal(t, "0 0 0", r.capacity(), "nodes that take no pods are known to take none")
+		require.Equal(t, "0 0 0", r.capacity(), "nodes of which none takes pods have the capacity zero")
 
 		r.up.Reset()
 		r.down.Reset()
@@ -140,7 +140,7 @@ func TestCapacity(t *testing.T) {
 				require.Equal(t, "list", q.Verb)
 			}
 		}
-		require.Len(t, r.up.writes(), beats, "no write but the heartbeat")
+		require.Len(t, r.up.writes(), beats, "only heartbeats are written")
 		require.Empty(t, r.down.writes())
 		require.LessOrEqual(t, reads, 61)
 		require.GreaterOrEqual(t, reads, 45)
@@ -172,11 +172,11 @@ func TestCapacityOfManyNodes(t *testing.T) {
 		require.Zero(t, reads%3, "three pages each time")
 		r.down.Inject(regiontest.Fault{Verb: "list", Resource: nodes.GroupResource(), Skip: 2, Times: -1, Do: regiontest.Refuse(410)})
 		r.turn()
-		require.Equal(t, "125 250Gi 7500", r.capacity(), "some pages are not all")
+		require.Equal(t, "125 250Gi 7500", r.capacity(), "an incomplete list does not count")
 	})
 }
 
-// Who cannot read nodes says so once, leaves what was last known, and goes on with everything else.
+// A syncer that cannot read nodes reports that once, keeps the last known capacity, and syncs all else.
 func TestCapacityThatCannotBeRead(t *testing.T) {
 	for name, code := range map[string]int{"forbidden": 403, "no such type": 404} {
 		t.Run(name, func(t *testing.T) {
@@ -193,7 +193,7 @@ func TestCapacityThatCannotBeRead(t *testing.T) {
 				r.node("a", large)
 				time.Sleep(8 * time.Minute)
 				require.Equal(t, "4 8Gi 110", r.capacity())
-				require.Equal(t, []string{"<nil>"}, r.tells(), "and that it can again")
+				require.Equal(t, []string{"<nil>"}, r.tells(), "it reports that it can read nodes again")
 				stop()
 
 				refuse.Times = -1
@@ -202,7 +202,7 @@ func TestCapacityThatCannotBeRead(t *testing.T) {
 				before := r.target().Status.LastSyncerHeartbeatTime
 				r.sync(0)
 				time.Sleep(10 * time.Minute)
-				require.Equal(t, "4 8Gi 110", r.capacity(), "the last known, by the process before this one")
+				require.Equal(t, "4 8Gi 110", r.capacity(), "the capacity that the process before wrote stays")
 				require.Len(t, r.tells(), 1)
 				require.True(t, before.Before(r.target().Status.LastSyncerHeartbeatTime))
 				require.Contains(t, r.conditions(), "Ready True Syncing")
@@ -211,7 +211,7 @@ func TestCapacityThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// A heartbeat waits for no list of nodes, and one that is away changes nothing.
+// A heartbeat does not wait for a list of nodes. While the cluster is unreachable, the last known capacity stays.
 func TestCapacityKeepsNoHeartbeatWaiting(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		r := newRoom(t)
@@ -233,7 +233,8 @@ func TestCapacityKeepsNoHeartbeatWaiting(t *testing.T) {
 	})
 }
 
-// Who is told to reads no nodes, takes back what was said of them, and leaves alone what somebody else says.
+// With a negative Capacity a syncer reads no nodes, removes the capacity that it wrote, and keeps one that another client
+// writes.
 func TestCapacityTurnedOff(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		r := newRoom(t)

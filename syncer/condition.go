@@ -13,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/syncer/v1alpha1"
@@ -22,7 +21,7 @@ import (
 // maxMessage bounds the message of a condition, in bytes.
 const maxMessage = 1024
 
-// condition is what an upstream object says of its syncing.
+// condition is the condition of an upstream object that reports whether the object is synced.
 type condition struct {
 	Status             metav1.ConditionStatus `json:"status"`
 	Reason             string                 `json:"reason"`
@@ -30,36 +29,41 @@ type condition struct {
 	LastTransitionTime string                 `json:"lastTransitionTime"`
 }
 
-// same says whether nothing but the time differs.
+// same reports whether the two conditions differ in their times at most.
 func (c condition) same(other condition) bool {
 	c.LastTransitionTime = other.LastTransitionTime
 	return c == other
 }
 
-// showCondition writes upstream whether u is synced, if that is asked for and known: it has a problem, or done says that the
-// copy is as it should be. It changes u to what is then upstream.
-func (l *lane) showCondition(ctx context.Context, key types.NamespacedName, u *unstructured.Unstructured, shared, done bool) error {
-	if !l.syncer.opts.Conditions {
+// conditions writes the condition of objects upstream, see Options.Conditions.
+type conditions struct{ *syncedType }
+
+// next returns the desired condition of an object. done: its downstream object is in place. ok is false if the
+// condition is unknown: the object has no problem, and is not done.
+func (c conditions) next(problem Problem, done bool) (next condition, ok bool) {
+	if problem.Reason != "" {
+		return condition{Status: metav1.ConditionFalse, Reason: string(problem.Reason), Message: loop.Shorten(problem.Message, maxMessage)}, true
+	}
+	return condition{Status: metav1.ConditionTrue, Reason: "Synced"}, done
+}
+
+// show writes the condition upstream if it differs, and updates the resourceVersion of o.u. done: the downstream
+// object is in place.
+func (c conditions) show(ctx context.Context, o observed, done bool) error {
+	if !c.syncer.opts.Conditions {
 		return nil
 	}
-	l.mu.Lock()
-	problem, trouble := l.problems[key]
-	plain := l.plain
-	l.mu.Unlock()
-	if !trouble && !done {
+	next, known := c.next(c.records.get(o.ref).problem, done)
+	if !known {
 		return nil
-	}
-	next := condition{Status: metav1.ConditionTrue, Reason: "Synced"}
-	if trouble {
-		next = condition{Status: metav1.ConditionFalse, Reason: string(problem.Reason), Message: loop.Shorten(problem.Message, maxMessage)}
 	}
 	name := v1alpha1.SyncedCondition
-	if shared {
-		name += "-" + l.syncer.opts.Target
+	if o.shared {
+		name += "-" + c.syncer.opts.Target
 	}
-	_, annotated := u.GetAnnotations()[v1alpha1.SyncedAnnotationPrefix+l.syncer.opts.Target]
-	inStatus := l.kind.UpStatus && !plain && !annotated
-	present := l.conditionOf(u, name, inStatus)
+	_, annotated := o.u.GetAnnotations()[v1alpha1.SyncedAnnotationPrefix+c.syncer.opts.Target]
+	inStatus := c.kind.UpStatus && !c.records.withoutConditions() && !annotated
+	present := c.read(o.u, name, inStatus)
 	if next.same(present) {
 		return nil
 	}
@@ -68,31 +72,30 @@ func (l *lane) showCondition(ctx context.Context, key types.NamespacedName, u *u
 		next.LastTransitionTime = time.Now().UTC().Format(time.RFC3339)
 	}
 	if !inStatus {
-		return l.annotate(ctx, key, u, next)
+		return c.annotate(ctx, o.u, next)
 	}
-	wish := bare(u)
-	wish.Object["status"] = map[string]any{"conditions": []any{map[string]any{
+	obj := bare(o.u)
+	obj.Object["status"] = map[string]any{"conditions": []any{map[string]any{
 		"type": name, "status": string(next.Status), "reason": next.Reason, "message": next.Message, "lastTransitionTime": next.LastTransitionTime,
 	}}}
-	err := l.writeCondition(ctx, key, u, wish, false, "status")
-	if transient(err) || err == nil {
+	obj.SetResourceVersion(o.u.GetResourceVersion()) // in the status of custom resources, servers ignore the UID
+	err := c.write(ctx, o.u, obj, false, "status")
+	if isStale(err) || err == nil {
 		return err
 	}
 	if apierrors.IsConflict(err) || apierrors.IsInvalid(err) || isSchemaError(err) {
-		// The type has no conditions, or others, or its list has one owner for all.
-		l.mu.Lock()
-		l.plain = true
-		l.mu.Unlock()
-		return l.annotate(ctx, key, u, next)
+		// The type has no conditions, has conditions of another form, or an atomic list of them.
+		c.records.dropConditions()
+		return c.annotate(ctx, o.u, next)
 	}
 	return err
 }
 
-// conditionOf returns what u says of its syncing at present.
-func (l *lane) conditionOf(u *unstructured.Unstructured, name string, inStatus bool) (c condition) {
+// read returns the present condition of u; zero if it has none.
+func (c conditions) read(u *unstructured.Unstructured, name string, inStatus bool) (present condition) {
 	if !inStatus {
-		_ = json.Unmarshal([]byte(u.GetAnnotations()[v1alpha1.SyncedAnnotationPrefix+l.syncer.opts.Target]), &c) // what cannot be read is written anew
-		return c
+		_ = json.Unmarshal([]byte(u.GetAnnotations()[v1alpha1.SyncedAnnotationPrefix+c.syncer.opts.Target]), &present) // an invalid one is overwritten
+		return present
 	}
 	all, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
 	for _, v := range all {
@@ -102,66 +105,53 @@ func (l *lane) conditionOf(u *unstructured.Unstructured, name string, inStatus b
 			return condition{metav1.ConditionStatus(text("status")), text("reason"), text("message"), text("lastTransitionTime")}
 		}
 	}
-	return c
+	return present
 }
 
-// annotate writes c as an annotation: for types that have no place for a condition.
-func (l *lane) annotate(ctx context.Context, key types.NamespacedName, u *unstructured.Unstructured, c condition) error {
-	data, err := json.Marshal(c)
+// annotate writes the condition as an annotation, for types that have no place for it.
+func (c conditions) annotate(ctx context.Context, u *unstructured.Unstructured, next condition) error {
+	data, err := json.Marshal(next)
 	if err != nil {
 		return fmt.Errorf("encode condition: %w", err)
 	}
-	wish := bare(u)
-	wish.SetAnnotations(map[string]string{v1alpha1.SyncedAnnotationPrefix + l.syncer.opts.Target: string(data)})
-	return l.writeCondition(ctx, key, u, wish, true)
+	obj := bare(u)
+	obj.SetAnnotations(map[string]string{v1alpha1.SyncedAnnotationPrefix + c.syncer.opts.Target: string(data)})
+	return c.write(ctx, u, obj, true)
 }
 
-func (l *lane) writeCondition(ctx context.Context, key types.NamespacedName, u, wish *unstructured.Unstructured, force bool, subresources ...string) error {
-	if len(subresources) > 0 {
-		wish.SetResourceVersion(u.GetResourceVersion()) // of custom resources' status, servers do not look at the UID
-	}
-	data, err := json.Marshal(wish.Object)
-	if err != nil {
-		return fmt.Errorf("encode condition: %w", err)
-	}
-	opts := l.syncer.patchBy(l.syncer.conditionManager)
-	opts.Force = &force
-	after, err := l.upMeta(key.Namespace).Patch(ctx, key.Name, types.ApplyPatchType, data, opts, subresources...)
+func (c conditions) write(ctx context.Context, u, obj *unstructured.Unstructured, force bool, subresources ...string) error {
+	after, err := c.up.apply(ctx, obj, c.syncer.conditionManager, force, subresources...)
 	if err != nil {
 		return wrap("write condition", err)
 	}
 	u.SetResourceVersion(after.GetResourceVersion())
-	l.wrote(ctx, WriteCondition, key)
+	c.wrote(ctx, WriteCondition, loop.KeyOf(u))
 	return nil
 }
 
-// clearCondition removes what is said of the syncing of u, which is not synced any more. It changes u to what is then
-// upstream.
-func (l *lane) clearCondition(ctx context.Context, u *metav1.PartialObjectMetadata) error {
+// clear removes our condition from u, which is no longer selected, and updates the resourceVersion of u.
+func (c conditions) clear(ctx context.Context, u *metav1.PartialObjectMetadata) error {
 	for _, subresource := range []string{"status", ""} {
 		if !slices.ContainsFunc(u.ManagedFields, func(e metav1.ManagedFieldsEntry) bool {
-			return e.Manager == l.syncer.conditionManager && e.Subresource == subresource
+			return e.Manager == c.syncer.conditionManager && e.Subresource == subresource
 		}) {
 			continue
 		}
-		nothing := &unstructured.Unstructured{Object: map[string]any{"apiVersion": l.kind.GVR.GroupVersion().String(), "kind": l.kind.Kind}}
+		nothing := &unstructured.Unstructured{Object: map[string]any{"apiVersion": c.kind.GVR.GroupVersion().String(), "kind": c.kind.Kind}}
+		nothing.SetNamespace(u.Namespace)
 		nothing.SetName(u.Name)
 		nothing.SetUID(u.UID)
 		nothing.SetResourceVersion(u.ResourceVersion)
-		data, err := json.Marshal(nothing.Object)
-		if err != nil {
-			return fmt.Errorf("encode condition: %w", err)
-		}
 		var subresources []string
 		if subresource != "" {
 			subresources = []string{subresource}
 		}
-		after, err := l.upMeta(u.Namespace).Patch(ctx, u.Name, types.ApplyPatchType, data, l.syncer.patchBy(l.syncer.conditionManager), subresources...)
+		after, err := c.up.apply(ctx, nothing, c.syncer.conditionManager, true, subresources...)
 		if err != nil {
 			return wrap("remove condition", err)
 		}
 		u.ResourceVersion = after.ResourceVersion
-		l.wrote(ctx, WriteCondition, types.NamespacedName{Namespace: u.Namespace, Name: u.Name})
+		c.wrote(ctx, WriteCondition, loop.KeyOf(nothing))
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/atoll-dev/atoll/syncer"
 )
 
-// conditions are those of a status, as "type status reason".
+// conditions returns the conditions of an object's status by type, as "status reason".
 func conditions(obj *unstructured.Unstructured) map[string]string {
 	found := map[string]string{}
 	all, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
@@ -31,7 +31,7 @@ func conditions(obj *unstructured.Unstructured) map[string]string {
 	return found
 }
 
-// said is the annotation where there is no condition.
+// said returns the condition that the annotation holds, as "status reason", or "" without the annotation.
 func said(t *testing.T, obj *unstructured.Unstructured) string {
 	t.Helper()
 	var c map[string]string
@@ -52,7 +52,7 @@ func TestConditions(t *testing.T) {
 		p.down.patch(deployments, "web", `{"status":{"observedGeneration":1,"replicas":2,"conditions":[{"type":"Available","status":"True","reason":"Enough"}]}}`, "status")
 		p.rest()
 		require.Equal(t, map[string]string{"Synced": "True Synced", "Available": "True Enough"}, conditions(p.up.get(deployments, "web")))
-		require.NotContains(t, asJSON(t, p.down.get(deployments, "web")), "Synced", "it does not go down")
+		require.NotContains(t, asJSON(t, p.down.get(deployments, "web")), "Synced", "the condition does not go down")
 
 		p.reset()
 		p.down.Inject(regiontest.Fault{Verb: "patch", Resource: deployments.GroupResource(), Times: -1, Do: regiontest.Refuse(http.StatusUnprocessableEntity)})
@@ -60,8 +60,8 @@ func TestConditions(t *testing.T) {
 		p.rest()
 		up := p.up.get(deployments, "web")
 		require.Equal(t, map[string]string{"Synced": "False Refused", "Available": "True Enough"}, conditions(up))
-		require.EqualValues(t, 2, field(up, "status", "replicas"), "the last known stays")
-		require.Len(t, p.up.writes(), 2, "the user's and the condition")
+		require.EqualValues(t, 2, field(up, "status", "replicas"), "the last known status stays")
+		require.Len(t, p.up.writes(), 2, "the user's write and the condition")
 		time.Sleep(9 * time.Minute)
 		require.Len(t, p.up.writes(), 2)
 		p.down.Reset()
@@ -75,7 +75,7 @@ func TestConditions(t *testing.T) {
 		require.Empty(t, p.up.writes(), "a restart writes nothing")
 		require.Empty(t, p.down.writes())
 
-		// It leaves: nothing is said of it any more.
+		// The object leaves the cluster: its condition is removed.
 		p.up.patch(deployments, "web", `{"metadata":{"labels":{"workloads.kcp.io/cluster":"another"}}}`)
 		p.rest()
 		up = p.up.get(deployments, "web")
@@ -84,7 +84,7 @@ func TestConditions(t *testing.T) {
 	})
 }
 
-// A type without status, one that has other conditions, and a list that one owner has for all of it: an annotation says it.
+// The condition is in an annotation if the type has no status, or if its list of conditions is atomic.
 func TestConditionsWithoutAPlace(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{Conditions: true})
@@ -120,7 +120,24 @@ func TestConditionsWithoutAPlace(t *testing.T) {
 	})
 }
 
-// Several clusters say it each for itself.
+// A refused type gets its condition as an annotation: a write of the status may be a power by itself.
+func TestTheConditionOfARefusedTypeIsNotInItsStatus(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := newPair(t, syncer.Options{Conditions: true, Refuse: func(gr schema.GroupResource, obj *unstructured.Unstructured) string {
+			if gr == deployments.GroupResource() && obj == nil {
+				return "not here"
+			}
+			return ""
+		}})
+		p.up.create(deployments, deployment)
+		p.rest()
+		up := p.up.get(deployments, "web")
+		require.Equal(t, "False NotPermitted", said(t, up))
+		require.Empty(t, conditions(up))
+	})
+}
+
+// Each of several clusters has a condition of its own.
 func TestConditionsOfSeveralClusters(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		one := newPair(t, syncer.Options{Target: "one", Conditions: true})
@@ -136,7 +153,8 @@ func TestConditionsOfSeveralClusters(t *testing.T) {
 	})
 }
 
-// A message that is too long is cut between two letters: half of one would be written again and again.
+// A long message is cut between two characters. Half a character would be stored otherwise, and so be written again and
+// again.
 func TestConditionOfManyWords(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		opts := syncer.Options{Conditions: true, Transform: []syncer.Transformer{func(*unstructured.Unstructured) error {

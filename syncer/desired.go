@@ -21,23 +21,24 @@ import (
 )
 
 const (
-	// ownerLabel is on each object downstream: which syncer made it.
+	// ownerLabel is on each downstream object. Its value identifies the upstream and the target of the syncer that made
+	// it.
 	ownerLabel = "syncer.atoll.dev/owner"
-	// These annotations are the ledger. originAnnotation and uidAnnotation say of which upstream object one is a copy,
-	// appliedAnnotation is the hash of what was last written.
+	// originAnnotation and uidAnnotation name the origin. appliedAnnotation is the hash of the content that was last
+	// written.
 	originAnnotation  = "syncer.atoll.dev/origin"
 	uidAnnotation     = "syncer.atoll.dev/uid"
 	appliedAnnotation = "syncer.atoll.dev/applied"
 )
 
-// digest returns 26 characters that stand for data, fit for a label.
+// digest returns a hash of data as 26 characters that are valid in a label.
 func digest(data []byte) string {
 	sum := sha256.Sum256(data)
 	return strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:16]))
 }
 
-// originOf returns the origin that the annotation of d names, and nothing if no object can have that key: no API server could
-// be asked for it.
+// originOf returns the key in the origin annotation of d; zero if no object can have that key, since API servers
+// reject requests for it.
 func originOf(d metav1.Object) types.NamespacedName {
 	origin := loop.ParseKey(d.GetAnnotations()[originAnnotation])
 	valid := origin.Name != "" && (origin.Namespace == "") == (d.GetNamespace() == "") &&
@@ -48,66 +49,60 @@ func originOf(d metav1.Object) types.NamespacedName {
 	return origin
 }
 
-// wanted is what is to be downstream for an object.
-type wanted struct {
+// desired is the desired state of a downstream object.
+type desired struct {
 	*unstructured.Unstructured
 	hash    string
 	content []byte // all but the metadata, encoded
 }
 
-// body encodes w.
-func (w *wanted) body() ([]byte, error) {
+// body returns w as JSON.
+func (w *desired) body() ([]byte, error) {
 	meta, err := json.Marshal(w.Object["metadata"])
 	if err != nil {
 		return nil, fmt.Errorf("encode: %w", err)
 	}
-	return slices.Concat([]byte(`{"metadata":`), meta, []byte(","), w.content[1:]), nil // there is a kind at least
+	return slices.Concat([]byte(`{"metadata":`), meta, []byte(","), w.content[1:]), nil // content has a kind at least
 }
 
-// desired returns what is to be downstream for u. d is what is there, nil if nothing. u's spec is taken over.
-func (l *lane) desired(u, d *unstructured.Unstructured, place types.NamespacedName) (*wanted, error) {
-	wish := &unstructured.Unstructured{Object: map[string]any{}}
+// desired returns the desired downstream object of u at place. d is the present one; nil: absent. The result takes
+// over the content of u, which must not be used afterwards.
+func (s specs) desired(u, d *unstructured.Unstructured, place types.NamespacedName) (*desired, error) {
+	obj := &unstructured.Unstructured{Object: map[string]any{}}
 	for field, value := range u.Object {
 		if field != "metadata" && field != "status" {
-			wish.Object[field] = value
+			obj.Object[field] = value
 		}
 	}
-	wish.SetName(place.Name)
-	wish.SetNamespace(place.Namespace)
-	wish.SetLabels(synced(u.GetLabels(), l.syncer.opts.Label))
-	wish.SetAnnotations(synced(u.GetAnnotations(), l.syncer.opts.Label))
-	l.rules.apply(l.kind.GroupKind(), wish, func(path []string) bool {
+	obj.SetName(place.Name)
+	obj.SetNamespace(place.Namespace)
+	obj.SetLabels(synced(u.GetLabels(), s.syncer.opts.Label))
+	obj.SetAnnotations(synced(u.GetAnnotations(), s.syncer.opts.Label))
+	s.rules.apply(s.kind.GroupKind(), obj, func(path []string) bool {
 		return d != nil && d.GetDeletionTimestamp() == nil && !loop.OwnsPath(d, manager, path...)
 	})
-	gvk := wish.GroupVersionKind()
-	for _, transform := range l.syncer.opts.Transform {
-		if err := transform(wish); err != nil {
+	gvk := obj.GroupVersionKind()
+	for _, transform := range s.syncer.opts.Transform {
+		if err := transform(obj); err != nil {
 			return nil, err
 		}
 	}
-	if loop.KeyOf(wish) != place || wish.GroupVersionKind() != gvk {
+	if loop.KeyOf(obj) != place || obj.GroupVersionKind() != gvk {
 		return nil, errors.New("a transformer changed the type, name or namespace, which it must not")
 	}
-	delete(wish.Object, "status")
-	withoutNulls(wish.Object)
-	labels := wish.GetLabels()
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[ownerLabel] = l.syncer.owner
-	wish.SetLabels(labels)
-	annotations := wish.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
+	delete(obj.Object, "status")
+	withoutNulls(obj.Object)
+	labels, annotations := orEmpty(obj.GetLabels()), orEmpty(obj.GetAnnotations())
+	labels[ownerLabel] = s.syncer.owner
 	annotations[originAnnotation], annotations[uidAnnotation] = loop.KeyText(loop.KeyOf(u)), string(u.GetUID())
-	wish.SetAnnotations(annotations)
-	w := &wanted{Unstructured: wish}
-	metadata := wish.Object["metadata"]
-	delete(wish.Object, "metadata")
+	obj.SetLabels(labels)
+	obj.SetAnnotations(annotations)
+	w := &desired{Unstructured: obj}
+	metadata := obj.Object["metadata"]
+	delete(obj.Object, "metadata")
 	var err error
-	w.content, err = json.Marshal(wish.Object)
-	wish.Object["metadata"] = metadata
+	w.content, err = json.Marshal(obj.Object)
+	obj.Object["metadata"] = metadata
 	if err != nil {
 		return nil, fmt.Errorf("encode: %w", err)
 	}
@@ -117,12 +112,19 @@ func (l *lane) desired(u, d *unstructured.Unstructured, place types.NamespacedNa
 	}
 	w.hash = digest(data)
 	annotations[appliedAnnotation] = w.hash
-	wish.SetAnnotations(annotations)
+	obj.SetAnnotations(annotations)
 	return w, nil
 }
 
-// withoutNulls removes fields that are null, such as the creationTimestamp of a template: they say nothing, and some
-// servers take them for a change.
+func orEmpty(m map[string]string) map[string]string {
+	if m == nil {
+		return map[string]string{}
+	}
+	return m
+}
+
+// withoutNulls removes fields that are null, such as the creationTimestamp of a template. They have no meaning, and
+// some servers treat them as a change.
 func withoutNulls(v any) {
 	switch v := v.(type) {
 	case map[string]any:

@@ -10,90 +10,89 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/atoll-dev/atoll/internal/loop"
 )
 
-// Change is what a Syncer would do about one object, or why it would not.
+// Change is a write that a Syncer would make for one object, or the reason why it would make none.
 type Change struct {
 	Resource schema.GroupResource
-	Object   types.NamespacedName // where it is upstream; of a namespace, its name downstream
-	// Write is what would be written. It is empty if nothing is, and then Reason and Message say why not.
+	Object   types.NamespacedName // its upstream key; with WriteNamespace, the name of the namespace
+	// Write is the write. It is empty if nothing would be written: then Reason and Message are set.
 	Write   Write
 	Reason  Reason
 	Message string
-	// Overruled are the fields that others have changed and would get changed back, as the server names them, with the
-	// manager of each.
+	// Overruled are the fields that other clients changed and that would be overwritten, each as the server names it,
+	// with its manager.
 	Overruled []string
 }
 
-// Diff yields what the next pass over each object would write on either side, and what it could not, type by type, without
-// writing anything: each request is made as a dry run, so that servers say what they would refuse. What follows from the
-// writes is not known: an object that would be created has no status yet, and in a namespace that would be made too nothing
-// is refused.
+// Diff yields, type by type, the writes that the next reconcile of each object would make on either side, and the
+// writes that it could not make. It changes nothing: each request is a dry run, which servers reject like the real
+// one. Consequences of the writes are unknown: an object that would be created has no status yet, and no object is
+// rejected in a namespace that would be created too.
 //
-// It lists all that is synced of each type, one type after the other. A type whose lists fail for 30 seconds, and an object
-// whose requests fail, is yielded with an error, and the next one goes on. So is a type of which something was still to be
-// asked when a list ceased to be up to date: the rest of it is not told. It may be called with or without Start, also at the
-// same time; it needs the same rights.
+// Diff lists all synced objects of each type, one type after the other. It yields an error, and skips the type, if
+// the lists of a type fail for 30 seconds. It yields an error, and goes on with the next object, if the requests for
+// an object fail. If a cache of the type becomes stale meanwhile, it yields an error and skips the rest of the type.
+//
+// Diff blocks while it is iterated. It may be called with or without Start, also at the same time, and needs the same
+// rights.
 func (s *Syncer) Diff(ctx context.Context) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
 		if s.up == nil {
 			yield(Change{}, errNotMade)
 			return
 		}
-		plan := &plan{}
+		run := &dryRun{}
 		shadow, err := newSyncer(s.up, s.down, s.given)
 		if err != nil {
 			yield(Change{}, err)
 			return
 		}
-		shadow.dry, shadow.opts.Observer, shadow.lease = true, plan.observer(), newLease(0)
-		shadow.add, shadow.addBehind = plan.queue, plan.queue
+		shadow.dry, shadow.opts.Observer, shadow.lease = true, run.observer(), newLease(0)
+		shadow.add, shadow.addBehind = run.queue, run.queue
 		if err := shadow.identifyOnce(ctx); err != nil {
 			yield(Change{}, wrap("syncer: diff", err))
 			return
 		}
-		wanted, _, err := shadow.compareTypes()
+		wanted, _, err := typeDiscovery{shadow}.compare()
 		if err != nil {
 			yield(Change{}, wrap("syncer: diff", err))
 			return
 		}
 		for _, name := range slices.Sorted(maps.Keys(wanted)) {
-			if !shadow.diffType(ctx, plan, name, wanted[name], yield) {
+			if !shadow.diffType(ctx, run, name, wanted[name], yield) {
 				return
 			}
 		}
 	}
 }
 
-// diffType yields the changes of one type. It returns false if no more are wanted.
-func (s *Syncer) diffType(ctx context.Context, plan *plan, name string, k kind, yield func(Change, error) bool) bool {
-	l := newLane(s, name, k)
-	if k.Refused != "" && apierrors.IsForbidden(l.probe(ctx, l.one)) {
-		return true // nothing would be written, and a syncer need not have rights on types that it refuses
+// diffType yields the changes of one type. It returns false if the iteration is to stop.
+func (s *Syncer) diffType(ctx context.Context, run *dryRun, name string, k kind, yield func(Change, error) bool) bool {
+	c := newController(s, name, k)
+	if k.Refused != "" && apierrors.IsForbidden(c.up.probe(ctx)) {
+		return true // nothing would be written, and a syncer needs no rights on types that it refuses
 	}
-	s.lanes = map[string]*lane{name: l}
+	s.controllers = map[string]*controller{name: c}
 	ctx, cancel := context.WithCancel(ctx)
-	var copies sync.WaitGroup
-	defer copies.Wait()
+	var caches sync.WaitGroup
+	defer caches.Wait()
 	defer cancel()
-	for _, o := range l.copiesOf() {
-		copies.Go(func() { _ = o.Start(ctx) })
+	for _, o := range c.caches.used() {
+		caches.Go(func() { _ = o.Start(ctx) })
 	}
-	if err := l.listAll(ctx); err != nil {
+	if err := c.listAll(ctx); err != nil {
 		return yield(Change{Resource: k.GVR.GroupResource()}, wrap("syncer: diff "+name, err)) && ctx.Err() == nil
 	}
-	for _, queued := range plan.takeQueue() {
+	for _, queued := range run.takeQueue() {
 		_, err := s.work(ctx, queued)
-		for _, c := range plan.takeChanges() {
-			if !yield(c, nil) {
+		for _, change := range run.takeChanges() {
+			if !yield(change, nil) {
 				return false
 			}
 		}
@@ -101,8 +100,8 @@ func (s *Syncer) diffType(ctx context.Context, plan *plan, name string, k kind, 
 			return yield(Change{Resource: k.GVR.GroupResource()}, wrap("syncer: diff "+name, err)) && ctx.Err() == nil
 		}
 		if err != nil {
-			_, text, _ := strings.Cut(queued, "|")
-			if !yield(Change{Resource: k.GVR.GroupResource(), Object: shown(loop.ParseKey(strings.TrimPrefix(text, strayMark)))}, fmt.Errorf("syncer: diff: %w", err)) {
+			_, of := parseQueueKey(queued)
+			if !yield(Change{Resource: k.GVR.GroupResource(), Object: of.NamespacedName}, fmt.Errorf("syncer: diff: %w", err)) {
 				return false
 			}
 		}
@@ -110,27 +109,24 @@ func (s *Syncer) diffType(ctx context.Context, plan *plan, name string, k kind, 
 	return true
 }
 
-// listAll waits until all copies of the lane are there, and looks for objects that have left.
-func (l *lane) listAll(ctx context.Context) error {
+// listAll waits until all caches have their first lists, and queues every object.
+func (c *controller) listAll(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	for _, o := range l.copiesOf() {
-		select {
-		case <-o.Synced():
-		case <-ctx.Done():
-			return errors.Join(l.fresh(), wrap("list", ctx.Err()))
-		}
+	if err := awaitLists(ctx, c.caches.used()); err != nil {
+		return errors.Join(c.caches.fresh(), wrap("list", err))
 	}
-	// All is there, even if a copy has ceased to be fresh meanwhile, so that flows has asked for nothing.
-	l.askForAll()
-	if l.born != nil {
-		l.askForBorn()
+	// A cache may have become stale again before resume could queue anything.
+	c.enqueueAll()
+	if c.caches.born != nil {
+		c.enqueueBorn()
 	}
-	return l.sweepPages(ctx)
+	return c.sweeper.sweep(ctx)
 }
 
-// plan collects what a dry run does. A type is worked on by one goroutine, but copies come from others.
-type plan struct {
+// dryRun collects the changes of a dry run. One goroutine reconciles the objects of a type; the caches queue them
+// from other goroutines.
+type dryRun struct {
 	changes   []Change
 	overruled []string
 
@@ -138,40 +134,40 @@ type plan struct {
 	queued map[string]bool
 }
 
-func (p *plan) queue(key string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.queued == nil {
-		p.queued = map[string]bool{}
+func (r *dryRun) queue(key string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.queued == nil {
+		r.queued = map[string]bool{}
 	}
-	p.queued[key] = true
+	r.queued[key] = true
 }
 
-func (p *plan) takeQueue() []string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	keys := slices.Sorted(maps.Keys(p.queued))
-	p.queued = nil
+func (r *dryRun) takeQueue() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	keys := slices.Sorted(maps.Keys(r.queued))
+	r.queued = nil
 	return keys
 }
 
-func (p *plan) takeChanges() []Change {
-	changes := p.changes
-	p.changes, p.overruled = nil, nil
+func (r *dryRun) takeChanges() []Change {
+	changes := r.changes
+	r.changes, r.overruled = nil, nil
 	return changes
 }
 
-func (p *plan) observer() *Observer {
+func (r *dryRun) observer() *Observer {
 	return &Observer{
 		Wrote: func(_ context.Context, e WriteEvent) {
-			p.changes = append(p.changes, Change{Resource: e.Resource, Object: e.Object, Write: e.Write, Overruled: p.overruled})
-			p.overruled = nil
+			r.changes = append(r.changes, Change{Resource: e.Resource, Object: e.Object, Write: e.Write, Overruled: r.overruled})
+			r.overruled = nil
 		},
 		Problem: func(_ context.Context, e ProblemEvent) {
 			if e.Reason != "" {
-				p.changes = append(p.changes, Change{Resource: e.Resource, Object: e.Object, Reason: e.Reason, Message: e.Message})
+				r.changes = append(r.changes, Change{Resource: e.Resource, Object: e.Object, Reason: e.Reason, Message: e.Message})
 			}
 		},
-		Overruled: func(_ context.Context, e OverruledEvent) { p.overruled = e.Fields },
+		Overruled: func(_ context.Context, e OverruledEvent) { r.overruled = e.Fields },
 	}
 }

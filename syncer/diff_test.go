@@ -16,7 +16,7 @@ import (
 	"github.com/atoll-dev/atoll/syncer"
 )
 
-// diff is what a syncer with these options would do, as "type key write" or "type key !reason".
+// diff returns what Diff yields for these options, as "type key write" or "type key !reason".
 func (p *pair) diff(opts syncer.Options) (changes []string) {
 	p.t.Helper()
 	opts.Target = target
@@ -47,7 +47,7 @@ func TestDiff(t *testing.T) {
 		}
 		p.up.create(deployments, deployment)
 		p.rest()
-		require.Empty(t, p.diff(syncer.Options{}), "while another one runs that has done all")
+		require.Empty(t, p.diff(syncer.Options{}), "the running syncer has written everything")
 		p.stop()
 
 		p.up.create(configMaps, a)
@@ -82,7 +82,7 @@ func TestDiff(t *testing.T) {
 		}, p.diff(syncer.Options{}))
 		for _, s := range []*side{p.up, p.down} {
 			for _, r := range s.Requests() {
-				if r.Verb != "delete" { // which says so in its body
+				if r.Verb != "delete" { // a deletion has dryRun in its body
 					require.True(t, r.DryRun || r.Verb == "get" || r.Verb == "list" || r.Verb == "watch", "%+v", r)
 				}
 			}
@@ -90,7 +90,7 @@ func TestDiff(t *testing.T) {
 		after := [][]string{p.versions(p.up), p.versions(p.down)}
 		require.Equal(t, before, after)
 
-		// It was right.
+		// The syncer makes these writes.
 		p.reset()
 		p.start(syncer.Options{})
 		p.rest()
@@ -101,7 +101,7 @@ func TestDiff(t *testing.T) {
 	})
 }
 
-// versions are those of all ConfigMaps and Deployments.
+// versions returns the resourceVersions of the ConfigMaps that TestDiff creates, and of its Deployment.
 func (p *pair) versions(s *side) (all []string) {
 	for _, name := range []string{"a", "b", "changed", "deleted", "drifted", "foreign", "left", "refused", "rests"} {
 		if obj := s.get(configMaps, name); obj != nil {
@@ -111,7 +111,7 @@ func (p *pair) versions(s *side) (all []string) {
 	return append(all, s.get(deployments, "web").GetResourceVersion())
 }
 
-// What would be too much is said; what cannot be asked is an error and keeps nothing else from being told.
+// Diff yields deletions above the cap as held. It yields an error for a type or an object whose requests fail, and continues.
 func TestDiffOfMuch(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -141,7 +141,7 @@ func TestDiffOfMuch(t *testing.T) {
 		require.Less(t, time.Since(begun), time.Minute)
 		p.down.Partition(false)
 
-		// Who has seen enough breaks off.
+		// The caller can end the iteration early.
 		s, err := syncer.New(p.up.api, p.down.api, syncer.Options{Target: target})
 		require.NoError(t, err)
 		for _, err := range s.Diff(t.Context()) {
@@ -151,7 +151,7 @@ func TestDiffOfMuch(t *testing.T) {
 	})
 }
 
-// What is born downstream cannot be listed: that is an error, not nothing.
+// If objects that Upsync would create upstream cannot be listed, Diff yields an error for their type.
 func TestDiffOfWhatIsNotListed(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, upsyncAll)
@@ -162,7 +162,7 @@ func TestDiffOfWhatIsNotListed(t *testing.T) {
 	})
 }
 
-// A list that ceases to be up to date while Diff runs is an error: what is told never looks whole and is not.
+// If a cache becomes stale while Diff runs, and stays stale, Diff yields an error: an incomplete result never looks complete.
 func TestDiffWhileACopyIsNotFresh(t *testing.T) {
 	opts := syncer.Options{Target: target, Types: only(configMaps.GroupResource())}
 	five := func(t *testing.T) *pair {
@@ -175,7 +175,7 @@ func TestDiffWhileACopyIsNotFresh(t *testing.T) {
 		}
 		return p
 	}
-	// told is what Diff yields if after happens after the first change.
+	// told returns the changes and errors that Diff yields. It calls after once it has the first change.
 	told := func(p *pair, after func()) (changes []string, errs []error) {
 		s, err := syncer.New(p.up.api, p.down.api, opts)
 		require.NoError(p.t, err)
@@ -200,7 +200,7 @@ func TestDiffWhileACopyIsNotFresh(t *testing.T) {
 			})
 			require.Equal(t, []string{"c-000 Update"}, changes)
 			require.Len(t, errs, 1)
-			require.ErrorContains(t, errs[0], "syncer: diff configmaps: a copy is not up to date: downstream: failed to list configmaps")
+			require.ErrorContains(t, errs[0], "syncer: diff configmaps: a cache is stale: downstream: failed to list configmaps")
 		})
 	})
 	t.Run("for a while", func(t *testing.T) {

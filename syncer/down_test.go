@@ -77,11 +77,11 @@ func TestNamespacesAreMadeAndMapped(t *testing.T) {
 		require.NoError(t, p.up.of(configMaps, "shop").Delete(t.Context(), "a", metav1.DeleteOptions{}))
 		p.rest()
 		require.Nil(t, p.down.get(configMaps, "a", "acme-shop"))
-		require.NotNil(t, p.down.get(namespaces, "acme-shop"), "deleting a namespace deletes what we did not make")
+		require.NotNil(t, p.down.get(namespaces, "acme-shop"), "deleting the namespace would delete objects of others")
 	})
 }
 
-// A namespace that is about to go refuses everything until it is gone.
+// A terminating namespace rejects new objects. Once it is gone, the syncer creates it again, with its objects.
 func TestTerminatingNamespace(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := &pair{t: t, up: newSide(t, "up", regiontest.Options{}), down: newSide(t, "down", regiontest.Options{KeepNamespaceContent: true})}
@@ -156,7 +156,7 @@ func TestForeignObjectsStayAsTheyAre(t *testing.T) {
 	}
 }
 
-// Something foreign that leaves makes room, although nothing tells.
+// Once another client's object is deleted, ours is created in its place, although no cache shows the deletion.
 func TestForeignObjectLeaves(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -186,7 +186,7 @@ func TestCopiesOfAnotherUpstreamAreForeign(t *testing.T) {
 	})
 }
 
-// An upstream that moves to another cluster with all its objects keeps its identity, and so its copies.
+// With Options.Upstream, an upstream that moves to another API server keeps its identity, and so its downstream objects.
 func TestIdentityOfTheUpstream(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{Upstream: "acme"})
@@ -220,7 +220,7 @@ func TestDriftIsCorrectedAndNamed(t *testing.T) {
 			`.data.k: conflict with "somebody" using v1`, `.metadata.labels.tier: conflict with "somebody" using v1`,
 		}, p.overruled)
 
-		// What is removed upstream is removed; what others added stays.
+		// Fields that are removed upstream are removed downstream. Fields that another client added stay.
 		p.up.patch(configMaps, "a", `{"metadata":{"labels":{"tier":null}},"data":{"gone":null}}`)
 		p.rest()
 		down = p.down.get(configMaps, "a")
@@ -228,12 +228,12 @@ func TestDriftIsCorrectedAndNamed(t *testing.T) {
 		require.NotContains(t, down.GetLabels(), "tier")
 		require.Equal(t, "yes", down.GetLabels()["theirs"])
 
-		// Somebody removes it altogether.
+		// Another client deletes the downstream object.
 		p.down.delete(configMaps, "a")
 		p.rest()
 		require.Equal(t, "v", field(p.down.get(configMaps, "a"), "data", "k"))
 
-		// Somebody takes our label off.
+		// Another client removes our label.
 		p.down.patch(configMaps, "a", `{"metadata":{"labels":{"syncer.atoll.dev/owner":null}}}`)
 		p.rest()
 		require.Equal(t, p.Status().Owner, p.down.get(configMaps, "a").GetLabels()["syncer.atoll.dev/owner"])
@@ -241,7 +241,7 @@ func TestDriftIsCorrectedAndNamed(t *testing.T) {
 	})
 }
 
-// An autoscaler downstream changes replicas: they are its from then on, and are not set to 1 or to what they were.
+// An autoscaler that changes replicas downstream owns them from then on: the syncer neither resets nor removes them.
 func TestFirstWriter(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{Rules: []syncer.Rule{
@@ -308,7 +308,7 @@ func TestFieldsOfTheCluster(t *testing.T) {
 	}
 }
 
-// What the downstream allocates stays when the upstream changes.
+// Fields that the downstream allocates stay when the object changes upstream.
 func TestAllocatedFieldsStay(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -337,7 +337,7 @@ func TestWhatMakesNoSenseElsewhere(t *testing.T) {
 	})
 }
 
-// A finished Job that its own cluster has cleaned up does not run again.
+// A finished Job that was deleted downstream is not created again: it would run once more.
 func TestFinishedJobIsNotMadeAgain(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -345,7 +345,7 @@ func TestFinishedJobIsNotMadeAgain(t *testing.T) {
 		p.rest()
 		p.down.delete(jobs, "a")
 		p.rest()
-		require.NotNil(t, p.down.get(jobs, "a"), "it has not finished")
+		require.NotNil(t, p.down.get(jobs, "a"), "an unfinished Job is created again")
 		p.down.patch(jobs, "a", `{"status":{"succeeded":1,"conditions":[{"type":"Complete","status":"True"}]}}`, "status")
 		p.rest()
 		p.down.delete(jobs, "a")
@@ -389,7 +389,7 @@ func TestTransformers(t *testing.T) {
 	})
 }
 
-// What the downstream does not accept is said once and not tried all the time.
+// An object that the downstream rejects is reported once. It is sent again when it has changed, or ten minutes later.
 func TestRefusedObjects(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -400,7 +400,7 @@ func TestRefusedObjects(t *testing.T) {
 		require.Equal(t, []string{"patch configmaps a"}, p.down.writes())
 		p.up.patch(configMaps, "a", `{"data":{"k":"w"}}`)
 		p.rest()
-		require.Len(t, p.down.writes(), 2, "it has changed")
+		require.Len(t, p.down.writes(), 2, "a changed object is sent again")
 		p.down.Reset()
 		time.Sleep(15 * time.Minute)
 		require.Equal(t, "w", field(p.down.get(configMaps, "a"), "data", "k"))
@@ -436,13 +436,13 @@ spec:
 		p.stop()
 		p.start(syncer.Options{})
 		p.rest()
-		require.Equal(t, []string{"patch deployments web", "patch widgets/status w"}, p.down.writes(), "the test's")
+		require.Equal(t, []string{"patch deployments web", "patch widgets/status w"}, p.down.writes(), "only the test's writes")
 		require.Equal(t, generation, p.down.get(deployments, "web").GetGeneration())
-		require.Equal(t, []string{"patch deployments web", "patch widgets/status w"}, p.up.writes(), "the test's, and the status")
+		require.Equal(t, []string{"patch deployments web", "patch widgets/status w"}, p.up.writes(), "the test's write, and the status")
 	})
 }
 
-// Two namespaces that the map puts into one are not mixed.
+// If the map puts two namespaces into one, objects of the same name do not overwrite each other.
 func TestCollision(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{Namespaces: all("default")})
@@ -456,13 +456,13 @@ func TestCollision(t *testing.T) {
 	})
 }
 
-// all puts all namespaces into one, which a NamespaceMap must not.
+// all maps all namespaces to one, which a NamespaceMap must not do.
 type all string
 
 func (a all) Down(string) (string, error) { return string(a), nil }
 func (a all) Up(ns string) (string, bool) { return ns, true }
 
-// A reply that is lost has been written all the same: nothing is made twice, and nothing of ours is taken for foreign.
+// A write whose reply is lost has been made: no object is created twice, and our objects are not taken for foreign.
 func TestLostReplies(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -482,7 +482,8 @@ func TestLostReplies(t *testing.T) {
 	})
 }
 
-// An object replaced by another of the same name, which no syncer saw, takes the copy over: the first one may have been lost.
+// An object that replaces another of its name while no syncer runs takes the downstream object over: the upstream may have
+// lost the first one.
 func TestReplacedObject(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})

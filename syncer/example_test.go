@@ -17,7 +17,7 @@ import (
 	"github.com/atoll-dev/atoll/syncer"
 )
 
-// A ConfigMap that is labelled for a cluster appears there, and goes when it is deleted.
+// A ConfigMap that is labelled for a cluster is created there, and is deleted there when it is deleted upstream.
 func ExampleNew() {
 	upstream, downstream := regiontest.NewServer(regiontest.Options{Name: "up"}), regiontest.NewServer(regiontest.Options{Name: "down"})
 	defer upstream.Close()
@@ -79,7 +79,7 @@ func ExampleNew() {
 	// <nil>
 }
 
-// What would be written is asked before anything is.
+// Diff lists the writes before any is made.
 func ExampleSyncer_Diff() {
 	upstream, downstream := regiontest.NewServer(regiontest.Options{Name: "up"}), regiontest.NewServer(regiontest.Options{Name: "down"})
 	defer upstream.Close()
@@ -116,7 +116,7 @@ func ExampleSyncer_Diff() {
 	// Create configmaps default/hello <nil>
 }
 
-// Namespaces of one upstream among many are kept apart by a prefix.
+// A prefix keeps the namespaces of one upstream apart from those of others.
 func ExamplePrefixNamespaces() {
 	m := syncer.PrefixNamespaces("acme-")
 	fmt.Println(m.Down("shop"))
@@ -128,7 +128,7 @@ func ExamplePrefixNamespaces() {
 	// kube-system false
 }
 
-// Each namespace is the one of the same name.
+// Each namespace is mapped to the one of the same name.
 func ExampleSameNamespaces() {
 	fmt.Println(syncer.SameNamespaces().Down("shop"))
 	// Output: shop <nil>
@@ -154,7 +154,7 @@ func ExampleNewTargets() {
 	// Output: <nil> true
 }
 
-// A permit is named on a command line, and needed for the types that it stands for.
+// ParsePower reads a permit, as from a command line. CheckTypes names the types that need one.
 func ExampleParsePower() {
 	roles := schema.GroupResource{Group: "rbac.authorization.k8s.io", Resource: "roles"}
 	fmt.Println(syncer.CheckTypes(nil, roles))

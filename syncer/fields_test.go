@@ -17,7 +17,7 @@ import (
 	"github.com/atoll-dev/atoll/syncer"
 )
 
-// What cannot be changed is made anew if a rule says so.
+// A change of an immutable field recreates the object if a rule says Recreate, and is reported otherwise.
 func TestImmutableFields(t *testing.T) {
 	of := schema.GroupKind{Group: "apps", Kind: "Deployment"}
 	for name, test := range map[string]struct {
@@ -59,7 +59,7 @@ func TestImmutableFields(t *testing.T) {
 
 var replicasUp = []syncer.Rule{{Type: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Path: "spec.replicas", Owner: syncer.FirstWriter, Up: true}}
 
-// What an autoscaler has set downstream is seen upstream, in one write, and the status speaks of it.
+// A field that an autoscaler sets downstream goes up. The next status upstream observes the new generation.
 func TestFieldsGoUp(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{Rules: replicasUp})
@@ -67,7 +67,7 @@ func TestFieldsGoUp(t *testing.T) {
 		p.rest()
 		p.up.patch(deployments, "web", `{"spec":{"replicas":3}}`)
 		p.rest()
-		require.EqualValues(t, 3, field(p.down.get(deployments, "web"), "spec", "replicas"), "nobody has taken it")
+		require.EqualValues(t, 3, field(p.down.get(deployments, "web"), "spec", "replicas"), "no client downstream owns the field")
 		p.down.patch(deployments, "web", `{"spec":{"replicas":7}}`)
 		p.rest()
 		require.EqualValues(t, 7, field(p.up.get(deployments, "web"), "spec", "replicas"))
@@ -79,7 +79,7 @@ func TestFieldsGoUp(t *testing.T) {
 		require.Equal(t, up.GetGeneration(), field(up, "status", "observedGeneration"))
 		require.Equal(t, []string{"patch deployments/status web"}, p.up.writes())
 
-		// Both at once: the field before the status that speaks of it.
+		// If both change at once, the field goes up before the status of its generation.
 		p.down.patch(deployments, "web", `{"spec":{"replicas":9}}`)
 		p.down.patch(deployments, "web", fmt.Sprintf(`{"status":{"observedGeneration":%d,"replicas":9}}`, generation+1), "status")
 		p.rest()
@@ -88,7 +88,7 @@ func TestFieldsGoUp(t *testing.T) {
 		require.EqualValues(t, 9, field(up, "status", "replicas"))
 		require.Equal(t, up.GetGeneration(), field(up, "status", "observedGeneration"))
 
-		// Who changes it upstream is overruled, and at rest nothing is written.
+		// A change of the field upstream is overwritten, and at rest nothing is written.
 		p.up.patch(deployments, "web", `{"spec":{"replicas":1}}`)
 		p.rest()
 		require.EqualValues(t, 9, field(p.up.get(deployments, "web"), "spec", "replicas"))
@@ -103,7 +103,7 @@ func TestFieldsGoUp(t *testing.T) {
 	})
 }
 
-// The replicas of a shard are a Splitter's: they do not go up, and neither of the two overwrites the other.
+// A Splitter owns the replicas of a shard: those of the downstream do not go up, and the two do not overwrite each other.
 func TestWhatASplitterOwnsDoesNotGoUp(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{Rules: replicasUp})
@@ -124,7 +124,7 @@ func TestWhatASplitterOwnsDoesNotGoUp(t *testing.T) {
 		require.EqualValues(t, 4, field(p.up.get(deployments, "web"), "spec", "replicas"))
 		require.EqualValues(t, 7, field(p.down.get(deployments, "web"), "spec", "replicas"), "the autoscaler owns it downstream")
 
-		// What it owned before a restart, and what it takes over later, stays as well.
+		// The same holds after a restart of the syncer, and for a later apply by the Splitter.
 		p.stop()
 		p.reset()
 		p.start(syncer.Options{Rules: replicasUp})
@@ -133,7 +133,7 @@ func TestWhatASplitterOwnsDoesNotGoUp(t *testing.T) {
 		require.EqualValues(t, 5, field(p.up.get(deployments, "web"), "spec", "replicas"))
 		require.Zero(t, p.up.writesBy("atoll-syncer-fields-my-cluster"))
 
-		// What it lets go goes up.
+		// Once the Splitter no longer owns the replicas, they go up.
 		_, err := p.up.of(deployments).Apply(t.Context(), "web", &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": "web"},
 		}}, metav1.ApplyOptions{FieldManager: splitterv1alpha1.Manager, Force: true})
@@ -143,7 +143,7 @@ func TestWhatASplitterOwnsDoesNotGoUp(t *testing.T) {
 	})
 }
 
-// What only the downstream knows goes up, and is never sent.
+// A field that belongs to the downstream goes up, and is never sent down.
 func TestDownstreamFieldsGoUp(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{Rules: []syncer.Rule{{Type: schema.GroupKind{Kind: "Service"}, Path: "spec.clusterIP", Owner: syncer.Downstream, Up: true}}})
@@ -160,7 +160,7 @@ func TestDownstreamFieldsGoUp(t *testing.T) {
 	})
 }
 
-// A status that a controller upstream writes goes down if a rule says so, in whole or in part.
+// A status that a controller upstream writes goes down if a rule gives it to the upstream, in whole or in part.
 func TestStatusGoesDown(t *testing.T) {
 	of := schema.GroupKind{Group: "example.org", Kind: "Widget"}
 	t.Run("in whole", func(t *testing.T) {
@@ -181,7 +181,7 @@ func TestStatusGoesDown(t *testing.T) {
 			p.rest()
 			require.Equal(t, "1.1.1.1", field(p.down.get(widgets, "a"), "status", "address"))
 			require.Equal(t, "1.1.1.1", field(p.up.get(widgets, "a"), "status", "address"))
-			require.Len(t, p.up.writes(), 1, "the test's")
+			require.Len(t, p.up.writes(), 1, "only the test's write")
 		})
 	})
 	t.Run("in part", func(t *testing.T) {
@@ -218,7 +218,7 @@ func TestStatusGoesDown(t *testing.T) {
 	})
 }
 
-// Who makes an object anew, because a rule says so, does not fight with itself.
+// A syncer that recreates an object by a rule does not count that as a fight.
 func TestMadeAnewAgainAndAgain(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{
@@ -239,7 +239,7 @@ func TestMadeAnewAgainAndAgain(t *testing.T) {
 	})
 }
 
-// What goes against the stream does so from the beginning.
+// A status that belongs to the upstream goes down when the downstream object is created, without a change of it.
 func TestStatusGoesDownWithTheObject(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{Rules: []syncer.Rule{{Type: schema.GroupKind{Group: "example.org", Kind: "Widget"}, Path: "status", Owner: syncer.Upstream}}})

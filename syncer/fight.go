@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -16,68 +17,99 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// FightCap says when somebody downstream who changes again and again what the syncer has written is not overruled any
-// more: if a field was changed back so many times within the time, the object is left as it is and has ReasonFight. It is
-// written again when the object changes upstream, and 10 minutes later.
+// FightCap limits how often the syncer overwrites another client that keeps changing its writes downstream. After a
+// field was changed back Times times Within the time, the object is left as it is, with ReasonFight. It is written
+// again when it changes upstream, and after 10 minutes.
 type FightCap struct {
-	// Times is how often; zero: 5; negative: without end.
+	// Times is the number of rewrites; zero: 5; negative: without limit.
 	Times int
-	// Within is the time; zero: 5 minutes.
+	// Within is the time over which rewrites are counted; zero: 5 minutes.
 	Within time.Duration
 }
 
-// What others do beside taking fields over.
+// Causes of a rewrite, in addition to the fields that another manager took over.
 const (
 	fieldsRemoved = "fields that were removed"
-	copyDeleted   = "it was deleted"
-	// originReplaced is of a copy that is for the object upstream that has another UID than its origin had.
+	objectDeleted = "it was deleted"
+	// originReplaced: the origin had another UID than the upstream object that has its name now.
 	originReplaced = "the UID of its origin"
-	// changedUpstream is of what was born downstream.
-	changedUpstream = "somebody changes it upstream"
+	// changedUpstream is for objects that were born downstream.
+	changedUpstream = "another client changes it upstream"
 )
 
-// errFight is why an object is left to somebody else.
-var errFight = errors.New("somebody else changes it again and again")
+// errFight means that an object is left to another client.
+var errFight = errors.New("another client keeps changing it")
 
-// tooOften returns which of the things have made us write the object of key again as often as may be.
-func (l *lane) tooOften(key types.NamespacedName, things ...string) []string {
-	limit := l.syncer.opts.Fights
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(things), func(thing string) bool {
-		recent := slices.DeleteFunc(l.rewrites[key][thing], func(t time.Time) bool { return time.Since(t) >= limit.Within })
-		if l.rewrites[key] != nil {
-			l.rewrites[key][thing] = recent
-		}
-		return limit.Times < 0 || len(recent) < limit.Times
-	})
+// fights are the times at which one object was rewritten, by cause. They are never modified, since records are
+// copied.
+type fights struct{ times map[string][]time.Time }
+
+// add returns f with one more rewrite for each of the causes.
+func (f *fights) add(now time.Time, causes ...string) *fights {
+	next := &fights{times: map[string][]time.Time{}}
+	if f != nil {
+		maps.Copy(next.times, f.times)
+	}
+	for _, cause := range causes {
+		next.times[cause] = append(slices.Clone(next.times[cause]), now)
+	}
+	return next
 }
 
-// again counts that the object of key was written once more because of each of the things.
-func (l *lane) again(key types.NamespacedName, things ...string) {
-	if l.syncer.opts.Fights.Times < 0 {
+// recent returns f without the rewrites that are older than within.
+func (f *fights) recent(now time.Time, within time.Duration) *fights {
+	if f == nil {
+		return nil
+	}
+	next := &fights{times: map[string][]time.Time{}}
+	for cause, times := range f.times {
+		times = slices.DeleteFunc(slices.Clone(times), func(t time.Time) bool { return now.Sub(t) >= within })
+		if len(times) > 0 {
+			next.times[cause] = times
+		}
+	}
+	if len(next.times) == 0 {
+		return nil
+	}
+	return next
+}
+
+// reached returns the causes for which the object was rewritten as often as limit allows.
+func (f *fights) reached(now time.Time, limit FightCap, causes ...string) []string {
+	f = f.recent(now, limit.Within)
+	if f == nil || limit.Times < 0 {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(causes), func(cause string) bool { return len(f.times[cause]) < limit.Times })
+}
+
+// rivals counts how often this syncer overwrites other clients, and reports them.
+type rivals struct{ *syncedType }
+
+// overCap returns the causes for which the object was rewritten as often as Options.Fights allows.
+func (r rivals) overCap(of ref, causes ...string) []string {
+	return r.records.get(of).fights.reached(time.Now(), r.syncer.opts.Fights, causes...)
+}
+
+// countRewrite counts one more rewrite of the object for each of the causes.
+func (r rivals) countRewrite(of ref, causes ...string) {
+	limit := r.syncer.opts.Fights
+	if limit.Times < 0 || len(causes) == 0 {
 		return
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.rewrites[key] == nil {
-		l.rewrites[key] = map[string][]time.Time{}
-	}
-	for _, thing := range things {
-		l.rewrites[key][thing] = append(l.rewrites[key][thing], time.Now())
-	}
+	r.records.update(of, func(d *detail) { d.fights = d.fights.recent(time.Now(), limit.Within).add(time.Now(), causes...) })
 }
 
-// yield leaves the object of key to somebody.
-func (l *lane) yield(ctx context.Context, key types.NamespacedName, what []string) error {
-	limit := l.syncer.opts.Fights
-	l.problem(ctx, key, ReasonFight, fmt.Sprintf("written again %d times within %s, and left as it is now: %s", limit.Times, limit.Within, strings.Join(what, "; ")))
+// yield reports that the object is left to another client, and returns errFight.
+func (r rivals) yield(ctx context.Context, of ref, causes []string) error {
+	limit := r.syncer.opts.Fights
+	r.report(ctx, of, ReasonFight, fmt.Sprintf("written again %d times within %s, and left as it is now: %s", limit.Times, limit.Within, strings.Join(causes, "; ")))
 	return errFight
 }
 
-// lastWriters names who has written an object downstream, the last ones first.
-func (l *lane) lastWriters(ctx context.Context, place types.NamespacedName) string {
-	d, err := l.downMeta(place.Namespace).Get(ctx, place.Name, metav1.GetOptions{})
+// lastWriters returns the managers that wrote a downstream object, the latest first, three at most.
+func (r rivals) lastWriters(ctx context.Context, place types.NamespacedName) string {
+	d, err := r.down.meta(place.Namespace).Get(ctx, place.Name, metav1.GetOptions{})
 	if err != nil {
 		return "unknown"
 	}

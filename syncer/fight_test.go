@@ -13,7 +13,7 @@ import (
 	"github.com/atoll-dev/atoll/syncer"
 )
 
-// message is that of the only problem.
+// message returns the message of the only problem.
 func (p *pair) message() string {
 	p.t.Helper()
 	for _, s := range p.Status().Types {
@@ -24,7 +24,7 @@ func (p *pair) message() string {
 	return ""
 }
 
-// Two who change one field back and forth are told, and the syncer stops.
+// If another client and the syncer overwrite each other's field, the syncer reports it and stops.
 func TestFight(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -47,11 +47,11 @@ func TestFight(t *testing.T) {
 		require.Equal(t, []string{"deployments.apps default/web Fight"}, resourceProblems(p))
 		require.Contains(t, p.message(), `.spec.replicas: conflict with "somebody"`)
 		require.Contains(t, p.message(), "5 times within 5m0s")
-		require.Len(t, p.down.writes(), 21, "theirs, and one without force, which changes nothing and tells whose it is")
+		require.Len(t, p.down.writes(), 21, "20 of the test, and one without force, which finds the owner of the field and changes nothing")
 		require.EqualValues(t, 8, field(p.down.get(deployments, "web"), "spec", "replicas"))
-		require.EqualValues(t, 2, field(p.up.get(deployments, "web"), "status", "replicas"), "the status of another spec stays down")
+		require.EqualValues(t, 2, field(p.up.get(deployments, "web"), "status", "replicas"), "the status of another spec does not go up")
 
-		// All else goes on.
+		// Other objects are still synced.
 		p.up.patch(configMaps, "a", `{"data":{"k":"w"}}`)
 		p.rest()
 		require.Equal(t, "w", field(p.down.get(configMaps, "a"), "data", "k"))
@@ -75,7 +75,7 @@ func resourceProblems(p *pair) []string {
 	return found
 }
 
-// After a time it is tried again by itself.
+// Ten minutes later the object is written again.
 func TestFightIsOver(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{Fights: syncer.FightCap{Times: 2, Within: time.Minute}})
@@ -90,7 +90,7 @@ func TestFightIsOver(t *testing.T) {
 		require.Equal(t, "v", field(p.down.get(configMaps, "a"), "data", "k"))
 		require.Empty(t, p.problems())
 
-		// What happens seldom is no fight.
+		// Rare changes are no fight.
 		for range 10 {
 			p.down.patch(configMaps, "a", `{"data":{"k":"theirs"}}`)
 			time.Sleep(time.Minute)
@@ -100,7 +100,7 @@ func TestFightIsOver(t *testing.T) {
 	})
 }
 
-// Who removes fields owns nothing that could be in conflict, and is named all the same. Who deletes the copy too.
+// A client that removes fields, or deletes the downstream object, causes no conflict. It is reported all the same.
 func TestFightWithoutConflict(t *testing.T) {
 	for name, test := range map[string]struct {
 		harm func(p *pair)
@@ -135,7 +135,7 @@ func TestFightWithoutConflict(t *testing.T) {
 	}
 }
 
-// Who deletes the copy again and again does not keep a change of the object from going down.
+// A change upstream goes down although another client keeps deleting the downstream object.
 func TestFightAndChange(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -152,7 +152,7 @@ func TestFightAndChange(t *testing.T) {
 		require.Empty(t, p.problems())
 		p.down.delete(configMaps, "a")
 		p.settle()
-		require.Nil(t, p.down.get(configMaps, "a"), "the fight goes on")
+		require.Nil(t, p.down.get(configMaps, "a"), "the fight is not over")
 		require.Equal(t, []string{"configmaps default/a Fight"}, p.problems())
 	})
 }

@@ -17,13 +17,14 @@ import (
 	"github.com/atoll-dev/atoll/syncer"
 )
 
-// leave takes an upstream ConfigMap away from the cluster.
+// leave removes the label of the target from a ConfigMap upstream.
 func (p *pair) leave(name string) {
 	p.t.Helper()
 	p.up.patch(configMaps, name, `{"metadata":{"labels":{"workloads.kcp.io/cluster":null}}}`)
 }
 
-// An object that leaves while a copy is not fresh, and that no copy has afterwards, is let go all the same.
+// An object that leaves the cluster while a cache is stale, and that no cache has afterwards, loses our finalizer all the
+// same.
 func TestLeftWhileACopyWasNotFresh(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -35,7 +36,7 @@ func TestLeftWhileACopyWasNotFresh(t *testing.T) {
 		time.Sleep(time.Minute)
 		p.leave("a")
 		time.Sleep(time.Minute)
-		require.NotEmpty(t, p.up.get(configMaps, "a").GetFinalizers(), "nothing is done while a copy is not fresh")
+		require.NotEmpty(t, p.up.get(configMaps, "a").GetFinalizers(), "nothing is written while a cache is stale")
 		p.down.Partition(false)
 		time.Sleep(time.Minute)
 		require.Empty(t, p.up.get(configMaps, "a").GetFinalizers())
@@ -43,7 +44,7 @@ func TestLeftWhileACopyWasNotFresh(t *testing.T) {
 	})
 }
 
-// An object that left while no syncer ran is found when a copy is not fresh, and let go when it is.
+// An object that left while no syncer ran is found while a cache is stale, and loses our finalizer once the cache is fresh.
 func TestLeftBeforeACopyWasFresh(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -61,7 +62,7 @@ func TestLeftBeforeACopyWasFresh(t *testing.T) {
 	})
 }
 
-// What was born downstream and had a problem has none when it is gone, whatever was fresh when it went.
+// The report about an object that Upsync would create ends with its deletion downstream, even if a cache was stale then.
 func TestBornWentWhileACopyWasNotFresh(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, upsyncAll)
@@ -80,8 +81,8 @@ func TestBornWentWhileACopyWasNotFresh(t *testing.T) {
 	})
 }
 
-// A copy that belongs nowhere and waits to be deleted does not wait any more when somebody has deleted it, whatever was fresh
-// then.
+// The report about a misplaced downstream object whose deletion is held ends when another client deletes it, even if a
+// cache was stale then.
 func TestStrayWentWhileACopyWasNotFresh(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		types := only(configMaps.GroupResource())
@@ -103,8 +104,8 @@ func TestStrayWentWhileACopyWasNotFresh(t *testing.T) {
 	})
 }
 
-// However often objects change, leave and come while a copy is not fresh, and however often it becomes that: each is looked
-// at once afterwards, and what is as it should be is not written.
+// However often objects change or leave while a cache is stale, and however often it becomes stale: once it is fresh, each is
+// reconciled once, and only those that left are written.
 func TestMuchWhileACopyWasNotFresh(t *testing.T) {
 	const objects = 12
 	inBubble(t, func(t *testing.T) {
@@ -139,7 +140,7 @@ func TestMuchWhileACopyWasNotFresh(t *testing.T) {
 			}
 			require.Len(t, asked, objects/3)
 			require.Len(t, slices.Compact(slices.Sorted(slices.Values(asked))), objects/3)
-			require.Len(t, p.up.writes(), objects/3, "those that have left are let go")
+			require.Len(t, p.up.writes(), objects/3, "one write for each object that left")
 			require.Len(t, p.problems(), objects-(round+1)*objects/3)
 		}
 		p.reset()
@@ -148,7 +149,7 @@ func TestMuchWhileACopyWasNotFresh(t *testing.T) {
 		p.down.Partition(false)
 		time.Sleep(59 * time.Second)
 		for _, r := range p.up.Requests() {
-			require.False(t, r.Resource == configMaps.Resource && r.Verb != "list" && r.Verb != "watch", "nothing has happened since: %+v", r)
+			require.False(t, r.Resource == configMaps.Resource && r.Verb != "list" && r.Verb != "watch", "no object has changed since: %+v", r)
 		}
 	})
 }

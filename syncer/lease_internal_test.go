@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A lease is as long as promised to those who read the heartbeat, however late its answer comes.
+// A lease starts when its heartbeat is sent, not when the reply arrives: other readers count from the time in the heartbeat.
 func TestALeaseBeginsWithItsHeartbeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLease(time.Minute)

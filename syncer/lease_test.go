@@ -39,12 +39,12 @@ func leased(t *testing.T, opts syncer.Options) (*pair, syncer.Options) {
 	return p, opts
 }
 
-// mute lets so many heartbeats fail.
+// mute makes the upstream reject the next heartbeats. times is their number.
 func (p *pair) mute(times int) {
 	p.up.Inject(regiontest.Fault{Verb: "patch", Resource: syncTargets.GroupResource(), Times: times, Do: regiontest.Refuse(http.StatusServiceUnavailable)})
 }
 
-// change changes the upstream: a is deleted, b is changed, c is new.
+// change deletes a, changes b and creates c upstream.
 func (p *pair) change() {
 	p.t.Helper()
 	p.up.delete(configMaps, "a")
@@ -52,7 +52,7 @@ func (p *pair) change() {
 	p.up.create(configMaps, c)
 }
 
-// orderly checks that a was removed downstream before anything else was written there.
+// orderly requires that a was deleted downstream before b and c were written there.
 func (p *pair) orderly() {
 	p.t.Helper()
 	var accepted []string
@@ -69,7 +69,7 @@ func (p *pair) orderly() {
 	require.Nil(p.t, p.up.get(configMaps, "a"))
 }
 
-// A syncer that cannot renew its lease writes nothing, and what runs goes on.
+// A syncer that cannot renew its lease writes nothing, and leaves the downstream objects as they are.
 func TestACutOffSyncerStopsWriting(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p, _ := leased(t, syncer.Options{})
@@ -77,7 +77,7 @@ func TestACutOffSyncerStopsWriting(t *testing.T) {
 		p.mute(15)
 		p.up.patch(configMaps, "b", `{"data":{"k":"within"}}`)
 		p.settle()
-		require.Equal(t, "within", field(p.down.get(configMaps, "b"), "data", "k"), "one heartbeat that fails is no reason")
+		require.Equal(t, "within", field(p.down.get(configMaps, "b"), "data", "k"), "one heartbeat that fails does not end the lease")
 		time.Sleep(time.Minute)
 		require.NotZero(t, p.Status().Stale)
 		p.down.Reset()
@@ -98,7 +98,7 @@ func TestACutOffSyncerStopsWriting(t *testing.T) {
 	})
 }
 
-// A cluster that returns, however it was away, removes what moved away before it starts anything.
+// After its lease was lost, for whatever cause, a syncer deletes the objects that moved away before it writes any other.
 func TestWhatMovedAwayGoesFirst(t *testing.T) {
 	for name, away := range map[string]func(p *pair, opts syncer.Options){
 		"heartbeats are refused": func(p *pair, _ syncer.Options) {
@@ -140,7 +140,7 @@ func TestWhatMovedAwayGoesFirst(t *testing.T) {
 	}
 }
 
-// Removals that the valve holds are waited for too, and a person who releases them lets the rest go on.
+// A syncer that has its lease again also waits for deletions that the valve holds. Release lets it write the rest.
 func TestAReturnWaitsForHeldDeletions(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p, _ := leased(t, syncer.Options{DeleteCap: syncer.DeleteCap{Objects: 1, Share: 0.01}})
@@ -159,7 +159,7 @@ func TestAReturnWaitsForHeldDeletions(t *testing.T) {
 	})
 }
 
-// A deletion that fails for long, or that a person decides, does not keep everything else from being synced.
+// A syncer that has its lease again does not wait for a deletion that fails for ten minutes, or that a person has to decide.
 func TestAReturnEnds(t *testing.T) {
 	for name, world := range map[string]struct {
 		away func(p *pair)
@@ -211,7 +211,7 @@ func TestTheLengthOfTheLease(t *testing.T) {
 	}
 }
 
-// A restart within the lease, and a syncer without a heartbeat, wait for nothing.
+// After a restart within the lease, other writes do not wait for deletions.
 func TestAShortRestartIsNoReturn(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p, opts := leased(t, syncer.Options{})

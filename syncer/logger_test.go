@@ -12,7 +12,7 @@ import (
 	"github.com/atoll-dev/atoll/syncer"
 )
 
-// A program that gives a logger, and starts its loops with a context that has none, reads why nothing happens.
+// Start logs why it makes no progress to the Logger of the options, also if its context has no logger.
 func TestLogger(t *testing.T) {
 	api := logtest.Unreachable(t)
 	t.Run("Syncer", func(t *testing.T) {

@@ -21,37 +21,38 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Install says how the syncer of one SyncTarget is installed inside its cluster.
+// Install describes the installation of a syncer inside the cluster of one SyncTarget.
 type Install struct {
-	// Target is the name of the SyncTarget. Required; Targets set it.
+	// Target is the name of the SyncTarget. Required; Targets sets it.
 	Target string
-	// Upstream identifies the upstream among all that sync to the same cluster: see Options.Upstream. Required; Targets set
-	// it to the UID of the upstream's namespace kube-system.
+	// Upstream identifies the upstream among all that sync to the same cluster: see Options.Upstream. Required; Targets
+	// sets it to the UID of the upstream's namespace kube-system.
 	Upstream string
-	// Kubeconfig is how the syncer reaches the upstream from inside the cluster, in YAML, with all certificates and
-	// credentials in it. It should grant UpstreamRights and no more. Required.
+	// Kubeconfig is the kubeconfig, in YAML, with which the syncer reaches the upstream from inside the cluster. It
+	// contains all certificates and credentials, and should grant UpstreamRights only. Required.
 	Kubeconfig []byte
 	// Image is the container image of a program that takes the arguments of examples/syncer. Required.
 	Image string
-	// Types are those that are synced: the syncer is granted them and no others. Nil: WorkloadTypes. Empty is refused.
+	// Types are the types to sync: the syncer gets rights on no others. Nil: WorkloadTypes. Empty is an error.
 	Types []schema.GroupResource
-	// Permit are the powers that authors of upstream objects may have: see Options.Permit. A type that needs another one is
-	// refused.
+	// Permit lists the powers that authors of upstream objects may have: see Options.Permit. A type that needs another
+	// Power is an error.
 	Permit []Power
-	// Heartbeat is how often the syncer says that it is alive. Zero: 20 s. Targets set it to theirs.
+	// Heartbeat is how often the syncer writes its heartbeat. Zero: 20 s. Targets sets it to its own.
 	Heartbeat time.Duration
-	// Unscheduled is how often the syncer counts pods that find no node: see Options.Unscheduled. Zero: never; it is granted
-	// UnscheduledRights otherwise.
+	// Unscheduled is how often the syncer counts pods without a node: see Options.Unscheduled. Zero: never; otherwise
+	// the syncer gets UnscheduledRights too.
 	Unscheduled time.Duration
-	// Capacity is how often the syncer reads the cluster's nodes: see Options.Capacity. Negative: never, and it is not granted
-	// that.
+	// Capacity is how often the syncer reads the cluster's nodes: see Options.Capacity. Negative: never, and it gets no
+	// right to list nodes.
 	Capacity time.Duration
 }
 
-// InstallationLabel stands on all that is installed, with a value of its own for each upstream and SyncTarget.
+// InstallationLabel is the label of all installed objects. Its value is unique to the upstream and the SyncTarget.
 const InstallationLabel = "syncer.atoll.dev/installation"
 
-// UpstreamKubeconfig is where the installed program finds Install.Kubeconfig. It changes there when it changes here.
+// UpstreamKubeconfig is the path at which the installed program finds Install.Kubeconfig. The file follows changes of
+// it.
 const UpstreamKubeconfig = upstreamDir + "/" + kubeconfigKey
 
 const (
@@ -60,11 +61,12 @@ const (
 	program        = "syncer"
 )
 
-// installPrefix begins the name of each installation. Nothing is synced into such a namespace: who runs pods there has the
-// rights of its syncer.
+// installPrefix begins the name of each installation. Nothing is synced into such a namespace: a pod there can use
+// the rights of its syncer.
 const installPrefix = "atoll-syncer-"
 
-// name is that of the installation's namespace, ClusterRole and ClusterRoleBinding: no other installation has it.
+// name returns the name of the installation's namespace, ClusterRole and ClusterRoleBinding. No other installation
+// has it.
 func (in Install) name() string {
 	readable := strings.Trim(strings.NewReplacer(".", "-", "_", "-").Replace(strings.ToLower(in.Target)), "-")
 	readable = strings.TrimRight(readable[:min(len(readable), 30)], "-")
@@ -82,10 +84,10 @@ func (in Install) check() error {
 		wrong = append(wrong, errors.New("install: Upstream is empty: want the UID of the upstream's namespace kube-system"))
 	}
 	if len(in.Kubeconfig) == 0 {
-		wrong = append(wrong, errors.New("install: Kubeconfig is empty: want how the syncer reaches the upstream"))
+		wrong = append(wrong, errors.New("install: Kubeconfig is empty: want the kubeconfig with which the syncer reaches the upstream"))
 	}
 	if in.Image == "" {
-		wrong = append(wrong, errors.New("install: Image is empty: want that of a program that takes the arguments of examples/syncer"))
+		wrong = append(wrong, errors.New("install: Image is empty: want the image of a program that takes the arguments of examples/syncer"))
 	}
 	if in.Types != nil && len(in.Types) == 0 {
 		wrong = append(wrong, errors.New("install: Types is empty: name each type, or leave it nil for WorkloadTypes"))
@@ -106,10 +108,10 @@ func (in Install) check() error {
 	return errors.Join(wrong...)
 }
 
-// Manifests returns what installs the syncer of a SyncTarget in its cluster, in the order in which it is applied: a
-// Namespace of its own, a ServiceAccount, a ClusterRole with DownstreamRights and its binding, the Secret with the
-// upstream's kubeconfig, and the Deployment. They can be applied by hand as well. It is pure: the same Install gives the
-// same manifests.
+// Manifests returns the objects that install the syncer of a SyncTarget in its cluster, in the order in which they
+// are to be applied: a Namespace of its own, a ServiceAccount, a ClusterRole with DownstreamRights and its binding,
+// the Secret with the upstream's kubeconfig, and the Deployment. They can be applied by hand as well. It returns an
+// error if in is invalid. It is pure: the same Install gives the same manifests.
 func Manifests(in Install) ([]*unstructured.Unstructured, error) {
 	if err := in.check(); err != nil {
 		return nil, fmt.Errorf("syncer: %w", err)
@@ -219,7 +221,7 @@ func (in Install) deployment(meta metav1.ObjectMeta) *appsv1.Deployment {
 							AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),
 							Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 						},
-						// Of the directory, so that it changes when the Secret does.
+						// The mount of a directory follows changes of the Secret; the mount of one file does not.
 						VolumeMounts: []corev1.VolumeMount{{Name: upstreamSecret, MountPath: upstreamDir, ReadOnly: true}},
 					}},
 					Volumes: []corev1.Volume{{Name: upstreamSecret, VolumeSource: corev1.VolumeSource{

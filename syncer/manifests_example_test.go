@@ -15,7 +15,7 @@ import (
 	"github.com/atoll-dev/atoll/syncer"
 )
 
-// Print them as YAML, and they can be applied by hand.
+// The manifests can be printed as YAML and applied by hand.
 func ExampleManifests() {
 	manifests, err := syncer.Manifests(syncer.Install{
 		Target: "my-cluster", Upstream: "1d0e2c5a-0000-4000-8000-000000000000", Kubeconfig: []byte("apiVersion: v1\nkind: Config\n"),
@@ -35,7 +35,7 @@ func ExampleManifests() {
 	// <nil>
 }
 
-// Inside a cluster an Agent does the work for one SyncTarget, while there is one.
+// An Agent inside a cluster syncs for one SyncTarget while that exists.
 func ExampleNewAgent() {
 	upstream, cluster := regiontest.NewServer(regiontest.Options{Name: "up"}), regiontest.NewServer(regiontest.Options{Name: "down"})
 	defer upstream.Close()

@@ -55,7 +55,7 @@ func TestManifests(t *testing.T) {
 	require.NotContains(t, got, "*")
 }
 
-// Who counts pods is granted what it takes, and told to.
+// With Unscheduled the manifests grant rights on pods and ReplicaSets, and set the flag of the program.
 func TestManifestsOfACounter(t *testing.T) {
 	in := syncer.Install{Target: target, Upstream: "u", Kubeconfig: []byte("k"), Image: "i"}
 	require.NotContains(t, rendered(t, in), "- pods\n")
@@ -66,7 +66,7 @@ func TestManifestsOfACounter(t *testing.T) {
 	require.Contains(t, rendered(t, in), "- -unscheduled=30s\n")
 }
 
-// Each upstream and each SyncTarget has an installation of its own, whose names any server takes.
+// Each upstream and each SyncTarget has an installation of its own, whose names are valid on every server.
 func TestManifestsAreApart(t *testing.T) {
 	names := map[string]bool{}
 	for _, target := range []string{"a", "A.b_c", strings.Repeat("x", 29) + "-y", strings.Repeat("x", 63), strings.Repeat("x", 62) + "y"} {
@@ -91,7 +91,7 @@ func TestManifestsAreApart(t *testing.T) {
 	}
 }
 
-// By default the syncer is installed for what workloads are made of.
+// By default the syncer is installed for WorkloadTypes, with a heartbeat every 20 seconds.
 func TestManifestsByDefault(t *testing.T) {
 	in := syncer.Install{Target: target, Upstream: "u", Kubeconfig: []byte("k"), Image: "i"}
 	all, err := syncer.Manifests(in)
@@ -106,15 +106,15 @@ func TestManifestsByDefault(t *testing.T) {
 		require.Contains(t, args, gr.String())
 	}
 	first := rendered(t, in)
-	require.Equal(t, first, rendered(t, in), "the same each time")
+	require.Equal(t, first, rendered(t, in), "each call returns the same")
 }
 
-// Who is not to read nodes is not granted it.
+// With a negative Capacity the manifests grant no rights on nodes.
 func TestManifestsWithoutCapacity(t *testing.T) {
 	in := syncer.Install{Target: target, Upstream: "u", Kubeconfig: []byte("k"), Image: "i"}
 	text := rendered(t, in)
 	require.Contains(t, text, "- nodes\n")
-	require.NotContains(t, text, "-capacity", "what does not know it goes on running")
+	require.NotContains(t, text, "-capacity", "an image that lacks the flag still runs")
 	in.Capacity = -1
 	text = rendered(t, in)
 	require.NotContains(t, text, "- nodes\n")

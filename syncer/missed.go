@@ -12,21 +12,21 @@ import (
 	"time"
 )
 
-// missed is what the queue was asked for while copies were not fresh. It is asked for again when they are: what no copy
-// has then, nobody else would ask for.
+// missed remembers the reconciles that were queued while caches were stale, and queues them again when the caches are
+// fresh. An object that is in no cache by then would otherwise be forgotten.
 type missed struct {
 	mu     sync.Mutex
 	queued map[string]bool
 }
 
-// stale returns fresh's error, and remembers queued then.
-func (m *missed) stale(queued string, fresh func() error) error {
+// check returns the error of fresh, and remembers queued if there is an error.
+func (m *missed) check(queued string, fresh func() error) error {
 	if fresh() == nil {
 		return nil
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	// Asked again under the lock: who takes what was missed after the copies have become fresh finds it here.
+	// Checked again under the lock: requeue, which runs after the caches have become fresh, then finds queued.
 	err := fresh()
 	if err != nil {
 		if m.queued == nil {
@@ -37,18 +37,21 @@ func (m *missed) stale(queued string, fresh func() error) error {
 	return err
 }
 
-func (m *missed) take() []string {
+// requeue queues all remembered reconciles again.
+func (m *missed) requeue(add func(queued string)) {
 	m.mu.Lock()
-	defer m.mu.Unlock()
 	queued := slices.Collect(maps.Keys(m.queued))
 	m.queued = nil
-	return queued
+	m.mu.Unlock()
+	for _, q := range queued {
+		add(q)
+	}
 }
 
-var errNotFresh = errors.New("a copy is not up to date")
+var errNotFresh = errors.New("a cache is stale")
 
-// putOff is what a pass returns that cannot be made because a copy is not fresh: flows asks for it again. A dry run is asked
-// for only once, so it says so.
+// putOff returns the result of a reconcile that may not decide because of err. It is queued again when it may. In a
+// dry run it is not, so that it fails.
 func (s *Syncer) putOff(err error) (time.Duration, error) {
 	if s.dry {
 		return 0, fmt.Errorf("%w: %w", errNotFresh, err)

@@ -18,117 +18,115 @@ import (
 	"github.com/atoll-dev/atoll/internal/loop"
 )
 
-// end empties a namespace upstream that is being deleted of what is synced, then removes the one downstream, then lets the
-// one upstream go, as far as the options say.
-func (n *namespaceSync) end(ctx context.Context, key types.NamespacedName, place string, u, d *unstructured.Unstructured) (time.Duration, error) {
-	if !n.opts.Finish && !n.lane.holds(u) {
+// namespaceEnd deletes namespaces on both sides, as NamespaceOptions ask.
+type namespaceEnd struct {
+	*syncedType
+	sync *namespaceSync
+}
+
+// end handles an upstream namespace that is being deleted. As far as the options ask, it deletes the synced objects
+// in it, then the downstream namespace, then removes our finalizer.
+func (n namespaceEnd) end(ctx context.Context, key types.NamespacedName, place string, u, d *unstructured.Unstructured) (time.Duration, error) {
+	if !n.sync.opts.Finish && !n.syncer.holds(u) {
 		return 0, nil
 	}
-	live, err := n.upMeta("").Get(ctx, key.Name, metav1.GetOptions{})
+	live, err := n.up.get(ctx, key)
 	switch {
-	case apierrors.IsNotFound(err):
-		return 0, loop.ErrBehind // the cache of the upstream is behind
 	case err != nil:
 		return 0, err
-	case live.UID != u.GetUID() || live.DeletionTimestamp == nil:
-		return 0, loop.ErrBehind
+	case live == nil || live.UID != u.GetUID() || live.DeletionTimestamp == nil:
+		return 0, loop.ErrBehind // the upstream cache is stale
 	}
 	left, err := n.empty(ctx, key.Name, place)
 	if err != nil || left {
-		return lag, err
+		return cacheDelay, err
 	}
-	if n.opts.Delete && d != nil {
+	if n.sync.opts.Delete && d != nil {
 		again, kept, err := n.remove(ctx, key, d)
 		if err != nil || !kept {
 			return again, err
 		}
 	}
-	if n.opts.Finish {
+	if n.sync.opts.Finish {
 		rest, err := n.unsynced(ctx, key.Name)
 		if err != nil {
 			return 0, err
 		}
 		if rest != "" {
-			n.problem(ctx, key, ReasonNamespace, "the namespace is being deleted upstream, and what is not synced is still in it, which others have to remove: "+rest)
-			return n.retryAfter(key.Name), nil
+			n.report(ctx, originRef(key), ReasonNamespace, "the namespace is being deleted upstream, and still contains objects that are not synced: others must remove them: "+rest)
+			return n.sync.retryAfter(key.Name), nil
 		}
 		if err := n.finish(ctx, live); err != nil {
 			return 0, err
 		}
 	}
-	n.problem(ctx, key, "", "")
-	if live, err = n.upMeta("").Get(ctx, key.Name, metav1.GetOptions{}); err != nil {
-		if apierrors.IsNotFound(err) {
-			return 0, nil
-		}
+	n.report(ctx, originRef(key), "", "")
+	if live, err = n.up.get(ctx, key); err != nil || live == nil {
 		return 0, err
 	}
-	return 0, n.release(ctx, live)
+	return 0, n.sync.release(ctx, live)
 }
 
-// lanes are those of the types that are synced.
-func (n *namespaceSync) lanes() []*lane {
-	n.syncer.mu.Lock()
-	defer n.syncer.mu.Unlock()
-	var all []*lane
-	for _, l := range n.syncer.lanes {
-		if l.kind.Namespaced && l.kind.Refused == "" {
-			all = append(all, l)
-		}
-	}
-	return all
+// types returns the controllers of the namespaced types that are synced.
+func (n namespaceEnd) types() []*controller {
+	return slices.DeleteFunc(n.syncer.synced(), func(c *controller) bool { return !c.kind.Namespaced })
 }
 
-// empty deletes what is synced in a namespace upstream, if it is to be finished here, and returns whether some of it is left
-// on either side. Caches that are not fresh prove nothing.
-func (n *namespaceSync) empty(ctx context.Context, name, place string) (left bool, err error) {
-	lanes := n.lanes()
-	if len(lanes) == 0 {
+// empty deletes the synced objects in an upstream namespace if Finish is set, and reports whether some are left on
+// either side. While a cache is stale it reports that some are left.
+func (n namespaceEnd) empty(ctx context.Context, name, place string) (left bool, err error) {
+	all := n.types()
+	if len(all) == 0 {
 		return true, nil
 	}
-	for _, l := range lanes {
-		if l.fresh() != nil {
+	for _, c := range all {
+		if c.caches.fresh() != nil {
 			return true, nil
 		}
-		left = left || slices.ContainsFunc(l.down.Keys(), func(at types.NamespacedName) bool { return at.Namespace == place })
-		for _, cache := range []*loop.Objects{l.one, l.many, l.raised} {
-			if cache == nil {
-				continue
+		left = left || slices.ContainsFunc(c.caches.down.Keys(), func(at types.NamespacedName) bool { return at.Namespace == place })
+		for _, cache := range []*loop.Objects{c.caches.one, c.caches.many, c.caches.raised} {
+			some, err := n.emptyOf(ctx, c, cache, name)
+			if err != nil {
+				return true, err
 			}
-			for _, key := range cache.Keys() {
-				if key.Namespace != name {
-					continue
-				}
-				left = true
-				obj, ok := cache.Get(key)
-				if !ok || !n.opts.Finish || obj.GetDeletionTimestamp() != nil {
-					continue
-				}
-				uid, background := obj.GetUID(), metav1.DeletePropagationBackground
-				err := l.upMeta(name).Delete(ctx, key.Name, metav1.DeleteOptions{
-					Preconditions: &metav1.Preconditions{UID: &uid}, PropagationPolicy: &background, DryRun: n.syncer.dryRun(),
-				})
-				if err != nil && !apierrors.IsNotFound(err) {
-					return true, wrap("delete "+l.name+" "+loop.KeyText(key), err)
-				}
-				l.wrote(ctx, WriteDeleteUpstream, key)
-			}
+			left = left || some
 		}
 	}
 	return left, nil
 }
 
-// removeOrphan removes a namespace downstream whose origin is gone, after it has asked the upstream.
-func (n *namespaceSync) removeOrphan(ctx context.Context, key types.NamespacedName, d *unstructured.Unstructured) (time.Duration, error) {
-	if !n.opts.Delete {
+// emptyOf is empty for the objects of one cache, which may be nil.
+func (n namespaceEnd) emptyOf(ctx context.Context, c *controller, cache *loop.Objects, name string) (left bool, err error) {
+	if cache == nil {
+		return false, nil
+	}
+	for _, key := range cache.Keys() {
+		if key.Namespace != name {
+			continue
+		}
+		left = true
+		obj, ok := cache.Get(key)
+		if !ok || !n.sync.opts.Finish || obj.GetDeletionTimestamp() != nil {
+			continue
+		}
+		if err := c.up.remove(ctx, obj); err != nil && !apierrors.IsNotFound(err) {
+			return true, wrap("delete "+c.name+" "+loop.KeyText(key), err)
+		}
+		c.wrote(ctx, WriteDeleteUpstream, key)
+	}
+	return left, nil
+}
+
+// removeOrphan deletes a downstream namespace whose origin is gone, after a live read upstream.
+func (n namespaceEnd) removeOrphan(ctx context.Context, key types.NamespacedName, d *unstructured.Unstructured) (time.Duration, error) {
+	if !n.sync.opts.Delete {
 		return 0, nil
 	}
-	_, err := n.upMeta("").Get(ctx, key.Name, metav1.GetOptions{})
-	switch {
-	case err == nil:
-		return 0, loop.ErrBehind // the cache of the upstream is behind
-	case !apierrors.IsNotFound(err) || isMissingType(err):
+	switch u, err := n.up.get(ctx, key); {
+	case err != nil:
 		return 0, err
+	case u != nil:
+		return 0, loop.ErrBehind // the upstream cache is stale
 	}
 	if err := n.syncer.sameUpstream(ctx); err != nil {
 		return 0, err
@@ -137,85 +135,74 @@ func (n *namespaceSync) removeOrphan(ctx context.Context, key types.NamespacedNa
 	return again, err
 }
 
-// remove deletes the namespace d downstream, if nothing of others is in it and not too much would go. kept is true if it stays
-// and is not waited for.
-func (n *namespaceSync) remove(ctx context.Context, key types.NamespacedName, d *unstructured.Unstructured) (again time.Duration, kept bool, err error) {
+// remove deletes the downstream namespace d, unless it contains objects of other clients or too much would be
+// deleted. kept is true if it stays for such objects: the end of the upstream namespace does not wait then.
+func (n namespaceEnd) remove(ctx context.Context, key types.NamespacedName, d *unstructured.Unstructured) (again time.Duration, kept bool, err error) {
 	if d.GetDeletionTimestamp() != nil {
-		return lag, false, nil
+		return cacheDelay, false, nil
 	}
 	theirs, err := n.others(ctx, d.GetName())
 	if err != nil {
 		return 0, false, err
 	}
 	if len(theirs) > 0 {
-		n.problem(ctx, key, ReasonForeign, fmt.Sprintf("namespace %s downstream stays, because objects of others are in it: %s", d.GetName(), brief(theirs)))
-		return n.retryAfter(key.Name), true, nil
+		n.report(ctx, originRef(key), ReasonForeign, fmt.Sprintf("namespace %s downstream stays, because objects of others are in it: %s", d.GetName(), brief(theirs)))
+		return n.sync.retryAfter(key.Name), true, nil
 	}
-	if !n.valve.pass(key, n.down.Len()) {
-		n.problem(ctx, key, ReasonHeld, "too many namespaces would be deleted at once: they wait for a person to allow them")
+	if !n.valve.pass(originRef(key), n.sync.downstream.Len()) {
+		n.report(ctx, originRef(key), ReasonHeld, "too many namespaces would be deleted at once: they wait for a person to allow them")
 		return 0, false, nil
 	}
-	uid, background := d.GetUID(), metav1.DeletePropagationBackground
-	err = n.downMeta("").Delete(ctx, d.GetName(), metav1.DeleteOptions{
-		Preconditions: &metav1.Preconditions{UID: &uid}, PropagationPolicy: &background, DryRun: n.syncer.dryRun(),
-	})
-	switch {
+	switch err = n.down.remove(ctx, d); {
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
 		return 0, false, loop.ErrBehind
 	case err != nil:
 		return 0, false, wrap("delete downstream", err)
 	}
-	n.problem(ctx, key, "", "")
+	n.report(ctx, originRef(key), "", "")
 	n.wrote(ctx, WriteDelete, key)
-	return lag, false, nil
+	return cacheDelay, false, nil
 }
 
-// made by controllers in each namespace.
+// inEachNamespace are objects that controllers create in each namespace.
 var inEachNamespace = map[string]bool{
 	"configmaps/kube-root-ca.crt": true, "configmaps/openshift-service-ca.crt": true, "serviceaccounts/default": true,
 }
 
-// others names objects of the synced types in a namespace downstream that this syncer did not make, but for those of
-// controllers. An object of ours is named too.
-func (n *namespaceSync) others(ctx context.Context, place string) (all []string, err error) {
-	lanes := n.lanes()
-	if len(lanes) == 0 {
+// others names the objects of the synced types in a downstream namespace, except those that controllers made. Objects
+// of ours are gone by then; one that is not is named too.
+func (n namespaceEnd) others(ctx context.Context, place string) (all []string, err error) {
+	synced := n.types()
+	if len(synced) == 0 {
 		return nil, errors.New("the types that are synced are not known yet")
 	}
-	for _, l := range lanes {
-		opts := metav1.ListOptions{Limit: 500}
-		for {
-			page, err := l.downMeta(place).List(ctx, opts)
-			if err != nil {
-				return nil, wrap("list "+l.name+" downstream", err)
+	for _, c := range synced {
+		err := c.down.each(ctx, place, "", func(obj *metav1.PartialObjectMetadata) error {
+			if metav1.GetControllerOf(obj) == nil && !inEachNamespace[c.name+"/"+obj.Name] {
+				all = append(all, c.name+" "+obj.Name)
 			}
-			for i := range page.Items {
-				obj := &page.Items[i]
-				if metav1.GetControllerOf(obj) == nil && !inEachNamespace[l.name+"/"+obj.Name] {
-					all = append(all, l.name+" "+obj.Name)
-				}
-			}
-			if opts.Continue = page.Continue; opts.Continue == "" {
-				break
-			}
+			return nil
+		})
+		if err != nil {
+			return nil, wrap("list "+c.name+" downstream", err)
 		}
 	}
 	slices.Sort(all)
 	return all, nil
 }
 
-// unsynced names a few objects that are in a namespace upstream, of any type; "": there are none.
-func (n *namespaceSync) unsynced(ctx context.Context, name string) (string, error) {
-	types, err := served(n.syncer.up.Discovery())
+// unsynced names a few objects of any type in an upstream namespace; "" if it contains none.
+func (n namespaceEnd) unsynced(ctx context.Context, name string) (string, error) {
+	surface, err := served(n.syncer.up.Discovery())
 	if err != nil {
 		return "", err
 	}
-	if len(types.failed) > 0 {
+	if len(surface.failed) > 0 {
 		return "", errors.New("discovery of some groups failed, whose objects may be in the namespace")
 	}
 	var all []string
-	for _, gvr := range types.order {
-		r := types.resources[gvr]
+	for _, gvr := range surface.order {
+		r := surface.resources[gvr]
 		if !r.Namespaced || !hasAll(r.Verbs, []string{"list", "delete"}) {
 			continue
 		}
@@ -232,8 +219,8 @@ func (n *namespaceSync) unsynced(ctx context.Context, name string) (string, erro
 	return brief(all), nil
 }
 
-// finish removes the finalizer of the namespace controller from a namespace upstream in which nothing is left.
-func (n *namespaceSync) finish(ctx context.Context, live *metav1.PartialObjectMetadata) error {
+// finish removes the finalizer of the namespace controller from an empty upstream namespace.
+func (n namespaceEnd) finish(ctx context.Context, live *metav1.PartialObjectMetadata) error {
 	client := n.syncer.up.Dynamic().Resource(namespaces)
 	ns, err := client.Get(ctx, live.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -243,7 +230,7 @@ func (n *namespaceSync) finish(ctx context.Context, live *metav1.PartialObjectMe
 		return err
 	}
 	if ns.GetUID() != live.UID || ns.GetDeletionTimestamp() == nil {
-		return nil // another one
+		return nil // another namespace has the name now
 	}
 	finalizers, _, _ := unstructured.NestedStringSlice(ns.Object, "spec", "finalizers")
 	rest := slices.DeleteFunc(slices.Clone(finalizers), func(f string) bool { return f == "kubernetes" })

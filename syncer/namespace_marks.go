@@ -11,37 +11,39 @@ import (
 	"strings"
 )
 
-// NamespaceOptions say what passes between a namespace upstream and the one downstream that holds it, if this syncer made that
-// one: namespaces of others are used as they are. The zero value: namespaces are made when they are needed, and that is all.
-// They exclude PermitNamespaces, with which namespaces are objects like others. Finish needs the right to list every
-// namespaced type upstream: see UpstreamRights.
+// NamespaceOptions configure the sync of namespaces themselves: their labels, annotations and deletion. A downstream
+// namespace that another client created is used as it is. The zero value: namespaces are only created when objects need
+// them. NamespaceOptions exclude PermitNamespaces, with which namespaces are synced like other objects. Finish needs the
+// right to list every namespaced type upstream: see UpstreamRights.
 type NamespaceOptions struct {
-	// Finish ends namespaces upstream that are being deleted, where no namespace controller does: it deletes in them what
-	// is synced, and when nothing at all is left in one, of any type, it removes the finalizers and so the namespace. What
-	// is not synced is left alone; the namespace stays until others have removed it, which is reported as ReasonNamespace.
+	// Finish ends upstream namespaces that are being deleted, for an upstream without a namespace controller. It
+	// deletes the synced objects in such a namespace. When no object of any type is left in it, it removes the
+	// finalizers, and so the namespace. Objects that are not synced are left alone: the namespace stays until others
+	// have removed them, which is reported as ReasonNamespace.
 	Finish bool
-	// Delete deletes a namespace downstream when the one upstream is deleted, after all that is synced has gone from it. It
-	// counts as a deletion, see DeleteCap. A namespace in which others have objects of the synced types stays, and is
-	// reported as ReasonForeign; what controllers made there goes with it.
+	// Delete deletes a downstream namespace when its upstream namespace is deleted, after all synced objects in it are
+	// gone. It counts as a deletion, see DeleteCap. A namespace in which other clients have objects of the synced types
+	// stays, and is reported as ReasonForeign. Objects that controllers made there are deleted with it.
 	Delete bool
-	// Metadata names labels and annotations that go down: by their key, or by its beginning with "*" at the end, such as
-	// "team.example.org/*". nil: none, because a label of a namespace can give rights to what is in it. Those of tools that
-	// track what they applied, of Kubernetes' own and ours never do, but the levels of PodSecurity, which only become
-	// stricter: a level goes down if it is above the one that is there, and stays when it is lowered or removed upstream.
-	// Their versions do not go down. A key that another client downstream has set to another value stays as it is, and is
-	// reported as ReasonForeign.
+	// Metadata lists the labels and annotations that go down, each by its key, or by the beginning of keys with "*" at
+	// the end, such as "team.example.org/*". nil: none, because a label of a namespace can give rights to the objects
+	// in it. Keys of Kubernetes, of this project, and of tools that track the objects they applied never go down.
+	//
+	// The levels of PodSecurity are the exception, and only become stricter: a level goes down if it is above the
+	// present one, and stays when it is lowered or removed upstream. The versions of the levels do not go down. If
+	// another client has set another value downstream, that value stays, and is reported as ReasonForeign.
 	Metadata []string
-	// DefaultPodSecurity is the level that the downstream enforces in a namespace without the label: privileged, baseline or
-	// restricted. Empty: not known, so that only restricted goes to such a namespace.
+	// DefaultPodSecurity is the level that the downstream enforces in a namespace without the label: privileged,
+	// baseline or restricted. Empty: unknown, so that only restricted goes down to such a namespace.
 	DefaultPodSecurity string
 }
 
-// PodSecurity, as an entry of NamespaceOptions.Metadata, lets levels of Pod Security Admission go down.
+// PodSecurity, as an entry of NamespaceOptions.Metadata, sends the levels of Pod Security Admission down.
 const PodSecurity = "pod-security.kubernetes.io/*"
 
 func (o NamespaceOptions) enabled() bool { return o.Finish || o.Delete || o.Metadata != nil }
 
-// check returns an error for each entry that is wrong.
+// check returns an error for each invalid entry.
 func (o NamespaceOptions) check() error {
 	var wrong []error
 	for i, pattern := range o.Metadata {
@@ -55,7 +57,7 @@ func (o NamespaceOptions) check() error {
 	return errors.Join(wrong...)
 }
 
-// names reports whether a key is one of Metadata.
+// names reports whether Metadata has a key.
 func (o NamespaceOptions) names(key string) bool {
 	return slices.ContainsFunc(o.Metadata, func(pattern string) bool {
 		start, open := strings.CutSuffix(pattern, "*")
@@ -63,25 +65,26 @@ func (o NamespaceOptions) names(key string) bool {
 	})
 }
 
-// passing returns the labels or annotations of a namespace upstream that go down, without the levels of pod security.
+// passing returns the labels or annotations of an upstream namespace that go down, without the levels of pod
+// security.
 func (o NamespaceOptions) passing(all map[string]string, label string) map[string]string {
 	all = synced(all, label)
 	maps.DeleteFunc(all, func(key, _ string) bool { return ofKubernetes(key) || !o.names(key) })
 	return all
 }
 
-// ofKubernetes reports whether Kubernetes gives a label or annotation its meaning.
+// ofKubernetes reports whether a key of a label or annotation is in a domain of Kubernetes.
 func ofKubernetes(key string) bool {
 	domain, _, _ := strings.Cut(key, "/")
 	return domain == "kubernetes.io" || domain == "k8s.io" || strings.HasSuffix(domain, ".kubernetes.io") || strings.HasSuffix(domain, ".k8s.io")
 }
 
-// podSecurityLevels are ordered from what allows most.
+// podSecurityLevels are ordered, the level that allows most first.
 var podSecurityLevels = map[string]int{"privileged": 1, "baseline": 2, "restricted": 3}
 
-// podSecurity returns the labels of pod security that are to be downstream: up and down are the labels of the two
-// namespaces, and ours reports whether this syncer has set one. A label that it has not set is left out unless it becomes
-// stricter.
+// podSecurity returns the desired pod security labels of a downstream namespace: up and down are the labels of the
+// two namespaces, and ours reports whether this syncer has set one. A label that another client has set is left out
+// unless it becomes stricter.
 func (o NamespaceOptions) podSecurity(up, down map[string]string, ours func(key string) bool) map[string]string {
 	wanted := map[string]string{}
 	for _, mode := range []string{"enforce", "audit", "warn"} {
@@ -91,7 +94,7 @@ func (o NamespaceOptions) podSecurity(up, down map[string]string, ours func(key 
 		switch {
 		case !labelled && o.DefaultPodSecurity != "":
 			least = podSecurityLevels[o.DefaultPodSecurity]
-		case least == 0: // what is not known may be anything but the strictest
+		case least == 0: // an unknown level may be anything but the strictest
 			least = podSecurityLevels["baseline"]
 		}
 		switch level := up[key]; {

@@ -5,9 +5,7 @@ package syncer
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -21,38 +19,34 @@ import (
 	"github.com/atoll-dev/atoll/internal/loop"
 )
 
-// namespaceQueue is before the names of namespaces in the queue. No type has that name.
+// namespaceQueue begins the queue keys of namespaces. No type has that name.
 const namespaceQueue = "@namespaces"
 
-// namespaceSync does what NamespaceOptions ask for. Its lane has no caches: it makes requests and keeps problems.
+// namespaceSync syncs namespaces as NamespaceOptions ask.
 type namespaceSync struct {
-	*lane
-	opts     NamespaceOptions
-	up, down *loop.Objects // all namespaces upstream, and those that this syncer made downstream
-	missed   missed
+	*syncedType // its requests and records; it has no caches
+	finalizers  finalizers
+	ending      namespaceEnd
+	opts        NamespaceOptions
+	// upstream has all upstream namespaces, downstream the downstream namespaces with our owner label.
+	upstream, downstream *loop.Objects
+	missed               missed
 
-	mu    sync.Mutex
-	holds map[string]bool // namespaces in which something is synced
-	tries map[string]int  // how often one could not be ended
+	mu   sync.Mutex
+	used map[string]bool // upstream namespaces in which an object is synced
+	ends map[string]int  // how often the end of a namespace was retried
 }
 
 func newNamespaceSync(s *Syncer) *namespaceSync {
-	n := &namespaceSync{
-		lane: &lane{
-			syncer: s, name: namespaceQueue, kind: kind{GVR: namespaces, Kind: "Namespace"}, valve: newValve(s.opts.DeleteCap),
-			problems: map[types.NamespacedName]Problem{}, memos: map[types.NamespacedName]memo{}, settled: map[types.NamespacedName]seen{},
-		},
-		opts: s.opts.NamespaceSync, holds: map[string]bool{}, tries: map[string]int{},
-	}
-	n.blockers = newBlockers(n.retryNow)
-	strip := loop.KeepManager()
-	n.up = loop.NewObjects(s.up.Dynamic(), namespaces, loop.ObjectsOptions{
-		Packed: true, Flows: n.flows, Changed: func(key types.NamespacedName) { s.add(n.queueKey(key)) },
-		Strip: func(obj *unstructured.Unstructured) { strip(obj); dropAnnotations(obj) },
-		Note:  func(obj *unstructured.Unstructured) string { return strings.Join(obj.GetFinalizers(), ",") },
+	r := newSyncedType(s, namespaceQueue, kind{GVR: namespaces, Kind: "Namespace"})
+	n := &namespaceSync{syncedType: r, finalizers: finalizers{r}, opts: s.opts.NamespaceSync, used: map[string]bool{}, ends: map[string]int{}}
+	n.ending = namespaceEnd{r, n}
+	n.upstream = loop.NewObjects(s.up.Dynamic(), namespaces, loop.ObjectsOptions{
+		Packed: true, Flows: n.resume, Changed: func(key types.NamespacedName) { s.add(n.queueKey(key)) }, Strip: keepContent(),
+		Note: func(obj *unstructured.Unstructured) string { return strings.Join(obj.GetFinalizers(), ",") },
 	})
-	n.down = loop.NewObjects(s.down.Dynamic(), namespaces, loop.ObjectsOptions{
-		Labels: ownerLabel + "=" + s.owner, Packed: true, Flows: n.flows, Strip: loop.KeepManager(manager),
+	n.downstream = loop.NewObjects(s.down.Dynamic(), namespaces, loop.ObjectsOptions{
+		Labels: ownerLabel + "=" + s.owner, Packed: true, Flows: n.resume, Strip: loop.KeepManager(manager),
 		Changed: func(place types.NamespacedName) {
 			if name, ok := s.opts.Namespaces.Up(place.Name); ok {
 				s.add(n.queueKey(types.NamespacedName{Name: name}))
@@ -62,7 +56,11 @@ func newNamespaceSync(s *Syncer) *namespaceSync {
 	return n
 }
 
-// keepNamespaces begins what NamespaceOptions ask for. The owner is known.
+func (n *namespaceSync) queueKey(key types.NamespacedName) string {
+	return originRef(key).queueKey(n.name)
+}
+
+// keepNamespaces sets up Options.NamespaceSync. The owner must be known.
 func (s *Syncer) keepNamespaces() {
 	if !s.opts.NamespaceSync.enabled() {
 		return
@@ -79,44 +77,42 @@ func (s *Syncer) namespaces() *namespaceSync {
 	return s.namespaced
 }
 
-// start keeps the caches until ctx ends.
+// start runs the caches until ctx ends.
 func (n *namespaceSync) start(ctx context.Context) {
 	var caches sync.WaitGroup
-	caches.Go(func() { _ = n.up.Start(ctx) })
-	caches.Go(func() { _ = n.down.Start(ctx) })
+	caches.Go(func() { _ = n.upstream.Start(ctx) })
+	caches.Go(func() { _ = n.downstream.Start(ctx) })
 	caches.Wait()
 }
 
 func (n *namespaceSync) fresh() error {
-	return errors.Join(n.syncer.lease.err(), wrap("upstream", n.up.Err()), wrap("downstream", n.down.Err()))
+	return errors.Join(n.syncer.lease.err(), wrap("upstream", n.upstream.Err()), wrap("downstream", n.downstream.Err()))
 }
 
-// flows looks at all namespaces when both caches have become fresh.
-func (n *namespaceSync) flows() {
+// resume queues all namespaces when both caches have become fresh.
+func (n *namespaceSync) resume() {
 	if n.fresh() != nil {
 		return
 	}
-	for _, key := range n.up.Keys() {
+	for _, key := range n.upstream.Keys() {
 		n.syncer.addBehind(n.queueKey(key))
 	}
-	for _, place := range n.down.Keys() {
+	for _, place := range n.downstream.Keys() {
 		if name, ok := n.syncer.opts.Namespaces.Up(place.Name); ok {
 			n.syncer.addBehind(n.queueKey(types.NamespacedName{Name: name}))
 		}
 	}
-	for _, queued := range n.missed.take() {
-		n.syncer.addBehind(queued)
-	}
+	n.missed.requeue(n.syncer.addBehind)
 }
 
-// synced records that an object in a namespace upstream is synced.
+// synced records that an object in an upstream namespace is synced.
 func (n *namespaceSync) synced(name string) {
 	if n == nil || name == "" {
 		return
 	}
 	n.mu.Lock()
-	known := n.holds[name]
-	n.holds[name] = true
+	known := n.used[name]
+	n.used[name] = true
 	n.mu.Unlock()
 	if !known {
 		n.syncer.add(n.queueKey(types.NamespacedName{Name: name}))
@@ -124,65 +120,66 @@ func (n *namespaceSync) synced(name string) {
 }
 
 func (n *namespaceSync) status() TypeStatus {
-	s := TypeStatus{Resource: namespaces, Err: n.fresh(), Upstream: n.up.Len(), Downstream: n.down.Len(), Held: n.valve.held()}
-	n.lane.mu.Lock()
-	defer n.lane.mu.Unlock()
-	s.Problems = sortedProblems(n.problems)
-	return s
+	return TypeStatus{
+		Resource: namespaces, Err: n.fresh(), Upstream: n.upstream.Len(), Downstream: n.downstream.Len(), Held: n.valve.held(), Problems: n.records.problems(),
+	}
 }
 
-// pass brings one namespace up to date on both sides.
-func (n *namespaceSync) pass(ctx context.Context, key types.NamespacedName) (again time.Duration, err error) {
-	if err := n.missed.stale(n.queueKey(key), n.fresh); err != nil {
+// reconcile brings one namespace up to date on both sides.
+func (n *namespaceSync) reconcile(ctx context.Context, of ref) (again time.Duration, err error) {
+	key := of.NamespacedName
+	if err := n.missed.check(n.queueKey(key), n.fresh); err != nil {
 		return n.syncer.putOff(err)
 	}
 	place, err := n.syncer.opts.Namespaces.Down(key.Name)
 	if err != nil || reserved(key.Name, place) != "" {
-		return 0, nil // nothing is synced there
+		return 0, nil // no object is synced there
 	}
-	u, _ := n.up.Get(key)
-	d, _ := n.down.Get(types.NamespacedName{Name: place})
-	if d != nil && !n.made(d) {
+	u, _ := n.upstream.Get(key)
+	d, _ := n.downstream.Get(types.NamespacedName{Name: place})
+	if d != nil && !n.created(d) {
 		d = nil // another client wrote our label
 	}
 	switch {
 	case u == nil && d == nil:
-		n.problem(ctx, key, "", "")
-		n.valve.settle(key)
+		n.report(ctx, originRef(key), "", "")
+		n.valve.settle(originRef(key))
 		n.forgetTries(key.Name)
 	case u == nil:
-		again, err = n.removeOrphan(ctx, key, d)
+		again, err = n.ending.removeOrphan(ctx, key, d)
 	case u.GetDeletionTimestamp() != nil:
-		again, err = n.end(ctx, key, place, u, d)
+		again, err = n.ending.end(ctx, key, place, u, d)
 	default:
-		n.problem(ctx, key, "", "")
-		n.valve.settle(key)
+		n.report(ctx, originRef(key), "", "")
+		n.valve.settle(originRef(key))
 		n.forgetTries(key.Name)
 		err = n.keep(ctx, key, u, d)
 	}
 	switch {
-	case transient(err):
+	case isStale(err):
 		return 0, loop.ErrBehind
 	case apierrors.IsForbidden(err):
-		n.problem(ctx, key, ReasonForbidden, err.Error())
+		n.report(ctx, originRef(key), ReasonForbidden, err.Error())
 	}
 	return again, wrap("sync namespace "+key.Name, err)
 }
 
-// made reports whether this syncer wrote the owner label of a namespace. Earlier releases did not apply it but created it so.
-func (n *namespaceSync) made(d metav1.Object) bool {
+// created reports whether this syncer wrote the owner label of a namespace. Earlier releases wrote it by a create
+// request, not by an apply.
+func (n *namespaceSync) created(d metav1.Object) bool {
 	return slices.ContainsFunc(d.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
 		return e.Manager == manager && e.FieldsV1 != nil && strings.Contains(string(e.FieldsV1.GetRawBytes()), `"f:`+ownerLabel+`"`)
 	})
 }
 
-// keep holds a namespace upstream in which something is synced, and writes its labels and annotations down.
+// keep adds our finalizer to an upstream namespace in which an object is synced, and writes its labels and
+// annotations down.
 func (n *namespaceSync) keep(ctx context.Context, key types.NamespacedName, u, d *unstructured.Unstructured) error {
 	n.mu.Lock()
-	wanted := n.holds[key.Name] && (n.opts.Finish || n.opts.Delete)
+	wanted := n.used[key.Name] && (n.opts.Finish || n.opts.Delete)
 	n.mu.Unlock()
-	if wanted && !n.lane.holds(u) {
-		if _, err := n.mergeFinalizers(ctx, u, append(u.GetFinalizers(), n.syncer.finalizer)); err != nil {
+	if wanted && !n.syncer.holds(u) {
+		if _, err := n.finalizers.write(ctx, u, append(u.GetFinalizers(), n.syncer.finalizer)); err != nil {
 			return wrap("add the finalizer", err)
 		}
 		n.wrote(ctx, WriteFinalizer, key)
@@ -193,10 +190,10 @@ func (n *namespaceSync) keep(ctx context.Context, key types.NamespacedName, u, d
 	return n.mark(ctx, key, u, d)
 }
 
-// wish is what is to be downstream of u; d is what is there, nil if nothing.
-func (n *namespaceSync) wish(place string, u, d *unstructured.Unstructured) *unstructured.Unstructured {
-	wish := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}
-	wish.SetName(place)
+// desired returns the desired downstream namespace of u, which may be nil. d is the present one; nil: absent.
+func (n *namespaceSync) desired(place string, u, d *unstructured.Unstructured) *unstructured.Unstructured {
+	want := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}
+	want.SetName(place)
 	labels, annotations := map[string]string{ownerLabel: n.syncer.owner}, map[string]string(nil)
 	if u != nil {
 		for key, value := range n.opts.passing(u.GetLabels(), n.syncer.opts.Label) {
@@ -211,33 +208,33 @@ func (n *namespaceSync) wish(place string, u, d *unstructured.Unstructured) *uns
 			labels[key] = level
 		}
 	}
-	wish.SetLabels(labels)
+	want.SetLabels(labels)
 	if len(annotations) > 0 {
-		wish.SetAnnotations(annotations)
+		want.SetAnnotations(annotations)
 	}
-	return wish
+	return want
 }
 
-// mark applies the labels and annotations of u to d. What another client has set to another value stays.
+// mark applies the labels and annotations of u to d. Values that another client has set stay.
 func (n *namespaceSync) mark(ctx context.Context, key types.NamespacedName, u, d *unstructured.Unstructured) error {
-	wish := n.wish(d.GetName(), u, d)
-	if !loop.Differs(d, wish, manager) {
+	want := n.desired(d.GetName(), u, d)
+	if !loop.Differs(d, want, manager) {
 		return nil
 	}
-	wish.SetUID(d.GetUID())
-	wish.SetResourceVersion(d.GetResourceVersion()) // a level that was raised meanwhile is not lowered
-	after, err := n.applyDown(ctx, wish)
+	want.SetUID(d.GetUID())
+	want.SetResourceVersion(d.GetResourceVersion()) // a level that was raised meanwhile is not lowered
+	after, err := n.down.apply(ctx, want, manager, false)
 	if theirs := conflicts(err); len(theirs) > 0 {
 		for _, field := range []string{"labels", "annotations"} {
-			kept, _, _ := unstructured.NestedStringMap(wish.Object, "metadata", field)
+			kept, _, _ := unstructured.NestedStringMap(want.Object, "metadata", field)
 			for name := range kept {
 				if slices.ContainsFunc(theirs, func(f string) bool { return strings.HasPrefix(f, ".metadata."+field+"."+name+": ") }) {
-					unstructured.RemoveNestedField(wish.Object, "metadata", field, name)
+					unstructured.RemoveNestedField(want.Object, "metadata", field, name)
 				}
 			}
 		}
-		n.problem(ctx, key, ReasonForeign, "others have set fields of the namespace downstream, which stay: "+strings.Join(theirs, "; "))
-		after, err = n.applyDown(ctx, wish)
+		n.report(ctx, originRef(key), ReasonForeign, "others have set fields of the namespace downstream, which stay: "+strings.Join(theirs, "; "))
+		after, err = n.down.apply(ctx, want, manager, false)
 	}
 	if err != nil {
 		return wrap("write labels and annotations downstream", err)
@@ -248,45 +245,38 @@ func (n *namespaceSync) mark(ctx context.Context, key types.NamespacedName, u, d
 	return nil
 }
 
-func (n *namespaceSync) applyDown(ctx context.Context, wish *unstructured.Unstructured) (*metav1.PartialObjectMetadata, error) {
-	data, err := json.Marshal(wish.Object)
-	if err != nil {
-		return nil, fmt.Errorf("encode: %w", err)
-	}
-	return n.downMeta("").Patch(ctx, wish.GetName(), types.ApplyPatchType, data, metav1.PatchOptions{FieldManager: manager, DryRun: n.syncer.dryRun()})
-}
-
-// create makes a namespace downstream with its labels and annotations, so that nothing is admitted there without them.
+// create creates a downstream namespace with its labels and annotations, so that no object is admitted there without
+// them.
 func (n *namespaceSync) create(ctx context.Context, place string) error {
 	var u *unstructured.Unstructured
 	if name, ok := n.syncer.opts.Namespaces.Up(place); ok {
-		u, _ = n.up.Get(types.NamespacedName{Name: name})
+		u, _ = n.upstream.Get(types.NamespacedName{Name: name})
 	}
-	wish := n.wish(place, u, nil)
-	wish.SetResourceVersion(neverVersion)
-	_, err := n.applyDown(ctx, wish)
+	want := n.desired(place, u, nil)
+	want.SetResourceVersion(neverVersion)
+	_, err := n.down.apply(ctx, want, manager, false)
 	return err
 }
 
-// release removes our finalizer from a namespace upstream.
+// release removes our finalizer from an upstream namespace.
 func (n *namespaceSync) release(ctx context.Context, u metav1.Object) error {
 	n.mu.Lock()
-	delete(n.holds, u.GetName())
+	delete(n.used, u.GetName())
 	n.mu.Unlock()
-	return n.dropFinalizer(ctx, u)
+	return n.finalizers.drop(ctx, u)
 }
 
-// retryAfter is when to look again at a namespace that could not be ended.
+// retryAfter returns the retry delay of the end of a namespace, which doubles with each call.
 func (n *namespaceSync) retryAfter(name string) time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	wait := min(maxRetryBlocked, retryBlocked<<min(n.tries[name], 16))
-	n.tries[name]++
+	wait := min(maxRetryBlocked, retryBlocked<<min(n.ends[name], 16))
+	n.ends[name]++
 	return wait
 }
 
 func (n *namespaceSync) forgetTries(name string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	delete(n.tries, name)
+	delete(n.ends, name)
 }

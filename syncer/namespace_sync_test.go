@@ -24,7 +24,8 @@ const (
 	ofShops = "acme-shop"
 )
 
-// shops is a pair whose upstream has the namespace shop with a ConfigMap. bare is an upstream without a namespace controller.
+// shops returns a pair whose upstream has the namespace shop with a ConfigMap. bare: the upstream has no namespace
+// controller.
 func shops(t *testing.T, bare bool, opts syncer.Options) (*pair, syncer.Options) {
 	t.Helper()
 	opts = quiet(configMaps, opts)
@@ -37,7 +38,7 @@ func shops(t *testing.T, bare bool, opts syncer.Options) (*pair, syncer.Options)
 	return p, opts
 }
 
-// An upstream without a namespace controller: the namespace ends, and all that was synced from it.
+// Without a namespace controller upstream, Finish deletes the synced objects of a deleted namespace, and then the namespace.
 func TestANamespaceEndsUpstream(t *testing.T) {
 	for _, running := range []bool{true, false} {
 		t.Run(fmt.Sprintf("running=%t", running), func(t *testing.T) {
@@ -55,10 +56,10 @@ func TestANamespaceEndsUpstream(t *testing.T) {
 				require.Nil(t, p.down.get(configMaps, "a", ofShops))
 				require.Nil(t, p.up.get(configMaps, "a", "shop"))
 				require.Nil(t, p.up.get(namespaces, "shop"))
-				require.NotNil(t, p.down.get(namespaces, ofShops), "it stays without Delete")
+				require.NotNil(t, p.down.get(namespaces, ofShops), "the namespace downstream stays without Delete")
 				require.Empty(t, p.problems())
 
-				// One of that name is a new one.
+				// A new namespace of the same name is synced.
 				p.up.create(namespaces, shop)
 				p.up.create(configMaps, inShop)
 				p.rest()
@@ -69,7 +70,28 @@ func TestANamespaceEndsUpstream(t *testing.T) {
 	}
 }
 
-// What is not synced is not deleted, and nothing is left without a namespace.
+// A namespace that is created again while a reconcile ends the one before it keeps its objects.
+func TestANamespaceThatWasCreatedAgainIsNotEnded(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p, _ := shops(t, true, syncer.Options{NamespaceSync: syncer.NamespaceOptions{Finish: true, Delete: true}})
+		p.up.Inject(regiontest.Fault{Verb: "get", Resource: namespaces.GroupResource(), Name: "shop", Do: regiontest.Delay(20 * time.Second)})
+		p.up.delete(namespaces, "shop")
+		time.Sleep(10 * time.Second)
+		ended := p.up.patch(namespaces, "shop", `{"metadata":{"finalizers":null}}`)
+		ended.Object["spec"] = map[string]any{}
+		_, err := p.up.of(namespaces).Update(t.Context(), ended, metav1.UpdateOptions{}, "finalize")
+		require.NoError(t, err)
+		p.up.create(namespaces, shop)
+		time.Sleep(time.Minute)
+		require.Nil(t, p.up.get(namespaces, "shop").GetDeletionTimestamp())
+		kept := p.up.get(configMaps, "a", "shop")
+		require.NotNil(t, kept)
+		require.Nil(t, kept.GetDeletionTimestamp())
+		require.NotNil(t, p.down.get(configMaps, "a", ofShops))
+	})
+}
+
+// Finish does not delete objects that are not synced, and keeps their namespace until they are gone.
 func TestANamespaceIsNotEndedAroundOthers(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p, _ := shops(t, true, syncer.Options{NamespaceSync: syncer.NamespaceOptions{Finish: true}})
@@ -91,7 +113,8 @@ func TestANamespaceIsNotEndedAroundOthers(t *testing.T) {
 	})
 }
 
-// Where a namespace controller runs, the namespace waits for what is downstream, its own namespace included.
+// With Delete, a deleted namespace stays upstream until its objects and its namespace downstream are gone, with a namespace
+// controller and without one.
 func TestANamespaceEndsDownstream(t *testing.T) {
 	for _, bare := range []bool{false, true} {
 		t.Run(fmt.Sprintf("bare=%t", bare), func(t *testing.T) {
@@ -108,7 +131,8 @@ func TestANamespaceEndsDownstream(t *testing.T) {
 	}
 }
 
-// The end of a namespace that no syncer saw is made up for, once a person lets the copies go that were in it.
+// A namespace was deleted upstream while no syncer ran: the one downstream is deleted once a person releases the objects in
+// it.
 func TestAMissedEndOfANamespace(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p, opts := shops(t, false, syncer.Options{})
@@ -129,16 +153,16 @@ func TestAMissedEndOfANamespace(t *testing.T) {
 	})
 }
 
-// A namespace downstream that others made or use stays, and the one upstream does not wait for it.
+// A namespace downstream that another client created or uses stays, and the one upstream does not wait for it.
 func TestANamespaceOfOthersStays(t *testing.T) {
 	for name, theirs := range map[string]func(p *pair){
 		"objects of others": func(p *pair) {
 			p.down.create(configMaps, "{apiVersion: v1, kind: ConfigMap, metadata: {name: theirs, namespace: acme-shop, labels: {theirs: 'yes'}}}")
 		},
 		"another client's label": func(p *pair) {
-			p.down.delete(namespaces, ofShops)
 			owner := p.Status().Owner
 			p.stop()
+			p.down.delete(namespaces, ofShops)
 			p.down.create(namespaces, "{apiVersion: v1, kind: Namespace, metadata: {name: acme-shop, labels: {syncer.atoll.dev/owner: "+owner+"}}}")
 		},
 	} {
@@ -159,7 +183,7 @@ func TestANamespaceOfOthersStays(t *testing.T) {
 	}
 }
 
-// Many namespaces at once wait for a person, downstream and so upstream.
+// Deletions of many namespaces downstream wait for a person, and the namespaces upstream wait for them.
 func TestNamespacesAndTheValve(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p, _ := shops(t, true, syncer.Options{NamespaceSync: syncer.NamespaceOptions{Finish: true, Delete: true}, DeleteCap: syncer.DeleteCap{Objects: 1, Share: 0.1, Within: time.Hour}})
@@ -177,7 +201,7 @@ func TestNamespacesAndTheValve(t *testing.T) {
 		left := 0
 		for i := range 3 {
 			if p.down.get(namespaces, fmt.Sprintf("acme-n-%d", i)) != nil {
-				require.NotNil(t, p.up.get(namespaces, fmt.Sprintf("n-%d", i)), "it waits")
+				require.NotNil(t, p.up.get(namespaces, fmt.Sprintf("n-%d", i)), "it waits for the one downstream")
 				left++
 			}
 		}
@@ -191,7 +215,7 @@ func TestNamespacesAndTheValve(t *testing.T) {
 	})
 }
 
-// Detach lets namespaces go too.
+// Detach removes our finalizer from namespaces too.
 func TestDetachOfNamespaces(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p, _ := shops(t, true, syncer.Options{NamespaceSync: syncer.NamespaceOptions{Finish: true}})
@@ -202,7 +226,7 @@ func TestDetachOfNamespaces(t *testing.T) {
 	})
 }
 
-// Labels and annotations go down by name, and nothing does without one.
+// Only the labels and annotations that Metadata names go down.
 func TestMetadataOfNamespaces(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p, opts := shops(t, true, syncer.Options{NamespaceSync: syncer.NamespaceOptions{Metadata: []string{"team", "example.org/*"}}})
@@ -212,14 +236,14 @@ func TestMetadataOfNamespaces(t *testing.T) {
 			delete(all, "kubernetes.io/metadata.name")
 			return all
 		}
-		require.Equal(t, map[string]string{"team": "a"}, labels(), "since it was made")
+		require.Equal(t, map[string]string{"team": "a"}, labels(), "since its creation")
 		p.up.patch(namespaces, "shop", `{"metadata":{"labels":{"team":"b","teams":"x","example.org/tier":"gold","kubernetes.io/x":"y","splitter.atoll.dev/x":"y"},`+
 			`"annotations":{"example.org/note":"n","kubectl.kubernetes.io/x":"y"}}}`)
 		p.rest()
 		require.Equal(t, map[string]string{"team": "b", "example.org/tier": "gold"}, labels())
 		require.Equal(t, map[string]string{"example.org/note": "n"}, p.down.get(namespaces, ofShops).GetAnnotations())
 
-		// What goes upstream goes, and what others set downstream stays.
+		// Labels that are removed upstream are removed downstream. Labels that another client sets downstream stay.
 		p.up.patch(namespaces, "shop", `{"metadata":{"labels":{"team":null},"annotations":null}}`)
 		p.down.patch(namespaces, ofShops, `{"metadata":{"labels":{"example.org/tier":"theirs","theirs":"x"}}}`)
 		p.rest()
@@ -306,7 +330,7 @@ func TestNamespaceOptions(t *testing.T) {
 	}
 }
 
-// The rights that are returned suffice for all that NamespaceOptions ask for.
+// UpstreamRights and DownstreamRights suffice for NamespaceOptions.
 func TestRightsOfNamespaces(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		opts := syncer.Options{Target: target, Types: typesAre(few), NamespaceSync: syncer.NamespaceOptions{Finish: true, Delete: true, Metadata: []string{"team"}}}

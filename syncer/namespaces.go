@@ -10,19 +10,21 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// NamespaceMap says which namespace downstream holds an upstream one, and back. The two methods must be inverse of each
-// other, always give the same answer, and be safe for concurrent use.
+// NamespaceMap maps upstream namespaces to downstream ones, and back. The two methods must be the inverse of each
+// other, always return the same result for a name, and be safe for concurrent use.
 type NamespaceMap interface {
-	// Down returns the name of the namespace downstream. An error keeps what is in ns from being synced and is reported.
+	// Down returns the name of the downstream namespace of ns. On an error, objects in ns are not synced, and the error
+	// is reported.
 	Down(ns string) (string, error)
-	// Up returns which namespace upstream is held in ns; false: none.
+	// Up returns the name of the upstream namespace whose downstream namespace is ns; false if there is no such
+	// namespace.
 	Up(ns string) (string, bool)
 }
 
 // SameNamespaces maps each namespace to the one of the same name.
 func SameNamespaces() NamespaceMap { return prefixed("") }
 
-// PrefixNamespaces puts prefix before the name of each namespace. What becomes too long is reported, not cut.
+// PrefixNamespaces puts prefix before the name of each namespace. A name that becomes too long is reported, not cut.
 func PrefixNamespaces(prefix string) NamespaceMap { return prefixed(prefix) }
 
 type prefixed string

@@ -10,20 +10,23 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Observer receives what happens. nil, and any nil field, is fine. Hooks are called synchronously without a lock held,
-// possibly from many goroutines, and must return quickly. Events are structs so that they can grow.
+// Observer receives the events of a Syncer. A nil Observer and nil fields are valid. Hooks are called synchronously
+// without a lock held, possibly from many goroutines, and must return quickly. Events are structs so that they can
+// get more fields.
 type Observer struct {
-	// Wrote is called after each write to either side that was accepted.
+	// Wrote is called after each write that a server accepted.
 	Wrote func(ctx context.Context, e WriteEvent)
-	// Problem is called when an object begins to have a problem, has another, or has none any more; and of pods, without an
-	// Object, when they may not be counted and when they may again: see Options.Unscheduled.
+	// Problem is called when an object gets a problem, gets another one, or has none any longer. It is also called,
+	// with the Resource pods and without an Object, when pods may not be counted, and when they may again: see
+	// Options.Unscheduled.
 	Problem func(ctx context.Context, e ProblemEvent)
-	// Overruled is called when somebody had changed fields downstream that belong to the upstream, and got them changed
-	// back.
+	// Overruled is called after the syncer has changed fields back downstream that belong to the upstream and that
+	// another client had changed.
 	Overruled func(ctx context.Context, e OverruledEvent)
-	// Type is called when a type begins or ceases to be synced.
+	// Type is called when the syncer begins or ceases to sync a type.
 	Type func(ctx context.Context, e TypeEvent)
-	// Another is called when another Syncer of the same target is noticed, and when there was no sign of one for 10 minutes.
+	// Another is called when another Syncer of the same target is noticed, and when no sign of one was seen for 10
+	// minutes.
 	Another func(ctx context.Context, e AnotherEvent)
 	// Capacity is called when the nodes of the downstream cannot be read, and when they can be read again.
 	Capacity func(ctx context.Context, e CapacityEvent)
@@ -36,57 +39,57 @@ type Write string
 const (
 	WriteFinalizer      Write = "Finalizer"      // upstream: the finalizer was added
 	WriteRelease        Write = "Release"        // upstream: the finalizer was removed
-	WriteStatus         Write = "Status"         // upstream: what the cluster reports
+	WriteStatus         Write = "Status"         // upstream: the status that the cluster reports
 	WriteFields         Write = "Fields"         // upstream: fields of the spec that belong to the downstream, see Rule
-	WriteUpsync         Write = "Upsync"         // upstream: an object that was born downstream was made or changed
-	WriteCondition      Write = "Condition"      // upstream: whether it is synced, see Options.Conditions
-	WriteUnscheduled    Write = "Unscheduled"    // upstream: how many pods find no node, see Options.Unscheduled
-	WriteNamespace      Write = "Namespace"      // a namespace was created downstream, or upstream for what was born downstream
-	WriteCreate         Write = "Create"         // downstream
-	WriteUpdate         Write = "Update"         // downstream
-	WriteDelete         Write = "Delete"         // downstream
+	WriteUpsync         Write = "Upsync"         // upstream: an object was created or changed for one that was born downstream
+	WriteCondition      Write = "Condition"      // upstream: the condition that reports whether the object is synced, see Options.Conditions
+	WriteUnscheduled    Write = "Unscheduled"    // upstream: the number of pods without a node, see Options.Unscheduled
+	WriteNamespace      Write = "Namespace"      // a namespace was created: downstream, or upstream for an object that was born downstream
+	WriteCreate         Write = "Create"         // downstream: an object was created
+	WriteUpdate         Write = "Update"         // downstream: an object was changed
+	WriteDelete         Write = "Delete"         // downstream: an object was deleted
 	WriteStatusDown     Write = "StatusDown"     // downstream: the part of the status that belongs to the upstream, see Rule
-	WriteDeleteUpstream Write = "DeleteUpstream" // upstream: somebody has deleted the copy, see DeleteUpstream
+	WriteDeleteUpstream Write = "DeleteUpstream" // upstream: an object was deleted, see DeleteUpstream, Options.Upsync and NamespaceOptions
 )
 
 // WriteEvent is a write that was accepted.
 type WriteEvent struct {
 	Write    Write
 	Resource schema.GroupResource
-	Object   types.NamespacedName // where it is upstream; of a namespace, its name downstream
+	Object   types.NamespacedName // its upstream key; with WriteNamespace, the name of the namespace
 }
 
 // ProblemEvent is a change of an object's problem.
 type ProblemEvent struct {
 	Resource schema.GroupResource
-	Object   types.NamespacedName // where it is upstream
-	Reason   Reason               // empty: no more
+	Object   types.NamespacedName // its upstream key
+	Reason   Reason               // empty: the object has no problem any longer
 	Message  string
 }
 
-// OverruledEvent names fields that somebody else had changed.
+// OverruledEvent lists fields that another client had changed downstream and that were changed back.
 type OverruledEvent struct {
 	Resource schema.GroupResource
-	Object   types.NamespacedName // where it is upstream
-	Fields   []string             // as the server names them, with the manager of each
+	Object   types.NamespacedName // its upstream key
+	Fields   []string             // each as the server names it, with its manager
 }
 
-// TypeEvent is a change of what is synced.
+// TypeEvent reports that a type begins or ceases to be synced.
 type TypeEvent struct {
 	Resource schema.GroupVersionResource
 	Synced   bool
 }
 
-// AnotherEvent is a change of whether another Syncer works for the same target.
+// AnotherEvent reports whether another Syncer works for the same target.
 type AnotherEvent struct {
-	// Message says by what it was noticed, and which of the two this is; empty: no longer.
+	// Message has the sign of the other Syncer, and identifies this one; empty: there is no sign any longer.
 	Message string
 }
 
-// CapacityEvent is a change of whether the capacity of the downstream can be read. What was last known stays in the status of
-// the SyncTarget meanwhile.
+// CapacityEvent reports whether the capacity of the downstream can be read. While it cannot, the last known capacity
+// stays in the status of the SyncTarget.
 type CapacityEvent struct {
-	// Err says why not; nil: it can be read again.
+	// Err is why the capacity cannot be read; nil: it can be read again.
 	Err error
 }
 

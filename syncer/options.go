@@ -18,111 +18,121 @@ import (
 	"github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
-// Options adjust a Syncer. Only Target is required.
+// Options configure a Syncer. Only Target is required.
 type Options struct {
-	// Target is the name of the SyncTarget: the value of the label of what is synced. It must be a valid label value.
+	// Target is the name of the SyncTarget, and the value of the label on the objects to sync. It must be a valid label
+	// value.
 	Target string
 
-	// Label is the key of that label; zero: v1alpha1.ClusterLabel. Objects that have the label
+	// Label is the key of the label on the objects to sync; zero: v1alpha1.ClusterLabel. Objects that have the label
 	// v1alpha1.StateLabelPrefix + Target with the value v1alpha1.StateSync are synced too.
 	Label string
 
-	// Types says which types are synced, of those that both sides serve; nil: DefaultTypes, and those that Permit names. New
-	// returns an error if it selects a type that needs a Power which Permit lacks.
+	// Types selects the types to sync, of those that both sides serve; nil: DefaultTypes, and those that Permit names.
+	// New returns an error if Types selects a type that needs a Power which Permit lacks.
 	Types TypeFilter
 
-	// Report says of which types that Types leaves out objects are reported that are labelled for the target: see
-	// TypeStatus.Problems. It needs Conditions or a Heartbeat, and list of those types upstream; those that may not be listed
-	// are skipped. nil: of all if Types is nil, else of none, since a program that names its types need not have rights on
-	// others. Objects of types that Types selects and that the two sides do not serve alike are reported in any case.
+	// Report selects types, of those that Types leaves out, whose objects are reported if they are labelled for the
+	// target: see TypeStatus.Problems. It needs Conditions or a Heartbeat, and the right to list those types upstream;
+	// a type that may not be listed is skipped. nil: all types if Types is nil, else none, since a program that names
+	// its types need not have rights on others. Objects of types that Types selects and that the two sides do not serve
+	// alike are reported in any case.
 	Report TypeFilter
 
-	// Permit names the powers over the downstream that authors of upstream objects may have, and the other way round: see Power.
-	// The program decides it, never an object. nil: none.
+	// Permit lists the powers over the downstream that authors of upstream objects may have, and with Upsync the powers
+	// over the upstream that authors of downstream objects may have: see Power. The program grants them; no object can.
+	// nil: none.
 	Permit []Power
 
-	// Refuse keeps types and objects out that Types and Permit let in, such as custom types that grant rights. It returns
-	// why, in words that go into Status and conditions, and "" to let it through. obj is nil when the type as a whole
-	// is asked about, and otherwise the object where it was born, which Refuse must not modify. It must be safe for
-	// concurrent use and always give the same answer for the same arguments. A copy of a refused object stays as it is, see
-	// ReasonNotPermitted. May be nil.
+	// Refuse rejects types and objects that Types and Permit accept, such as custom types that grant rights. It returns
+	// the reason, which appears in Status and conditions, or "" to accept. obj is nil if the type as a whole is
+	// checked, and otherwise the object on the side where it was born, which Refuse must not modify. It must be safe
+	// for concurrent use and always return the same result for the same arguments. The downstream object of a refused
+	// object stays as it is, see ReasonNotPermitted. May be nil.
 	Refuse func(gr schema.GroupResource, obj *unstructured.Unstructured) (why string)
 
-	// Upsync says of which of the Types objects that are born downstream are brought up, if they have the label
-	// v1alpha1.StateLabelPrefix + Target with the value v1alpha1.StateUpsync there: with their status, under the name of
-	// the namespace that holds them. They belong to the downstream: who changes them upstream is overruled, and they go when
-	// they go downstream or lose the label there. nil: none.
+	// Upsync selects, of the Types, those whose objects are brought up if they are born downstream and have the label
+	// v1alpha1.StateLabelPrefix + Target with the value v1alpha1.StateUpsync there. An upstream object is created for
+	// each, with its status, in the upstream namespace that Namespaces returns. It belongs to the downstream: changes
+	// by other clients upstream are overwritten, and it is deleted when the downstream object is deleted or loses the
+	// label. nil: none.
 	Upsync TypeFilter
 
-	// Namespaces says where upstream namespaces are downstream; nil: under the same name.
+	// Namespaces maps upstream namespaces to downstream ones; nil: to those of the same name.
 	Namespaces NamespaceMap
 
-	// NamespaceSync says what of a namespace upstream passes to the one downstream beside its objects: its labels and
-	// annotations, and its end. The zero value: nothing.
+	// NamespaceSync configures the sync of namespaces themselves: their labels, annotations and deletion. The zero
+	// value: namespaces are only created when objects need them.
 	NamespaceSync NamespaceOptions
 
 	// Transform changes objects on their way down, in this order.
 	Transform []Transformer
 
-	// Rules say how fields are owned, beside the built-in rules for core types. Later ones win.
+	// Rules define who owns which fields, in addition to the built-in rules for core types. Later rules win.
 	Rules []Rule
 
-	// Adopt says what happens to an object downstream that is in the way and not ours; zero: AdoptNever.
+	// Adopt is the policy for a downstream object that this syncer did not create and that has the name of one to
+	// create; zero: AdoptNever.
 	Adopt AdoptPolicy
 
-	// OnDownstreamDelete says what happens if somebody deletes a copy downstream; zero: it is made again. What was born
-	// downstream is deleted upstream in any case.
+	// OnDownstreamDelete is the policy for a downstream object that another client deletes; zero: RecreateCopy. The
+	// upstream object of one that was born downstream is deleted in any case.
 	OnDownstreamDelete DeletePolicy
 
-	// DeleteCap stops deletions that look like an accident; zero: more than 10 objects and 30 % of a type
-	// within a minute.
+	// DeleteCap stops deletions that look like an accident; zero: more than 10 objects and 30 % of a type within a
+	// minute.
 	DeleteCap DeleteCap
 
-	// Fights says when somebody who changes objects downstream again and again is not overruled any more; zero: when the
-	// same field was changed back 5 times within 5 minutes.
+	// Fights limits how often changes of another client downstream are overwritten; zero: the same field 5 times within
+	// 5 minutes.
 	Fights FightCap
 
 	// Upstream identifies the upstream among all that sync to the same downstream; zero: the UID of its namespace
-	// kube-system. What was synced under another identity is foreign. An upstream that moves to another cluster under its
-	// identity has objects with other UIDs: they take the copies over that are of their names.
+	// kube-system. Downstream objects that were made under another identity are foreign. If an upstream moves to
+	// another cluster and keeps its identity, its objects have other UIDs: each takes over the downstream object of its
+	// name.
 	Upstream string
 
-	// Conditions says on each upstream object whether it is synced, and if not, why: in the condition
-	// v1alpha1.SyncedCondition, or in an annotation where the type has no place for it. It costs a write when an object is
-	// first synced, and one whenever that changes.
+	// Conditions reports on each upstream object whether it is synced, and if not, why: in the condition
+	// v1alpha1.SyncedCondition, or in an annotation if the type has no place for it. It costs a write when an object is
+	// first synced, and one for each change of the condition.
 	Conditions bool
 
-	// Unscheduled is how often it is counted downstream how many pods of each workload find no node, which is then said in
-	// the annotation v1alpha1.UnscheduledAnnotationPrefix of the workload upstream. A workload is an object of any of the
-	// Types that is the controller of pods, or of their ReplicaSet. It costs one list of all pending pods each time, up to a
-	// fifth later at random, a read of each ReplicaSet that has such pods, and a write when their number changes or the
-	// scheduler says something else than other numbers of it. It needs UnscheduledRights downstream; without them the Observer
-	// is told, and what was last known stays. Zero: never, and what was said before is removed.
+	// Unscheduled is how often the pods without a node are counted downstream, for each workload. The count is written
+	// to the annotation v1alpha1.UnscheduledAnnotationPrefix of the upstream workload. A workload is an object of any
+	// of the Types that is the controller of pods, or of their ReplicaSet. Zero: never, and earlier counts are removed.
+	//
+	// A count comes up to a fifth later at random. It costs a list of all pending pods, a read of each ReplicaSet that
+	// has such pods, and a write if the number changes or the scheduler's message differs in more than numbers. It
+	// needs UnscheduledRights downstream; without them the last count stays and Observer.Problem is called.
 	Unscheduled time.Duration
 
-	// Workers is how many objects are worked on at once; zero: 16.
+	// Workers is how many objects are reconciled at once; zero: 16.
 	Workers int
 
 	// Discovery is how often the types of both sides are compared; zero: 30 s, up to a fifth longer at random.
 	Discovery time.Duration
 
-	// Heartbeat is how often the status of the SyncTarget of that name is written upstream, if there is one; zero: never.
+	// Heartbeat is how often the status of the SyncTarget is written upstream, if the SyncTarget exists; zero: never.
 	Heartbeat time.Duration
 
-	// Lease is how long after the last Heartbeat that the upstream accepted, and that found the downstream reachable, the
-	// Syncer writes. After that it is cut off for all that it knows, and what it runs may be placed elsewhere: it writes
-	// and deletes nothing on either side, says so in Status.Stale, and leaves all that runs as it is. When a heartbeat is
-	// accepted again, it removes what moved away before it creates or changes anything, and the SyncTarget has Ready False
-	// with the reason Stale until then. Zero: three times the Heartbeat, or no lease without one; negative: no lease. It
-	// should be shorter than the time after which a cluster's workloads are placed elsewhere.
+	// Lease is how long the Syncer may write after the last Heartbeat that the upstream accepted while the downstream
+	// was reachable. After that it must assume that it is cut off, and that its workloads are placed elsewhere: it
+	// writes and deletes nothing on either side, sets Status.Stale, and stops no workload. When a heartbeat is accepted
+	// again, it first deletes the downstream objects that moved away, before it creates or changes any. Until then the
+	// SyncTarget has Ready False with the reason Stale.
+	//
+	// Zero: three times the Heartbeat, or no lease without a Heartbeat; negative: no lease. It should be shorter than
+	// the time after which a cluster's workloads are placed elsewhere.
 	Lease time.Duration
 
-	// Capacity is how often the nodes of the downstream are read, page by page, for what the Heartbeat says of its capacity;
-	// zero: a minute, up to a fifth longer at random; negative: never, what was said of it before is removed, and what others
-	// say is left alone. It stays the last known while nodes cannot be read, and is empty if there are none.
+	// Capacity is how often the nodes of the downstream are read, page by page, for the capacity in the status of the
+	// SyncTarget; zero: a minute, up to a fifth longer at random. Negative: never; a capacity that the syncer wrote is
+	// removed, and one of another writer stays. While nodes cannot be read, the last known capacity stays. It is empty
+	// if there are no nodes.
 	Capacity time.Duration
 
-	// Observer is told what happens. May be nil.
+	// Observer receives events. May be nil.
 	Observer *Observer
 
 	// Logger receives log lines. Zero: the logger of Start's context, else slog.Default. To log nothing, use
@@ -130,13 +140,13 @@ type Options struct {
 	Logger logr.Logger
 }
 
-// TypeFilter says whether a type is synced, if both sides serve it. It must be safe for concurrent use.
+// TypeFilter reports whether it selects a type. It must be safe for concurrent use.
 type TypeFilter func(schema.GroupResource) bool
 
-// DefaultTypes selects, of Kubernetes' own types, workloads, their configuration, networking within a namespace, claims of
-// storage and devices, autoscaling and policy that only restricts; and all custom types but those of package v1alpha1. It
-// leaves out Pods and Events, which Options.Types may name, and all that needs a Power. A custom type is one of a group that
-// kube-apiserver does not serve itself, such as gateway.networking.k8s.io.
+// DefaultTypes selects, of Kubernetes' own types, workloads, their configuration, networking within a namespace,
+// claims of storage and devices, autoscaling, and policy that only restricts; and all custom types except those of
+// package v1alpha1. It leaves out Pods and Events, which Options.Types may select, and all types that need a Power. A
+// custom type is one of a group that kube-apiserver does not serve itself, such as gateway.networking.k8s.io.
 func DefaultTypes(gr schema.GroupResource) bool {
 	switch classify(gr).how {
 	case byDefault:
@@ -147,16 +157,16 @@ func DefaultTypes(gr schema.GroupResource) bool {
 	return false
 }
 
-// defaultTypes are DefaultTypes and those that need a Power: without it they are watched, and their objects reported. A
-// Namespace that has the label is nothing to report: tools label it for its objects. Nor are Endpoints and EndpointSlices:
-// controllers copy the labels of their Service.
+// defaultTypes selects DefaultTypes and the types that need a Power: without the Power these are watched, and their
+// objects reported. Without a permit it leaves out Namespaces, Endpoints and EndpointSlices: tools label a Namespace
+// for the objects in it, and controllers copy the labels of a Service to its endpoints.
 func (o Options) defaultTypes(gr schema.GroupResource) bool {
 	c := classify(gr)
 	derived := c.power == PermitNamespaces || c.power == PermitEndpoints
 	return DefaultTypes(gr) || c.how == byPermit && (!derived || slices.Contains(o.Permit, c.power))
 }
 
-// refusesType says why a type is not synced although both sides serve it; "" if it is.
+// refusesType returns why a type is not synced although both sides serve it; "" if it is synced.
 func (o Options) refusesType(gr schema.GroupResource) string {
 	if why := permits(o.Permit, gr); why != "" {
 		return why
@@ -167,7 +177,8 @@ func (o Options) refusesType(gr schema.GroupResource) string {
 	return o.Refuse(gr, nil)
 }
 
-// checkPermit returns an error for each wrong entry of Permit, and for types that need more than it has.
+// checkPermit returns an error for each invalid entry of Permit, and for selected types that need a Power which it
+// lacks.
 func (o Options) checkPermit() error {
 	var wrong []error
 	for i, p := range o.Permit {
@@ -185,35 +196,36 @@ func (o Options) checkPermit() error {
 	return errors.Join(wrong...)
 }
 
-// Transformer changes an object on its way down. It may modify obj, except for its type, name and namespace, must not
-// depend on anything else, so that the same object gives the same result, and may return Skip.
+// Transformer changes an object on its way down. It may modify obj, except for its type, name and namespace, and may
+// return Skip. It must not depend on anything else: the same object must give the same result.
 type Transformer func(obj *unstructured.Unstructured) error
 
-// Skip is what a Transformer returns for an object that is not to be written downstream now. What is there stays; its
-// status is not reported.
+// Skip is returned by a Transformer for an object that is not to be written downstream now. A downstream object that
+// exists stays; its status does not go up.
 var Skip = errors.New("skipped by a transformer") //nolint:errname,revive,staticcheck // named like fs.SkipDir
 
-// AdoptPolicy says what happens to an object downstream that has the place of one of ours and was not made by this
-// syncer.
+// AdoptPolicy is the policy for a downstream object that this syncer did not create and that has the name of one to
+// create.
 type AdoptPolicy int
 
 const (
-	// AdoptNever leaves it alone and reports ReasonForeign.
+	// AdoptNever leaves the object alone and reports ReasonForeign.
 	AdoptNever AdoptPolicy = iota
-	// AdoptEqual takes it over if that changes nothing but labels and annotations, and reports ReasonForeign otherwise.
+	// AdoptEqual takes the object over if that changes nothing but labels and annotations, and reports ReasonForeign
+	// otherwise.
 	AdoptEqual
-	// AdoptAlways takes it over. Fields that the upstream object does not have stay.
+	// AdoptAlways takes the object over. Fields that the upstream object does not have stay.
 	AdoptAlways
 )
 
-// DeleteCap limits deletions downstream, and those upstream that follow one downstream. It is exceeded when, of one type,
-// within the time, more than Objects and more
-// than Share of them would go. Then nothing of that type is deleted until Syncer.Release, or until nothing is left that
-// waits to be deleted. The count begins anew with the process.
+// DeleteCap limits deletions downstream, and those upstream that follow a deletion downstream. It is exceeded when,
+// Within the time, more than Objects and more than Share of the objects of one type would be deleted. Then no object
+// of this type is deleted until Syncer.Release is called, or until no deletion waits any longer. The count starts
+// anew with the process.
 type DeleteCap struct {
-	// Objects is how many may go in any case; zero: 10; negative: there is no limit at all.
+	// Objects is the number of objects that may be deleted in any case; zero: 10; negative: without limit.
 	Objects int
-	// Share is which part of a type may go, above 0 and up to 1; zero: 0.3.
+	// Share is the part of a type that may be deleted, above 0 and up to 1; zero: 0.3.
 	Share float64
 	// Within is the time over which deletions are counted; zero: a minute.
 	Within time.Duration

@@ -17,7 +17,7 @@ import (
 	"github.com/atoll-dev/atoll/syncer"
 )
 
-// rival is a Syncer beside others, with what it reports of them.
+// rival is a Syncer that runs beside another one, with the messages of its AnotherEvents.
 type rival struct {
 	*syncer.Syncer
 	stop func()
@@ -47,14 +47,14 @@ func (r *rival) heard() []string {
 	return r.told
 }
 
-// painted is a Transformer that makes a ConfigMap another one.
+// painted returns a Transformer that sets data.color, so that two Syncers disagree about a ConfigMap.
 func painted(color string) syncer.Transformer {
 	return func(obj *unstructured.Unstructured) error {
 		return unstructured.SetNestedField(obj.Object, color, "data", "color")
 	}
 }
 
-// Two processes that sync for one target notice each other and say so, wherever they meet, and do not fight without end.
+// Two Syncers of one target notice and report each other, on whichever side they meet, and stop overwriting each other.
 func TestTwoSyncersOfOneTarget(t *testing.T) {
 	type world struct{ up, down, otherUp, otherDown *side }
 	sides := func(t *testing.T) world {
@@ -67,7 +67,7 @@ func TestTwoSyncersOfOneTarget(t *testing.T) {
 		one, two  syncer.Options
 		provoke   func(t *testing.T, w world)
 		condition bool // on a SyncTarget that both write
-		remains   bool // what the other one made stays in the way, and so the sign
+		remains   bool // the objects of the stopped Syncer stay, and are a sign of it
 	}{
 		"with the same configuration": {world: sides, one: beats, two: beats, condition: true},
 		"with another configuration": {
@@ -149,7 +149,7 @@ func TestTwoSyncersOfOneTarget(t *testing.T) {
 				require.Equal(t, before, w.down.get(configMaps, "a").GetResourceVersion())
 				require.LessOrEqual(t, w.up.writesBy("atoll-syncer-status-my-cluster"), 6)
 
-				// One is stopped: the other says so after a while.
+				// Some time after one has stopped, the other no longer reports it.
 				two.stop()
 				if test.remains {
 					return
@@ -166,7 +166,7 @@ func TestTwoSyncersOfOneTarget(t *testing.T) {
 	}
 }
 
-// Two clusters that report different statuses of one object to one upstream do not overwrite each other without end.
+// Two Syncers that report different statuses of one object stop overwriting each other.
 func TestTwoStatusesOfOneObject(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		up, one, two := newSide(t, "up", regiontest.Options{}), newSide(t, "one", regiontest.Options{}), newSide(t, "two", regiontest.Options{})
@@ -189,13 +189,13 @@ func TestTwoStatusesOfOneObject(t *testing.T) {
 				}
 			}
 		}
-		require.Len(t, why, 1, "one of the two has given way")
+		require.Len(t, why, 1, "one of the two has stopped writing")
 		require.Contains(t, why[0], "StatusRefused the status was written again 5 times within 5m0s")
 		require.Contains(t, why[0], "another syncer of target my-cluster or another client upstream overwrites it")
 	})
 }
 
-// One Syncer after another, with another configuration or with a short overlap, is not two.
+// A Syncer that replaces another one, with another configuration or a short overlap, is not reported.
 func TestOneSyncerAfterAnother(t *testing.T) {
 	for _, overlap := range []bool{true, false} {
 		t.Run(fmt.Sprintf("overlap=%t", overlap), func(t *testing.T) {
@@ -226,7 +226,7 @@ func TestOneSyncerAfterAnother(t *testing.T) {
 					p.rest()
 				}
 				require.Equal(t, color, field(p.down.get(configMaps, "c-000"), "data", "color"))
-				require.Empty(t, after.heard(), "what changes back and forth upstream is no sign of another")
+				require.Empty(t, after.heard(), "a field that changes back and forth upstream is no sign of another syncer")
 			})
 		})
 	}

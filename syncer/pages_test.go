@@ -18,7 +18,7 @@ type paging func(*http.Request) (*http.Response, error)
 
 func (f paging) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// paged lets a syncer that is started next get one object with each page of a list.
+// paged makes each page of a list have one object, for the next syncer that is started.
 func (s *side) paged() {
 	s.t.Helper()
 	config := s.Config()
@@ -37,7 +37,7 @@ func (s *side) paged() {
 	require.NoError(s.t, err)
 }
 
-// finalizersOf are all finalizers of ConfigMaps upstream.
+// finalizersOf returns the finalizers of these ConfigMaps upstream.
 func (p *pair) finalizersOf(names ...string) (all []string) {
 	p.t.Helper()
 	for _, name := range names {
@@ -46,7 +46,7 @@ func (p *pair) finalizersOf(names ...string) (all []string) {
 	return all
 }
 
-// Objects that left while no syncer ran are found on all pages, and let go.
+// Objects that left while no syncer ran are found on all pages, and lose our finalizer.
 func TestObjectsThatLeftAreFoundOnAllPages(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -66,7 +66,7 @@ func TestObjectsThatLeftAreFoundOnAllPages(t *testing.T) {
 	})
 }
 
-// Detach lets the objects of all pages go.
+// Detach removes our finalizer from the objects on all pages.
 func TestDetachReadsAllPages(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -81,7 +81,7 @@ func TestDetachReadsAllPages(t *testing.T) {
 	})
 }
 
-// A namespace stays downstream if an object of another client is in it, whatever comes before that in a list.
+// A namespace stays downstream if it has an object of another client, on whichever page of a list that is.
 func TestObjectsOfOthersAreFoundOnAllPages(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p, opts := shops(t, true, syncer.Options{NamespaceSync: syncer.NamespaceOptions{Finish: true, Delete: true}})

@@ -17,8 +17,8 @@ import (
 	"github.com/atoll-dev/atoll/syncer"
 )
 
-// Both sides change while nobody looks, each the same field and one of its own: the upstream's value counts where both did,
-// and that is told; what only the other side has stays.
+// Both sides change while no syncer runs. Fields that the upstream has are overwritten downstream and reported. Fields that
+// only the downstream object has stay.
 func TestBothSidesChanged(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -35,7 +35,7 @@ func TestBothSidesChanged(t *testing.T) {
 	})
 }
 
-// A namespace that is there can be answered with an error other than that.
+// An object is created although the creation of its namespace fails twice, with any of these codes.
 func TestNamespaceThatIsThere(t *testing.T) {
 	for _, code := range []int{http.StatusGatewayTimeout, http.StatusInternalServerError, http.StatusTooManyRequests, http.StatusConflict} {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
@@ -53,7 +53,7 @@ func TestNamespaceThatIsThere(t *testing.T) {
 	}
 }
 
-// What is too large is said, and keeps nobody else from going on.
+// An object that is too large for the downstream is reported, and does not stop the others.
 func TestTooLarge(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -66,7 +66,7 @@ func TestTooLarge(t *testing.T) {
 	})
 }
 
-// Nothing that a server writes by itself crosses, whatever the object has of it.
+// Metadata that a server writes by itself is never copied to the other side.
 func TestServerFieldsDoNotCross(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -91,8 +91,8 @@ func TestServerFieldsDoNotCross(t *testing.T) {
 	})
 }
 
-// Labels, annotations and fields go when they go upstream, also if nobody was there to see it; what others have put on the
-// copy stays.
+// Labels, annotations and fields that are removed upstream are removed downstream, also if no syncer ran then. Those that
+// other clients added downstream stay.
 func TestWhatOthersAddStays(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -128,7 +128,7 @@ func TestWhatOthersAddStays(t *testing.T) {
 	})
 }
 
-// A status that cannot be written because there is no such path is no object that is gone.
+// A NotFound of the status subresource does not mean that the object was deleted.
 func TestNoPlaceForTheStatus(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -140,8 +140,8 @@ func TestNoPlaceForTheStatus(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		tried := slices.Compact(p.up.writes())
 		require.Equal(t, []string{"patch widgets/status a"}, tried)
-		require.Less(t, len(p.up.writes()), 30, "not all the time")
-		require.Equal(t, []string{"patch widgets/status a"}, p.down.writes(), "the test's")
+		require.Less(t, len(p.up.writes()), 30, "retries have a backoff")
+		require.Equal(t, []string{"patch widgets/status a"}, p.down.writes(), "only the test's write")
 		require.Equal(t, []string{"syncer.atoll.dev/my-cluster"}, p.up.get(widgets, "a").GetFinalizers())
 		p.up.Reset()
 		time.Sleep(2 * time.Minute)
@@ -149,7 +149,7 @@ func TestNoPlaceForTheStatus(t *testing.T) {
 	})
 }
 
-// A change that waits behind a long list is not worked on last.
+// A change is reconciled before the objects that a long list has queued.
 func TestFreshWorkComesFirst(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -173,7 +173,7 @@ func TestFreshWorkComesFirst(t *testing.T) {
 	})
 }
 
-// only is one type.
+// only returns a filter that selects one type.
 func only(one schema.GroupResource) syncer.TypeFilter {
 	return func(gr schema.GroupResource) bool { return gr == one }
 }

@@ -24,35 +24,35 @@ var (
 	replicaSets = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"}
 )
 
-// podOwner is an object downstream that is the controller of pods, or of a ReplicaSet that is.
+// podOwner is a downstream object that is the controller of pods, or of a ReplicaSet that is the controller of pods.
 type podOwner struct {
 	kind  schema.GroupKind
 	place types.NamespacedName
 	uid   types.UID
 }
 
-// ownerOf is the controller of an object; zero: it has none.
+// ownerOf returns the controller of an object; zero if it has none.
 func ownerOf(obj metav1.Object) podOwner {
 	ref := metav1.GetControllerOfNoCopy(obj)
 	if ref == nil {
 		return podOwner{}
 	}
-	gv, _ := schema.ParseGroupVersion(ref.APIVersion) // one that cannot be read is that of no copy
+	gv, _ := schema.ParseGroupVersion(ref.APIVersion) // an invalid one is that of no synced type
 	return podOwner{
 		kind:  schema.GroupKind{Group: gv.Group, Kind: ref.Kind},
 		place: types.NamespacedName{Namespace: obj.GetNamespace(), Name: ref.Name}, uid: ref.UID,
 	}
 }
 
-// podCounter counts the pods downstream that find no node, for each copy that owns some.
+// podCounter counts the downstream pods that have no node, by the downstream object that owns them.
 type podCounter struct {
 	syncer *Syncer
-	// sets are the owners of the ReplicaSets that had such pods the last time: each is read once.
+	// sets are the owners of the ReplicaSets that had such pods at the last count, so that each is read once.
 	sets    map[types.UID]podOwner
-	refused bool // and that was said
+	refused bool // pods may not be listed, which was reported
 }
 
-// start counts until ctx ends, first at a random time: programs that begin together do not ask together.
+// start counts until ctx ends. The first delay is random, so that programs that start together do not list together.
 func (c *podCounter) start(ctx context.Context) {
 	every := c.syncer.opts.Unscheduled
 	for pause := rand.N(every) + 1; ; pause = every + rand.N(every/5+1) {
@@ -79,21 +79,14 @@ func (c *podCounter) start(ctx context.Context) {
 	}
 }
 
-// count counts once. What is not known stays as it was last known: all of it if a request fails, and that of a type whose
-// copies are not fresh.
+// count counts once. If a request fails, the last counts of all types stay. If a cache is stale, those of its type
+// stay.
 func (c *podCounter) count(ctx context.Context) error {
-	lanes, counted := map[schema.GroupKind]*lane{}, map[*lane]map[types.NamespacedName]v1alpha1.Unscheduled{}
-	c.syncer.mu.Lock()
-	for _, l := range c.syncer.lanes {
-		lanes[l.kind.GroupKind()] = l
-	}
-	c.syncer.mu.Unlock()
-	for kind, l := range lanes {
-		if l.fresh() != nil || l.kind.Refused != "" {
-			delete(lanes, kind)
-			continue
+	byKind, counted := map[schema.GroupKind]*syncedType{}, map[*syncedType]map[types.NamespacedName]v1alpha1.Unscheduled{}
+	for _, t := range c.syncer.synced() {
+		if t.caches.fresh() == nil {
+			byKind[t.kind.GroupKind()], counted[t.syncedType] = t.syncedType, map[types.NamespacedName]v1alpha1.Unscheduled{}
 		}
-		counted[l] = map[types.NamespacedName]v1alpha1.Unscheduled{}
 	}
 	found, err := c.list(ctx)
 	if err != nil {
@@ -104,31 +97,33 @@ func (c *podCounter) count(ctx context.Context) error {
 	}
 	sets := map[types.UID]podOwner{}
 	for owner, n := range found {
-		l := lanes[owner.kind]
-		key, _, same := l.copyAt(owner)
+		r := byKind[owner.kind]
+		key, _, same := r.ownedAt(owner)
 		if !same && owner.kind == (schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}) {
-			above, err := c.above(ctx, owner, lanes)
+			above, err := c.above(ctx, owner, byKind)
 			if err != nil {
 				return err
 			}
-			if above.uid != "" { // or else somebody may adopt it yet
+			if above.uid != "" { // a ReplicaSet without an owner may be adopted later
 				sets[owner.uid] = above
 			}
-			l = lanes[above.kind]
-			key, _, same = l.copyAt(above)
+			r = byKind[above.kind]
+			key, _, same = r.ownedAt(above)
 		}
 		if same {
-			counted[l][key] = plusUnscheduled(counted[l][key], n)
+			counted[r][key] = plusUnscheduled(counted[r][key], n)
 		}
 	}
 	c.sets = sets
-	for l, of := range counted {
-		l.setUnscheduled(of)
+	for r, now := range counted {
+		for _, of := range r.records.setUnscheduled(now) {
+			c.syncer.add(of.queueKey(r.name))
+		}
 	}
 	return nil
 }
 
-// list returns how many pods of each owner find no node.
+// list returns how many pods of each owner have no node.
 func (c *podCounter) list(ctx context.Context) (map[podOwner]v1alpha1.Unscheduled, error) {
 	found := map[podOwner]v1alpha1.Unscheduled{}
 	opts := metav1.ListOptions{FieldSelector: "status.phase=Pending", Limit: 500}
@@ -156,11 +151,11 @@ func (c *podCounter) page(ctx context.Context, opts metav1.ListOptions) (*unstru
 	return c.syncer.down.Dynamic().Resource(pods).List(ctx, opts)
 }
 
-// above returns the owner of a ReplicaSet, of one that is gone itself: as it was when it was read, unless a copy of that name has been made anew, which
-// may have taken the ReplicaSet over.
-func (c *podCounter) above(ctx context.Context, set podOwner, lanes map[schema.GroupKind]*lane) (podOwner, error) {
+// above returns the owner of a ReplicaSet, or the ReplicaSet itself if it is gone. It uses the owner that an earlier
+// count read, unless the downstream object was created again since: the new one may have adopted the ReplicaSet.
+func (c *podCounter) above(ctx context.Context, set podOwner, byKind map[schema.GroupKind]*syncedType) (podOwner, error) {
 	if before, known := c.sets[set.uid]; known {
-		if _, there, same := lanes[before.kind].copyAt(before); same || !there {
+		if _, exists, same := byKind[before.kind].ownedAt(before); same || !exists {
 			return before, nil
 		}
 	}
@@ -169,29 +164,27 @@ func (c *podCounter) above(ctx context.Context, set podOwner, lanes map[schema.G
 	obj, err := c.syncer.down.Metadata().Resource(replicaSets).Namespace(set.place.Namespace).Get(ctx, set.place.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err), err == nil && obj.UID != set.uid:
-		return set, nil // it has gone, and no other has its UID
+		return set, nil // it is gone, and no other object has its UID
 	case err != nil:
 		return podOwner{}, fmt.Errorf("read the owner of ReplicaSet %s: %w", set.place, err)
 	}
 	return ownerOf(obj), nil
 }
 
-// copyAt returns of which upstream object there is a copy at the place of an owner of pods, and whether that copy is the owner.
-// l may be nil.
-func (l *lane) copyAt(owner podOwner) (key types.NamespacedName, there, same bool) {
-	if l == nil {
+// ownedAt returns the upstream key of the downstream object at the place of an owner of pods, whether that object
+// exists, and whether it is the owner. r may be nil.
+func (r *syncedType) ownedAt(owner podOwner) (key types.NamespacedName, exists, same bool) {
+	if r == nil {
 		return key, false, false
 	}
 	place := owner.place
-	if !l.kind.Namespaced {
+	if !r.kind.Namespaced {
 		place.Namespace = ""
 	}
-	d, ok := l.down.Get(place)
+	d, ok := r.caches.down.Get(place)
 	if !ok {
 		return key, false, false
 	}
 	key = originOf(d)
-	_, one := l.one.Seen(key)
-	_, many := l.many.Seen(key)
-	return key, true, d.GetUID() == owner.uid && one+many > 0
+	return key, true, d.GetUID() == owner.uid && r.caches.hasOrigin(key)
 }

@@ -12,80 +12,86 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Power names an identity, or control over a cluster, that some of Kubernetes' own types give to the authors of their
-// objects. A syncer makes such objects downstream with its own rights, so with the Power in Options.Permit every author of
-// such an object upstream has it downstream. Each constant is one opt-in.
+// Power is an identity, or control over a cluster, that some of Kubernetes' own types give to the authors of their
+// objects. A syncer creates such objects downstream with its own rights. So with a Power in Options.Permit, every
+// author of such an object upstream has that power downstream. Each constant is one opt-in.
 //
 // A type of Kubernetes that this release does not know is refused too. Its Power is its name, such as
 // "podgangs.scheduling.k8s.io".
 type Power string
 
-// The powers. "They" are the authors of the objects.
+// The powers.
 const (
-	// PermitAdmissionPolicies: their rules reject or change every request to the cluster.
+	// PermitAdmissionPolicies lets authors reject or change every request to the cluster by their rules.
 	PermitAdmissionPolicies Power = "AdmissionPolicies"
-	// PermitAdmissionWebhooks: a server of their choice reads and changes every request to the cluster, Secrets included.
+	// PermitAdmissionWebhooks lets a server of the author's choice read and change every request to the cluster,
+	// including Secrets.
 	PermitAdmissionWebhooks Power = "AdmissionWebhooks"
-	// PermitAPIServices: a server of their choice answers for a group of the cluster's API.
+	// PermitAPIServices lets a server of the author's choice serve a group of the cluster's API.
 	PermitAPIServices Power = "APIServices"
-	// PermitCertificateSigningRequests: the cluster signs for the identity that creates the request, which is the
-	// syncer's. The certificate stays there: an upstream API server takes no approval in a status (ReasonStatusRefused).
+	// PermitCertificateSigningRequests lets the cluster sign for the identity that creates the request, which is the
+	// syncer's. The certificate stays downstream: an upstream API server rejects an approval in a status
+	// (ReasonStatusRefused).
 	PermitCertificateSigningRequests Power = "CertificateSigningRequests"
-	// PermitClusterTrustBundles: workloads trust their certificate authorities.
+	// PermitClusterTrustBundles makes workloads trust the certificate authorities of the author.
 	PermitClusterTrustBundles Power = "ClusterTrustBundles"
-	// PermitControllerRevisions: a rollback of a DaemonSet or StatefulSet runs the content that they wrote.
+	// PermitControllerRevisions lets a rollback of a DaemonSet or StatefulSet run content of the author.
 	PermitControllerRevisions Power = "ControllerRevisions"
-	// PermitCSIDrivers: they decide how volumes are mounted, and which drivers get tokens of ServiceAccounts.
+	// PermitCSIDrivers lets authors decide how volumes are mounted, and which drivers get tokens of ServiceAccounts.
 	PermitCSIDrivers Power = "CSIDrivers"
-	// PermitCSINodes: they decide which drivers nodes are believed to have.
+	// PermitCSINodes lets authors decide which drivers nodes are believed to have.
 	PermitCSINodes Power = "CSINodes"
-	// PermitCSIStorageCapacities: they decide where the scheduler believes that volumes fit.
+	// PermitCSIStorageCapacities lets authors decide where the scheduler believes that volumes fit.
 	PermitCSIStorageCapacities Power = "CSIStorageCapacities"
-	// PermitCustomResourceDefinitions: they change types for the whole cluster, with conversion by a server of their choice.
-	// Package crds keeps definitions in step without it.
+	// PermitCustomResourceDefinitions lets authors change types for the whole cluster, with conversion by a server of
+	// their choice. Package crds syncs definitions without it.
 	PermitCustomResourceDefinitions Power = "CustomResourceDefinitions"
-	// PermitDeviceClasses: they decide which devices a claim gets, and how these are configured.
+	// PermitDeviceClasses lets authors decide which devices a claim gets, and how the devices are configured.
 	PermitDeviceClasses Power = "DeviceClasses"
-	// PermitDeviceTaintRules: they evict every pod that uses a device.
+	// PermitDeviceTaintRules lets authors evict every pod that uses a device.
 	PermitDeviceTaintRules Power = "DeviceTaintRules"
-	// PermitEndpoints: they send the traffic of Services to any address, past the NetworkPolicies of other namespaces.
+	// PermitEndpoints lets authors send the traffic of Services to any address, past the NetworkPolicies of other
+	// namespaces.
 	PermitEndpoints Power = "Endpoints"
-	// PermitFlowControl: they starve the API server's other clients.
+	// PermitFlowControl lets authors starve the API server's other clients.
 	PermitFlowControl Power = "FlowControl"
-	// PermitIngressClasses: they decide which controller serves the Ingresses of all namespaces.
+	// PermitIngressClasses lets authors decide which controller serves the Ingresses of all namespaces.
 	PermitIngressClasses Power = "IngressClasses"
-	// PermitIPAddresses: they take addresses of Services away.
+	// PermitIPAddresses lets authors take addresses from Services.
 	PermitIPAddresses Power = "IPAddresses"
-	// PermitLeases: they win elections of leaders in place of controllers, and keep nodes alive that are not.
+	// PermitLeases lets authors win leader elections in place of controllers, and make dead nodes look alive.
 	PermitLeases Power = "Leases"
-	// PermitNamespaces: labels of a Namespace decide which pods it admits, and deleting it deletes all in it. Namespaces
-	// that objects need are made without it.
+	// PermitNamespaces lets authors set the labels of a Namespace, which decide which pods it admits, and delete it
+	// with all objects in it. Namespaces that objects need are created without it.
 	PermitNamespaces Power = "Namespaces"
-	// PermitNodes: they register machines, and taint or remove those that are there.
+	// PermitNodes lets authors register machines, and taint or remove existing ones.
 	PermitNodes Power = "Nodes"
-	// PermitPersistentVolumes: any path of any node, or any volume of the storage, becomes theirs.
+	// PermitPersistentVolumes gives authors any path of any node, and any volume of the storage.
 	PermitPersistentVolumes Power = "PersistentVolumes"
-	// PermitPodCertificateRequests: the cluster signs certificates for pods and nodes.
+	// PermitPodCertificateRequests lets the cluster sign certificates for pods and nodes on request of authors.
 	PermitPodCertificateRequests Power = "PodCertificateRequests"
-	// PermitPriorityClasses: their pods evict those of the system.
+	// PermitPriorityClasses lets pods of authors evict those of the system.
 	PermitPriorityClasses Power = "PriorityClasses"
-	// PermitRBAC: they get each right that the syncer has downstream, and bind those to anyone.
+	// PermitRBAC gives authors each right that the syncer has downstream, to be granted to anyone.
 	PermitRBAC Power = "RBAC"
-	// PermitResourcePoolStatusRequests: they read which devices the whole cluster has and who uses them.
+	// PermitResourcePoolStatusRequests lets authors read which devices the whole cluster has and who uses them.
 	PermitResourcePoolStatusRequests Power = "ResourcePoolStatusRequests"
-	// PermitResourceSlices: they decide which devices nodes are believed to have.
+	// PermitResourceSlices lets authors decide which devices nodes are believed to have.
 	PermitResourceSlices Power = "ResourceSlices"
-	// PermitRuntimeClasses: they decide with which runtime pods run, and on which nodes.
+	// PermitRuntimeClasses lets authors decide with which runtime, and on which nodes, pods run.
 	PermitRuntimeClasses Power = "RuntimeClasses"
-	// PermitServiceCIDRs: they decide which addresses the Services of the cluster get.
+	// PermitServiceCIDRs lets authors decide which addresses the Services of the cluster get.
 	PermitServiceCIDRs Power = "ServiceCIDRs"
-	// PermitStorageClasses: they decide how and with which credentials volumes are made for all namespaces.
+	// PermitStorageClasses lets authors decide how, and with which credentials, volumes are provisioned for all
+	// namespaces.
 	PermitStorageClasses Power = "StorageClasses"
-	// PermitStorageVersions: they decide in which version all objects of a type are stored, and have them written anew.
+	// PermitStorageVersions lets authors decide in which version all objects of a type are stored, and rewrite all of
+	// them.
 	PermitStorageVersions Power = "StorageVersions"
-	// PermitVolumeAttachments: they attach any volume to any node.
+	// PermitVolumeAttachments lets authors attach any volume to any node.
 	PermitVolumeAttachments Power = "VolumeAttachments"
-	// PermitVolumeAttributesClasses: they decide which performance, at whose cost, volumes of all namespaces may have.
+	// PermitVolumeAttributesClasses lets authors decide which performance, at whose cost, volumes of all namespaces may
+	// have.
 	PermitVolumeAttributesClasses Power = "VolumeAttributesClasses"
 )
 
@@ -101,8 +107,8 @@ func Powers() []Power {
 	return slices.Compact(all)
 }
 
-// ParsePower returns the Power of that name, as a command line has it: one of Powers, or the name of a type of Kubernetes
-// that this release does not know. Any other name is an error that lists Powers.
+// ParsePower returns the Power with that name, for example from a command line: one of Powers, or the name of a type
+// of Kubernetes that this release does not know. Any other name is an error that lists Powers.
 func ParsePower(name string) (Power, error) {
 	p := Power(name)
 	if slices.Contains(Powers(), p) {
@@ -118,8 +124,8 @@ func ParsePower(name string) (Power, error) {
 	return "", fmt.Errorf("there is no permit %q: want one of %s", name, strings.Join(known, ", "))
 }
 
-// CheckTypes returns an error for each of the types that may not be synced with those powers. It names the type and the
-// Power that it needs. Custom types, and those that need no Power, are never an error. It is pure.
+// CheckTypes returns an error that names each of the types that may not be synced with those powers, and the Power
+// that it needs. Custom types, and types that need no Power, are never an error. It is pure.
 func CheckTypes(permit []Power, types ...schema.GroupResource) error {
 	var wrong []string
 	for _, gr := range types {
@@ -133,7 +139,7 @@ func CheckTypes(permit []Power, types ...schema.GroupResource) error {
 	return fmt.Errorf("%s", strings.Join(wrong, "; "))
 }
 
-// permits says why a type may not be synced with those powers; "" if it may.
+// permits returns why a type may not be synced with those powers; "" if it may.
 func permits(permit []Power, gr schema.GroupResource) string {
 	switch c := classify(gr); {
 	case c.how == never:
@@ -144,12 +150,12 @@ func permits(permit []Power, gr schema.GroupResource) string {
 	return ""
 }
 
-// permitted are those of the types that may be synced with those powers.
+// permitted returns those of the types that may be synced with those powers.
 func permitted(permit []Power, types []schema.GroupResource) []schema.GroupResource {
 	return slices.DeleteFunc(slices.Clone(types), func(gr schema.GroupResource) bool { return permits(permit, gr) != "" })
 }
 
-// powerfulTypes are the types for which there is a Power, sorted.
+// powerfulTypes returns the types that need a Power, sorted.
 func powerfulTypes() []schema.GroupResource {
 	var all []schema.GroupResource
 	for gr, c := range builtinTypes {

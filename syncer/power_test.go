@@ -17,7 +17,7 @@ import (
 	"github.com/atoll-dev/atoll/syncer"
 )
 
-// powerful are the types that need a permit, as Kubernetes names them, by permit.
+// powerful has the types of Kubernetes that need each permit.
 var powerful = map[syncer.Power]string{
 	syncer.PermitAdmissionPolicies: "mutatingadmissionpolicies.admissionregistration.k8s.io mutatingadmissionpolicybindings.admissionregistration.k8s.io " +
 		"validatingadmissionpolicies.admissionregistration.k8s.io validatingadmissionpolicybindings.admissionregistration.k8s.io",
@@ -98,7 +98,7 @@ func TestPermitsAreNarrow(t *testing.T) {
 	}
 }
 
-// What of a group of Kubernetes is not classified needs a permit of its own name; what only looks like it is custom.
+// An unclassified type of a Kubernetes group needs a permit of its own name. A group that only resembles one is custom.
 func TestUnknownTypesAreRefused(t *testing.T) {
 	for _, name := range []string{"podgangs.scheduling.k8s.io", "podsecuritypolicies.policy", "ingresses.extensions", "things.future.k8s.io",
 		"things.future", "rules.authorization.k8s.io", "things.internal.apiserver.k8s.io", "policies.rbac.authorization.k8s.io"} {
@@ -156,7 +156,7 @@ func TestEveryTypeIsClassified(t *testing.T) {
 	require.Greater(t, seen, 60)
 }
 
-// Options that select what they do not permit are refused, by name.
+// New and NewAgent reject Options that select a type without its permit, and name the type.
 func TestTypesNeedTheirPermit(t *testing.T) {
 	api := newSide(t, "any", regiontest.Options{}).api
 	for p, names := range powerful {

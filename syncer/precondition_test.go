@@ -15,7 +15,7 @@ import (
 	"github.com/atoll-dev/atoll/syncer"
 )
 
-// meanwhile runs do, and change while the first deletion of a ConfigMap on that side is on its way.
+// meanwhile calls do, and then change while the first deletion of a ConfigMap on that side is delayed.
 func (p *pair) meanwhile(on *side, change, do func()) {
 	p.t.Helper()
 	on.Inject(regiontest.Fault{Verb: "delete", Resource: configMaps.GroupResource(), Do: regiontest.Delay(20 * time.Second)})
@@ -27,7 +27,7 @@ func (p *pair) meanwhile(on *side, change, do func()) {
 	p.rest()
 }
 
-// deletions are the answers to those of ConfigMaps.
+// deletions returns the response codes of the deletions of ConfigMaps.
 func (s *side) deletions() (codes []int) {
 	for _, r := range s.Requests() {
 		if r.Verb == "delete" && r.Resource == configMaps.Resource {
@@ -37,7 +37,7 @@ func (s *side) deletions() (codes []int) {
 	return codes
 }
 
-// An object that was changed upstream since it was read is looked at again before it is deleted there.
+// The deletion of an object that has changed upstream since it was read is a Conflict, and the syncer decides again.
 func TestAnUpstreamDeletionMeetsAChange(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{OnDownstreamDelete: syncer.DeleteUpstream})
@@ -49,7 +49,7 @@ func TestAnUpstreamDeletionMeetsAChange(t *testing.T) {
 	})
 }
 
-// An object of another client that has the place of one that was brought up is not deleted.
+// An object of another client that has replaced one which Upsync created is not deleted.
 func TestAnObjectThatReplacedOneThatWasBroughtUpStays(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, upsyncAll)
@@ -65,7 +65,7 @@ func TestAnObjectThatReplacedOneThatWasBroughtUpStays(t *testing.T) {
 	})
 }
 
-// Finalizers that others add while ours is added or removed stay.
+// Finalizers that other clients add while ours is being added or removed stay.
 func TestFinalizersThatOthersAddMeanwhileStay(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -90,7 +90,7 @@ func TestFinalizersThatOthersAddMeanwhileStay(t *testing.T) {
 	})
 }
 
-// An object of another client that has the place of a downstream object by the time of its update is not taken over.
+// An update does not reach an object of another client that has replaced the downstream object meanwhile.
 func TestAnUpdateReachesOnlyTheObjectItIsFor(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -108,7 +108,7 @@ func TestAnUpdateReachesOnlyTheObjectItIsFor(t *testing.T) {
 	})
 }
 
-// A status is not written to the next object of the name.
+// A status is not written to an object that has replaced the one it is for.
 func TestAStatusReachesOnlyTheObjectItIsFor(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})

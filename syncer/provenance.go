@@ -5,7 +5,6 @@ package syncer
 
 import (
 	"fmt"
-	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -13,20 +12,21 @@ import (
 	"github.com/atoll-dev/atoll/internal/loop"
 )
 
-// provenance is what one object says of where it comes from: by its marks, and by its managedFields, which say who wrote
-// the marks. Another client can remove or change a mark; then our manager no longer owns it.
+// provenance is the evidence in one object of its origin: its marks, and its managedFields, which name the writers of
+// the marks. If another client removes or changes a mark, our manager no longer owns it.
 type provenance struct {
 	origin types.NamespacedName
 	uid    types.UID
 	// lostOrigin and lostUID: the annotation is missing or malformed, or another client has changed it.
 	lostOrigin, lostUID bool
-	// signed: our manager applied our owner label. A client that copies an object copies the label, but not that.
+	// signed: our manager applied our owner label. A client that copies an object copies the label, but not its
+	// manager.
 	signed bool
-	// unlabelled: our manager applied the object, and it has the owner label of no syncer.
+	// unlabelled: our manager applied the object, and it has no owner label.
 	unlabelled bool
 }
 
-// provenanceOf reads obj, which holds the managedFields of manager.
+// provenanceOf returns the provenance of obj, which has the managedFields of manager.
 func provenanceOf(obj metav1.Object, manager, owner string) provenance {
 	annotations := obj.GetAnnotations()
 	label, labelled := obj.GetLabels()[ownerLabel]
@@ -36,13 +36,13 @@ func provenanceOf(obj metav1.Object, manager, owner string) provenance {
 		unlabelled: !labelled && loop.Applied(obj, manager),
 	}
 	changed := func(annotation string) bool {
-		return p.signed && !loop.Wrote(obj, manager, "metadata", "annotations", annotation) // takeOver patches
+		return p.signed && !loop.Wrote(obj, manager, "metadata", "annotations", annotation) // not Applied, since takeOver patches
 	}
 	p.lostOrigin, p.lostUID = p.origin.Name == "" || changed(originAnnotation), p.uid == "" || changed(uidAnnotation)
 	return p
 }
 
-// evidence is the UID whose withdrawal lets obj go: that of its origin, or its own where the origin's is lost.
+// evidence returns the UID whose withdrawal allows to delete obj: the UID of its origin, or its own if that is lost.
 func (p provenance) evidence(obj metav1.Object) types.UID {
 	if p.lostUID {
 		return obj.GetUID()
@@ -50,24 +50,24 @@ func (p provenance) evidence(obj metav1.Object) types.UID {
 	return p.uid
 }
 
-// relation is what an object downstream is to one upstream that has its place.
+// relation is the relation of a downstream object to the upstream object that belongs at its place.
 type relation int
 
 const (
 	// foreign: this syncer did not make it.
 	foreign relation = iota
-	// copied: it is the downstream object of that one.
+	// copied: it is the downstream object of the upstream object.
 	copied
-	// preceded: it is the downstream object of one of the same name that was replaced.
+	// preceded: it is the downstream object of a predecessor, which had the same name and was replaced.
 	preceded
-	// misplaced: this syncer made it of an object of another name or namespace.
+	// misplaced: this syncer made it for an object of another name or namespace.
 	misplaced
-	// unknown: this syncer made it, and what is left of its marks does not say of which object.
+	// unknown: this syncer made it, and the marks that are left do not name its origin.
 	unknown
 )
 
-// to returns what the object is to the upstream object with that key and UID. held reports whether that one has our
-// finalizer: then this syncer has made a downstream object of it.
+// to returns the relation to the upstream object with that key and UID. held: that object has our finalizer, so that
+// this syncer has made a downstream object for it.
 func (p provenance) to(key types.NamespacedName, uid types.UID, held bool) relation {
 	sameOrigin, sameUID := p.origin == key, p.uid == uid
 	switch {
@@ -87,24 +87,19 @@ func (p provenance) to(key types.NamespacedName, uid types.UID, held bool) relat
 	return foreign
 }
 
-// relation returns what d is to u. held reports whether u has our finalizer.
-func (l *lane) relation(d, u metav1.Object, held bool) relation {
-	return provenanceOf(d, manager, l.syncer.owner).to(types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}, u.GetUID(), held)
+// relation returns the relation of d to u. held reports whether u has our finalizer.
+func (s *Syncer) relation(d, u metav1.Object, held bool) relation {
+	return provenanceOf(d, manager, s.owner).to(types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}, u.GetUID(), held)
 }
 
-// holds reports whether an object upstream has our finalizer.
-func (l *lane) holds(u metav1.Object) bool {
-	return slices.Contains(u.GetFinalizers(), l.syncer.finalizer)
-}
-
-// howToMark is the remedy for an object that has lost its marks.
+// howToMark returns the message about an object that has lost its marks, with the remedy.
 func howToMark(place, key types.NamespacedName, uid types.UID, owner string) string {
 	return fmt.Sprintf("%s downstream was written by a syncer and has lost the annotations of its origin: if it belongs to this object, set its label %s=%s and "+
 		"its annotations %s=%s and %s=%s; otherwise delete it", loop.KeyText(place), ownerLabel, owner, originAnnotation, loop.KeyText(key), uidAnnotation, uid)
 }
 
-// notOurs is the report of an object downstream that has the label of this syncer from another client.
-func (l *lane) notOurs(place types.NamespacedName) string {
+// notOurs returns the message about a downstream object on which another client wrote the label of this syncer.
+func (s *Syncer) notOurs(place types.NamespacedName) string {
 	return fmt.Sprintf("%s downstream has the label %s=%s, which another client wrote, and stays as it is: delete it, or remove the label",
-		loop.KeyText(place), ownerLabel, l.syncer.owner)
+		loop.KeyText(place), ownerLabel, s.owner)
 }

@@ -26,14 +26,14 @@ const (
 	withoutLabel  = `{"metadata":{"annotations":{"syncer.atoll.dev/origin":null},"labels":{"syncer.atoll.dev/owner":null}}}`
 )
 
-// losses are what another client can do to the marks.
+// losses are patches by which another client removes or changes marks.
 var losses = []string{withoutOrigin, withoutUID, wrongOrigin, wrongUID, withoutMarks, withoutLabel}
 
 func nth(i int) string { return fmt.Sprintf("c-%03d", i) }
 
 const volume = "{apiVersion: v1, kind: PersistentVolume, metadata: {name: v}, spec: {capacity: {storage: 1Gi}}}"
 
-// Another client removes or changes the marks of downstream objects: they stay the same objects, and the marks come back.
+// Another client removes or changes the marks of downstream objects: the syncer restores the marks and recreates no object.
 func TestLostMarksComeBack(t *testing.T) {
 	for _, running := range []bool{true, false} {
 		t.Run(fmt.Sprintf("running=%t", running), func(t *testing.T) {
@@ -70,7 +70,7 @@ func TestLostMarksComeBack(t *testing.T) {
 	}
 }
 
-// The origins go while the marks are lost: the downstream objects go with them.
+// Origins are deleted while the marks are lost: their downstream objects are deleted as well.
 func TestLostMarksAndDeletedOrigin(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -89,7 +89,7 @@ func TestLostMarksAndDeletedOrigin(t *testing.T) {
 	})
 }
 
-// The origin has left without a trace while the marks are lost: what this syncer applied stays until a person lets it go.
+// The origin is deleted without evidence while the marks are lost: the downstream object stays until a person releases it.
 func TestLostMarksOfAnOrphan(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -110,7 +110,7 @@ func TestLostMarksOfAnOrphan(t *testing.T) {
 	})
 }
 
-// Where nothing says of which object it is, nothing is written or deleted, and the report has the remedy.
+// A downstream object whose origin no mark shows is neither written nor deleted, and the report has the remedy.
 func TestUnknownOriginIsReported(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -142,7 +142,7 @@ func TestUnknownOriginIsReported(t *testing.T) {
 	})
 }
 
-// A person copies a downstream object with its marks: the copy of the copy is not this syncer's.
+// A person creates a second object from a downstream object, with its marks: the syncer does not take it for its own.
 func TestMarksThatAnotherClientWrote(t *testing.T) {
 	for name, change := range map[string]func(marks map[string]string){
 		"with all marks":     func(map[string]string) {},
@@ -177,7 +177,7 @@ func TestMarksThatAnotherClientWrote(t *testing.T) {
 						}
 						p.rest()
 						after := p.down.get(gvr, "theirs")
-						require.NotNil(t, after, "it stays")
+						require.NotNil(t, after, "the second object stays")
 						require.Equal(t, made.GetResourceVersion(), after.GetResourceVersion())
 						require.Contains(t, p.problems(), one.problems, "upstream=%t", upstream)
 					}
@@ -187,7 +187,7 @@ func TestMarksThatAnotherClientWrote(t *testing.T) {
 	}
 }
 
-// A client that removes the marks again and again is not overwritten without end.
+// A client that keeps removing the marks is overwritten five times, and then reported.
 func TestMarksThatAreRemovedAgainAndAgain(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -206,7 +206,7 @@ func TestMarksThatAreRemovedAgainAndAgain(t *testing.T) {
 	})
 }
 
-// The same upstream, for what was born downstream.
+// The same holds upstream, for the marks of objects that Upsync created.
 func TestLostMarksUpstream(t *testing.T) {
 	for name, patch := range map[string]string{"origin removed": withoutOrigin, "uid removed": withoutUID, "uid changed": wrongUID, "all removed": withoutMarks} {
 		t.Run(name, func(t *testing.T) {
@@ -231,7 +231,8 @@ func TestLostMarksUpstream(t *testing.T) {
 	}
 }
 
-// A mark that names no object of the type counts as lost: nothing is asked for that no API server can answer.
+// An origin annotation that no object of the type can match counts as lost, so that no API server is asked for a malformed
+// name.
 func TestAMalformedOriginIsALostOne(t *testing.T) {
 	for _, origin := range []string{"a/b/c", "a", "default/", "/a", "default/..", "default/50%"} {
 		t.Run(origin, func(t *testing.T) {
@@ -247,7 +248,7 @@ func TestAMalformedOriginIsALostOne(t *testing.T) {
 				p.up.delete(configMaps, nth(1))
 				p.start(syncer.Options{})
 				p.rest()
-				require.Equal(t, "default/"+nth(0), p.down.get(configMaps, nth(0)).GetAnnotations()["syncer.atoll.dev/origin"], "it comes back")
+				require.Equal(t, "default/"+nth(0), p.down.get(configMaps, nth(0)).GetAnnotations()["syncer.atoll.dev/origin"], "the annotation is restored")
 				require.Equal(t, []string{"configmaps default/" + nth(1) + " OriginGone"}, p.problems())
 				p.reset()
 				time.Sleep(time.Hour)

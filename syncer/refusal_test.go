@@ -19,7 +19,7 @@ import (
 	"github.com/atoll-dev/atoll/syncer"
 )
 
-// choosy is the type of widgets whose status.ready is of that type.
+// choosy returns a definition of widgets whose status.ready has the type ready.
 func choosy(ready string) *apiextensionsv1.CustomResourceDefinition {
 	made := crd("widgets", "Widget", true)
 	status := made.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"]
@@ -32,16 +32,16 @@ func choosyOnly(ready string) regiontest.Options {
 	return regiontest.Options{CRDs: []*apiextensionsv1.CustomResourceDefinition{choosy(ready)}}
 }
 
-// statusManager is by what the syncer writes statuses.
+// statusManager is the field manager of the statuses that the syncer writes.
 const statusManager = "atoll-syncer-status-" + target
 
-// local is a field of the spec that belongs to the downstream.
+// local is the rule of a field of the spec that belongs to the downstream.
 var local = syncer.Rule{Type: schema.GroupKind{Group: "example.org", Kind: "Widget"}, Path: "spec.local", Owner: syncer.Downstream}
 
 const widget = "{apiVersion: example.org/v1, kind: Widget, metadata: {name: a}, spec: {size: 1}}"
 
-// A status that the upstream does not accept is said once and not sent again, until it is another one, the spec is, or an
-// hour has passed, after which what was wrong may be right.
+// A status that the upstream rejects is reported once. It is sent again when it or the spec changes, and after an hour, since
+// the definition of the type may have changed.
 func TestRefusedStatusUpstream(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := &pair{t: t, up: newSide(t, "up", choosyOnly("boolean")), down: newSide(t, "down", regiontest.Options{})}
@@ -91,7 +91,7 @@ func TestRefusedStatusUpstream(t *testing.T) {
 	})
 }
 
-// A status that is there no more is refused by nobody.
+// The report about a rejected status ends when the status is removed downstream.
 func TestRefusedStatusThatGoes(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := &pair{t: t, up: newSide(t, "up", choosyOnly("boolean")), down: newSide(t, "down", regiontest.Options{})}
@@ -109,7 +109,7 @@ func TestRefusedStatusThatGoes(t *testing.T) {
 	})
 }
 
-// So is a part of the status that the downstream does not accept; what goes the other way goes on.
+// The same holds for a part of the status that the downstream rejects. The other fields of the status still go up.
 func TestRefusedStatusDownstream(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := &pair{t: t, up: newSide(t, "up", regiontest.Options{}), down: newSide(t, "down", choosyOnly("boolean"))}
@@ -161,7 +161,7 @@ func TestRefusedStatusDownstream(t *testing.T) {
 	})
 }
 
-// Whatever a server says of what is in it is a refusal.
+// Each code by which a server rejects the content of a status is reported as StatusRefused.
 func TestStatusRefusedInOtherWords(t *testing.T) {
 	for _, code := range []int{http.StatusBadRequest, http.StatusForbidden, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity} {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
@@ -180,7 +180,7 @@ func TestStatusRefusedInOtherWords(t *testing.T) {
 	}
 }
 
-// Who may not write a status at all is no refusal of it: it is there soon after the right is given.
+// A missing right to write statuses is no rejection of the status. The status is written soon after the right is granted.
 func TestStatusWithoutTheRight(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		given := make(chan struct{})
@@ -209,7 +209,7 @@ func TestStatusWithoutTheRight(t *testing.T) {
 	})
 }
 
-// A status that is refused anew and anew is no reason to hold anything else back.
+// An object whose status is rejected is deleted on both sides like any other.
 func TestRefusedStatusAndDeletion(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := &pair{t: t, up: newSide(t, "up", choosyOnly("boolean")), down: newSide(t, "down", regiontest.Options{})}
@@ -226,7 +226,7 @@ func TestRefusedStatusAndDeletion(t *testing.T) {
 	})
 }
 
-// A spec that has another type downstream is refused too, which servers say as if something were wrong with them.
+// A field that has another type downstream is reported as Refused, although servers answer with an internal error.
 func TestRefusedForItsType(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		strict := crd("widgets", "Widget", true)

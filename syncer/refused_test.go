@@ -30,7 +30,7 @@ var (
 
 const someRole = "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: r}, rules: [{apiGroups: [''], resources: [pods], verbs: [get]}]}"
 
-// copied is a type as a control plane serves it that has learnt a type of Kubernetes as a custom resource.
+// copied returns the definition by which a control plane serves a type of Kubernetes as a custom resource.
 func copied(gr schema.GroupResource) *apiextensionsv1.CustomResourceDefinition {
 	c := crd(gr.Resource, "Kind"+gr.Resource, true)
 	c.Name, c.Spec.Group, c.Spec.Scope = gr.String(), gr.Group, apiextensionsv1.ClusterScoped
@@ -38,7 +38,7 @@ func copied(gr schema.GroupResource) *apiextensionsv1.CustomResourceDefinition {
 	return c
 }
 
-// servedPowerful are the types that need a permit and that the servers in memory serve, with those that have to be defined.
+// servedPowerful returns the types that need a permit, and definitions of those that the servers in memory lack.
 func servedPowerful() (all []schema.GroupResource, defined []*apiextensionsv1.CustomResourceDefinition) {
 	builtin := parseAll("controllerrevisions.apps customresourcedefinitions.apiextensions.k8s.io endpoints endpointslices.discovery.k8s.io leases.coordination.k8s.io namespaces nodes persistentvolumes " + powerful[syncer.PermitRBAC])
 	for _, gr := range allPowerful() {
@@ -50,7 +50,7 @@ func servedPowerful() (all []schema.GroupResource, defined []*apiextensionsv1.Cu
 	return all, defined
 }
 
-// minimal is an object of a type that a server accepts.
+// minimal returns an object of a type that a server accepts.
 func minimal(r metav1.APIResource, gv string) *unstructured.Unstructured {
 	obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": gv, "kind": r.Kind}}
 	obj.SetName("x")
@@ -70,7 +70,7 @@ func minimal(r metav1.APIResource, gv string) *unstructured.Unstructured {
 	return obj
 }
 
-// each finds a type in discovery, and calls do with a client for it.
+// each finds all types in discovery, and calls do for each with a client and a minimal object.
 func (s *side) each(all []schema.GroupResource, do func(gr schema.GroupResource, client dynamic.ResourceInterface, obj *unstructured.Unstructured)) {
 	s.t.Helper()
 	_, lists, err := s.api.Discovery().ServerGroupsAndResources()
@@ -123,7 +123,7 @@ func TestPowerIsNotSynced(t *testing.T) {
 		for _, gr := range all {
 			require.False(t, exists(gr), "%s is there without its permit", gr)
 			if slices.Contains([]string{"namespaces", "endpoints", "endpointslices"}, gr.Resource) {
-				require.Equal(t, 0, strings.Count(strings.Join(problems, "\n"), gr.Resource+" "), "others label them")
+				require.Equal(t, 0, strings.Count(strings.Join(problems, "\n"), gr.Resource+" "), "not reported, since other clients label them")
 				continue
 			}
 			require.True(t, slices.ContainsFunc(problems, func(s string) bool {
@@ -193,8 +193,8 @@ func TestCredentialsStay(t *testing.T) {
 	}
 }
 
-// Nothing is synced into a namespace that belongs to a cluster itself, or out of one, by whatever name it has on the other
-// side; and no such namespace is made.
+// Nothing is synced into a namespace of a cluster itself, or out of one, whatever its name on the other side is. No such
+// namespace is created.
 func TestReservedNamespaces(t *testing.T) {
 	for name, test := range map[string]struct {
 		prefix, up, down string
@@ -249,7 +249,7 @@ func TestReservedNamespaceObjects(t *testing.T) {
 	})
 }
 
-// The program refuses custom types, and objects by their content, in both directions.
+// Options.Refuse refuses custom types, and objects by their content, in both directions.
 func TestRefuse(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{Upsync: upsyncAll.Upsync, Refuse: func(gr schema.GroupResource, obj *unstructured.Unstructured) string {
@@ -281,7 +281,8 @@ func TestRefuse(t *testing.T) {
 	})
 }
 
-// An object that an earlier release has synced stays as it is on both sides, and is reported. Its deletion waits for the copy only.
+// A refused object that an earlier release has synced stays as it is on both sides, and is reported. Its deletion waits only
+// until its downstream object is gone.
 func TestSyncedByAnEarlierRelease(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{Permit: []syncer.Power{syncer.PermitRBAC}})
@@ -308,7 +309,7 @@ func TestSyncedByAnEarlierRelease(t *testing.T) {
 		require.Contains(t, p.Status().Types[at].Problems[1].Message, "needs the permit RBAC")
 		require.Contains(t, p.Status().Types[at].Problems[1].Message, "the deletion waits for it: delete the copy, permit the type, or stop the syncer and call Detach")
 
-		// A person deletes the copies.
+		// A person deletes the downstream objects.
 		p.down.delete(roles, "r")
 		p.down.delete(roles, "moves")
 		time.Sleep(2 * time.Minute)
@@ -339,7 +340,7 @@ func TestDetachOfRefused(t *testing.T) {
 		p.start(syncer.Options{})
 		p.up.delete(roles, "r")
 		p.rest()
-		require.NotNil(t, p.up.get(roles, "r"), "it waits")
+		require.NotNil(t, p.up.get(roles, "r"), "its deletion waits")
 		p.stop()
 		require.NoError(t, p.Detach(t.Context()))
 		require.Nil(t, p.up.get(roles, "r"))
@@ -348,7 +349,8 @@ func TestDetachOfRefused(t *testing.T) {
 	})
 }
 
-// So do objects in a namespace of a cluster itself; the deletion of one that has the finalizer and no copy does not wait.
+// Objects in a namespace of a cluster itself stay as well. The deletion of one that has the finalizer, and no downstream
+// object, does not wait.
 func TestEarlierCopiesInReservedNamespaces(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -360,12 +362,12 @@ func TestEarlierCopiesInReservedNamespaces(t *testing.T) {
 			"}, annotations: {syncer.atoll.dev/origin: kube-system/gone, syncer.atoll.dev/uid: 00000000-0000-0000-0000-000000000000}}}")
 		p.up.create(configMaps, fmt.Sprintf(held, "never"))
 		p.rest()
-		require.NotEmpty(t, p.up.get(configMaps, "never", "kube-system").GetFinalizers(), "who has put it there is not fought")
+		require.NotEmpty(t, p.up.get(configMaps, "never", "kube-system").GetFinalizers(), "the finalizer of another client is not removed")
 		require.NotNil(t, p.down.get(configMaps, "gone", "kube-system"))
 		require.Equal(t, []string{"configmaps kube-system/gone NotPermitted", "configmaps kube-system/never NotPermitted", "configmaps kube-system/synced NotPermitted"}, p.problems())
 		require.NoError(t, p.up.client.Resource(configMaps).Namespace("kube-system").Delete(t.Context(), "never", metav1.DeleteOptions{}))
 		p.rest()
-		require.Nil(t, p.up.get(configMaps, "never", "kube-system"), "nothing waits for a copy that was never made")
+		require.Nil(t, p.up.get(configMaps, "never", "kube-system"), "there is no downstream object to wait for")
 		require.NoError(t, p.up.client.Resource(configMaps).Namespace("kube-system").Delete(t.Context(), "synced", metav1.DeleteOptions{}))
 		time.Sleep(time.Hour)
 		require.NotNil(t, p.up.get(configMaps, "synced", "kube-system"))
@@ -374,7 +376,7 @@ func TestEarlierCopiesInReservedNamespaces(t *testing.T) {
 		p.rest()
 		require.Nil(t, p.up.get(configMaps, "synced", "kube-system"))
 
-		// Another map has put them there, and nothing upstream belongs there now.
+		// The downstream object is from another namespace map: now no object upstream belongs in its namespace.
 		p.stop()
 		p.start(syncer.Options{Namespaces: syncer.PrefixNamespaces("acme-")})
 		require.NotNil(t, p.down.get(configMaps, "gone", "kube-system"))
@@ -382,7 +384,8 @@ func TestEarlierCopiesInReservedNamespaces(t *testing.T) {
 	})
 }
 
-// A syncer needs no rights on types that it refuses: without them it says so, asks seldom, and all else works.
+// A syncer needs no rights on types that it refuses: without them it reports that, asks every ten minutes, and syncs all
+// else.
 func TestRefusedTypesNeedNoRights(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := &pair{t: t, up: newSide(t, "up", withTargets(t)), down: newSide(t, "down", regiontest.Options{})}
@@ -418,7 +421,7 @@ func TestRefusedTypesNeedNoRights(t *testing.T) {
 	})
 }
 
-// createTarget makes the SyncTarget.
+// createTarget creates the SyncTarget.
 func (p *pair) createTarget() {
 	p.t.Helper()
 	_, err := p.up.client.Resource(syncTargets).Create(p.t.Context(), &unstructured.Unstructured{Object: map[string]any{
@@ -427,7 +430,8 @@ func (p *pair) createTarget() {
 	require.NoError(p.t, err)
 }
 
-// The SyncTarget counts and names refused objects, in bounds, and is written only on a change. With Conditions the objects say it too.
+// The SyncTarget has the number and some names of the refused objects, and changes only with them. With Conditions each
+// refused object has a condition too.
 func TestRefusedIsReported(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := &pair{t: t, up: newSide(t, "up", withTargets(t)), down: newSide(t, "down", regiontest.Options{})}
@@ -436,7 +440,7 @@ func TestRefusedIsReported(t *testing.T) {
 		p.start(opts)
 		time.Sleep(time.Minute)
 		for _, c := range p.target().Status.Conditions {
-			require.NotEqual(t, "ObjectsRefused", c.Type, "where nothing is refused it is not said")
+			require.NotEqual(t, "ObjectsRefused", c.Type, "without refused objects there is no such condition")
 		}
 		for i := range 40 {
 			p.up.create(roles, strings.Replace(someRole, "name: r", fmt.Sprintf("name: r-%02d", i), 1))
@@ -467,7 +471,7 @@ func TestRefusedIsReported(t *testing.T) {
 	})
 }
 
-// conditionMessage is the message of a condition of the SyncTarget.
+// conditionMessage returns the message of a condition of the SyncTarget.
 func (p *pair) conditionMessage(condition string) string {
 	p.t.Helper()
 	for _, c := range p.target().Status.Conditions {
@@ -478,7 +482,7 @@ func (p *pair) conditionMessage(condition string) string {
 	return ""
 }
 
-// A dry run names refused objects.
+// Diff yields refused objects.
 func TestDiffOfRefused(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := &pair{t: t, up: newSide(t, "up", regiontest.Options{}), down: newSide(t, "down", regiontest.Options{})}
@@ -502,7 +506,7 @@ func TestRightsOfRefused(t *testing.T) {
 	for _, rule := range rules {
 		for _, gr := range allPowerful() {
 			if gr.Resource == "namespaces" || gr.Resource == "nodes" {
-				continue // kube-system tells clusters apart, namespaces are made, and nodes have a capacity
+				continue // kube-system identifies a cluster, namespaces are created, and nodes are read for the capacity
 			}
 			require.False(t, rule.APIGroups[0] == gr.Group && strings.HasPrefix(rule.Resources[0], gr.Resource), "%v", rule)
 		}

@@ -7,8 +7,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
-	"strings"
+	"fmt"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,196 +16,180 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/atoll-dev/atoll/internal/loop"
-	"github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
-// removeWith removes the copy of u, which is being deleted, and lets u go when the copy is gone. d is nil if the copies
-// show none.
-func (l *lane) removeWith(ctx context.Context, u, d *unstructured.Unstructured, place types.NamespacedName) (time.Duration, error) {
-	key := loop.KeyOf(u)
-	if d != nil {
-		if is := l.relation(d, u, l.holds(u)); is == copied || is == preceded {
-			return l.remove(ctx, key, d)
-		}
+// removals deletes downstream objects whose origin was withdrawn, and removes our finalizer upstream.
+type removals struct {
+	*syncedType
+	rivals     rivals
+	finalizers finalizers
+	conditions conditions
+}
+
+func newRemovals(r *syncedType) removals {
+	return removals{syncedType: r, rivals: rivals{r}, finalizers: finalizers{r}, conditions: conditions{r}}
+}
+
+// finish deletes the downstream object of an origin that is being deleted, and removes our finalizer once that is
+// gone. is relates the downstream object in the cache, if there is one, to the origin.
+func (m removals) finish(ctx context.Context, o observed, is relation) (time.Duration, error) {
+	if o.d != nil && (is == copied || is == preceded) {
+		return m.remove(ctx, o.ref, o.d)
 	}
-	l.valve.settle(key)
-	if !l.holds(u) {
+	m.valve.settle(o.ref)
+	if !m.syncer.holds(o.u) {
 		return 0, nil
 	}
-	// The copy may have lost its label, so ask before u is let go.
-	there, err := l.downClient(place.Namespace).Get(ctx, place.Name, metav1.GetOptions{})
+	// The downstream object may have lost the label by which the cache finds it: read it live.
+	present, err := m.down.objects(o.place.Namespace).Get(ctx, o.place.Name, metav1.GetOptions{})
 	switch {
-	case apierrors.IsNotFound(err) && !isMissingType(err):
+	case isAbsent(err):
 	case err != nil:
 		return 0, err
 	default:
-		switch l.relation(there, u, true) {
+		switch m.syncer.relation(present, o.u, true) {
 		case copied:
-			again, err := l.remove(ctx, key, there)
-			return max(again, soon), err
+			again, err := m.remove(ctx, o.ref, present)
+			return max(again, shortRetry), err
 		case unknown:
-			l.problem(ctx, key, ReasonCollision, "the deletion waits: "+howToMark(place, key, u.GetUID(), l.syncer.owner))
-			return l.blocked(key, there), nil
+			m.report(ctx, o.ref, ReasonCollision, "the deletion waits: "+howToMark(o.place, o.NamespacedName, o.u.GetUID(), m.syncer.owner))
+			return m.blockedBy(o.ref, present), nil
 		case foreign, preceded, misplaced:
 		}
 	}
-	l.problem(ctx, key, "", "")
-	return 0, l.dropFinalizer(ctx, u)
+	m.report(ctx, o.ref, "", "")
+	return 0, m.finalizers.drop(ctx, o.u)
 }
 
-// removeOrphan removes a copy whose origin is not to be synced any more, after it has asked the upstream.
-func (l *lane) removeOrphan(ctx context.Context, key, place types.NamespacedName, d *unstructured.Unstructured) (time.Duration, error) {
-	switch from := provenanceOf(d, manager, l.syncer.owner); {
-	case from.origin == key, from.signed && from.lostOrigin: // nothing else has that place
+// orphan deletes a downstream object whose origin the caches lack, after a live read of the origin.
+func (m removals) orphan(ctx context.Context, o observed) (time.Duration, error) {
+	switch from := provenanceOf(o.d, manager, m.syncer.owner); {
+	case from.origin == o.NamespacedName, from.signed && from.lostOrigin: // no other origin belongs at that place
 	case from.signed:
-		return l.removeMisplaced(ctx, key, place, d)
+		return m.misplaced(ctx, o.ref, o.d)
 	default:
-		l.problem(ctx, key, ReasonForeign, l.notOurs(place))
+		m.report(ctx, o.ref, ReasonForeign, m.syncer.notOurs(o.place))
 		return 0, nil
 	}
-	u, err := l.syncer.up.Metadata().Resource(l.kind.GVR).Namespace(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+	u, err := m.up.get(ctx, o.NamespacedName)
 	switch {
-	case apierrors.IsNotFound(err) && !isMissingType(err):
-		if err := l.syncer.sameUpstream(ctx); err != nil {
-			return 0, err
-		}
-		return l.remove(ctx, key, d)
 	case err != nil:
 		return 0, err
-	case l.selects(u):
-		return 0, loop.ErrBehind // the copy of the upstream is behind
+	case u == nil:
+		if err := m.syncer.sameUpstream(ctx); err != nil {
+			return 0, err
+		}
+		return m.remove(ctx, o.ref, o.d)
+	case m.syncer.selects(u):
+		return 0, loop.ErrBehind // the upstream cache is stale
 	}
-	// It is no longer for this cluster. The finalizer shows that it once was, so it goes after the copy was deleted; it does
-	// not wait until the copy is gone.
-	if slices.Contains(u.Finalizers, l.syncer.finalizer) {
-		l.withdrawn.add(u.UID)
+	// No longer assigned to this cluster. The finalizer proves that it was. It is removed after the deletion was
+	// accepted, without waiting until the downstream object is gone.
+	if m.syncer.holds(u) {
+		m.withdrawn.add(u.UID)
 	}
-	again, err := l.remove(ctx, key, d)
+	again, err := m.remove(ctx, o.ref, o.d)
 	if err != nil {
 		return 0, err
 	}
-	if err := l.clearCondition(ctx, u); err != nil {
+	return again, m.release(ctx, u)
+}
+
+// misplaced deletes a downstream object that is not at the place of its origin: the namespaces were mapped otherwise
+// when it was created. The origin has its downstream object elsewhere.
+func (m removals) misplaced(ctx context.Context, of ref, d *unstructured.Unstructured) (time.Duration, error) {
+	if right, err := m.placeOf(originOf(d)); err != nil || right == loop.KeyOf(d) {
 		return 0, err
 	}
-	return again, l.dropFinalizer(ctx, u)
+	return m.remove(ctx, of, d)
 }
 
-// isMissingType says whether it is not the object but the type that was not found.
-func isMissingType(err error) bool {
-	return slices.ContainsFunc(causes(err), func(c metav1.StatusCause) bool { return c.Type == metav1.CauseTypeUnexpectedServerResponse })
-}
-
-// sameUpstream fails if it is another cluster that answers now than at the start: what it does not have was not deleted.
-func (s *Syncer) sameUpstream(ctx context.Context) error {
-	uid, err := uidOf(ctx, s.up)
-	if err == nil && uid != s.upstreamUID {
-		err = otherCluster(uid, s.upstreamUID)
-	}
-	return wrap("upstream", err)
-}
-
-// selects says whether an upstream object is to be synced.
-func (l *lane) selects(u metav1.Object) bool {
-	labels := u.GetLabels()
-	return labels[l.syncer.opts.Label] == l.syncer.opts.Target || labels[v1alpha1.StateLabelPrefix+l.syncer.opts.Target] == v1alpha1.StateSync
-}
-
-// strayKey is by what is remembered of a downstream object in a namespace that holds none of the upstream's.
-func strayKey(place types.NamespacedName) types.NamespacedName {
-	place.Namespace = strayMark + place.Namespace
-	return place
-}
-
-// stray is for a copy in a namespace that holds none of the upstream's.
-func (l *lane) stray(ctx context.Context, place types.NamespacedName) (time.Duration, error) {
-	if err := l.missed.stale(l.queuePlace(place), l.mayWork); err != nil {
-		return l.syncer.putOff(err)
-	}
-	key := strayKey(place)
-	defer l.looked(place)
-	d, ok := l.down.Get(place)
-	if _, mapped := l.originAt(place); mapped || !ok {
-		l.problem(ctx, key, "", "")
-		l.valve.settle(key)
-		l.forget(key)
-		return 0, nil
-	}
-	if reason, why := l.refuses(originOf(d), place, nil); reason != "" {
-		l.problem(ctx, key, reason, why+stays)
-		return 0, nil
-	}
-	switch from := provenanceOf(d, manager, l.syncer.owner); {
-	case !from.signed:
-		l.problem(ctx, key, ReasonForeign, l.notOurs(place))
-		return 0, nil
-	case from.lostOrigin: // no object upstream has that place
-		return l.remove(ctx, key, d)
-	}
-	return l.removeMisplaced(ctx, key, place, d)
-}
-
-// removeMisplaced removes a copy that is not where its origin belongs: the namespaces were mapped otherwise when it was
-// made. key is by what the queue finds it: the origin has a copy elsewhere.
-func (l *lane) removeMisplaced(ctx context.Context, key, place types.NamespacedName, d *unstructured.Unstructured) (time.Duration, error) {
-	if right, err := l.placeOf(originOf(d)); err != nil || right == place {
-		return 0, err
-	}
-	return l.remove(ctx, key, d)
-}
-
-const deletionMark = "deleted "
-
-// deletionOf is what stands for the hash in a pending deletion of d.
-func deletionOf(d *unstructured.Unstructured) string { return deletionMark + string(d.GetUID()) }
-
-// deletes says whether the write was a deletion.
-func (p pending) deletes() bool { return strings.HasPrefix(p.hash, deletionMark) }
-
-// remove deletes the copy d, of which the origin was withdrawn, unless too much would go.
-func (l *lane) remove(ctx context.Context, key types.NamespacedName, d *unstructured.Unstructured) (time.Duration, error) {
-	return l.removeIf(ctx, key, d, l.mayRemove)
-}
-
-// recreate deletes the copy d of a living origin, which is made anew.
-func (l *lane) recreate(ctx context.Context, key types.NamespacedName, d *unstructured.Unstructured) (time.Duration, error) {
-	return l.removeIf(ctx, key, d, func(context.Context, types.NamespacedName, *unstructured.Unstructured) (bool, error) {
-		return true, nil
-	})
-}
-
-// removeIf deletes the copy d and nothing else.
-func (l *lane) removeIf(ctx context.Context, key types.NamespacedName, d *unstructured.Unstructured,
-	may func(context.Context, types.NamespacedName, *unstructured.Unstructured) (bool, error),
-) (time.Duration, error) {
-	if d.GetDeletionTimestamp() != nil {
-		return 0, nil
-	}
-	gone, version := deletionOf(d), d.GetResourceVersion()
-	if wait := l.memo(key).down.awaited(gone, version); wait > 0 {
+// remove deletes d if its origin was withdrawn, unless too much would be deleted.
+func (m removals) remove(ctx context.Context, of ref, d *unstructured.Unstructured) (time.Duration, error) {
+	if done, wait := m.deleted(of, d); done {
 		return wait, nil
 	}
-	if ok, err := may(ctx, key, d); errors.Is(err, errFight) {
-		return retryRefused, nil
+	if ok, err := m.mayRemove(ctx, of, d); errors.Is(err, errFight) {
+		return retryRejected, nil
 	} else if !ok || err != nil {
 		return 0, err
 	}
-	if !l.valve.pass(key, l.down.Len()) {
-		l.problem(ctx, key, ReasonHeld, "too many deletions at once: they wait for a person to allow them")
+	return m.delete(ctx, of, d)
+}
+
+// recreate deletes d, whose origin stays. The next reconcile creates it again.
+func (m removals) recreate(ctx context.Context, of ref, d *unstructured.Unstructured) (time.Duration, error) {
+	if done, wait := m.deleted(of, d); done {
+		return wait, nil
+	}
+	return m.delete(ctx, of, d)
+}
+
+// deleted reports whether d is being deleted. If the cache does not show that yet, wait is how long to wait for it.
+func (m removals) deleted(of ref, d *unstructured.Unstructured) (done bool, wait time.Duration) {
+	if d.GetDeletionTimestamp() != nil {
+		return true, 0
+	}
+	wait = m.records.get(of).writes.spec.wait(deletionOf(d), d.GetResourceVersion())
+	return wait > 0, wait
+}
+
+// delete deletes d, and no other object of its name, unless too much would be deleted.
+func (m removals) delete(ctx context.Context, of ref, d *unstructured.Unstructured) (time.Duration, error) {
+	if !m.valve.pass(of, m.caches.down.Len()) {
+		m.report(ctx, of, ReasonHeld, "too many deletions at once: they wait for a person to allow them")
 		return 0, nil
 	}
-	l.dropCopy(key, d.GetUID())
-	uid, background := d.GetUID(), metav1.DeletePropagationBackground
-	err := l.downClient(d.GetNamespace()).Delete(ctx, d.GetName(), metav1.DeleteOptions{
-		Preconditions: &metav1.Preconditions{UID: &uid}, PropagationPolicy: &background, DryRun: l.syncer.dryRun(),
-	})
-	switch {
+	m.records.dropDownstream(of, d.GetUID())
+	switch err := m.down.remove(ctx, d); {
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
-		return 0, loop.ErrBehind // another than the copy shows
+		return 0, loop.ErrBehind // the object in the cache is gone or was replaced
 	case err != nil:
 		return 0, wrap("delete downstream", err)
 	}
-	l.problem(ctx, key, "", "")
-	l.remember(key, func(m *memo) { m.down = newPending(gone, version, "") })
-	l.wrote(ctx, WriteDelete, cmp.Or(originOf(d), shown(key)))
-	return lag, nil
+	m.report(ctx, of, "", "")
+	m.records.update(of, func(now *detail) { now.writes.spec = newPending(deletionOf(d), d.GetResourceVersion(), "") })
+	m.wrote(ctx, WriteDelete, cmp.Or(originOf(d), of.NamespacedName))
+	return cacheDelay, nil
+}
+
+// letGo removes our condition and our finalizer from an upstream object that is no longer selected and has no
+// downstream object.
+func (m removals) letGo(ctx context.Context, key types.NamespacedName) error {
+	u, err := m.up.get(ctx, key)
+	switch {
+	case err != nil || u == nil:
+		return err
+	case m.syncer.selects(u):
+		return loop.ErrBehind // the upstream cache is stale
+	}
+	return m.release(ctx, u)
+}
+
+// release removes our condition and our finalizer from an upstream object that is no longer selected.
+func (m removals) release(ctx context.Context, u *metav1.PartialObjectMetadata) error {
+	if err := m.conditions.clear(ctx, u); err != nil {
+		return err
+	}
+	return m.finalizers.drop(ctx, u)
+}
+
+// sameCluster returns an error if the API reaches another cluster than at the start. An object that this one lacks
+// was not deleted.
+func sameCluster(now, before types.UID, err error) error {
+	if err == nil && now != before {
+		return fmt.Errorf("another cluster answers: kube-system has UID %s there, and had %s", now, before)
+	}
+	return err
+}
+
+func (s *Syncer) sameUpstream(ctx context.Context) error {
+	uid, err := uidOf(ctx, s.up)
+	return wrap("upstream", sameCluster(uid, s.upstreamUID, err))
+}
+
+func (s *Syncer) sameDownstream(ctx context.Context) error {
+	known := s.downUID()
+	uid, err := uidOf(ctx, s.down)
+	return wrap("downstream", sameCluster(uid, known, err))
 }

@@ -23,7 +23,7 @@ import (
 
 const a = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {k: v}}"
 
-// numbered makes n ConfigMaps.
+// numbered creates n ConfigMaps.
 func (s *side) numbered(n int) {
 	for i := range n {
 		s.create(configMaps, fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: c-%03d}, data: {k: v}}", i))
@@ -36,7 +36,7 @@ func (s *side) count() int {
 	return len(list.Items)
 }
 
-// The object upstream is there until its copy is gone, however long somebody downstream holds it.
+// A deleted object stays upstream until its downstream object is gone, however long another client's finalizer holds that.
 func TestObjectWaitsForItsCopy(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -57,7 +57,7 @@ func TestObjectWaitsForItsCopy(t *testing.T) {
 	})
 }
 
-// Others hold the object upstream: its copy goes, and nothing is written again and again.
+// Another client's finalizer holds a deleted object upstream: its downstream object is deleted, and each write is made once.
 func TestFinalizersOfOthers(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -73,7 +73,8 @@ func TestFinalizersOfOthers(t *testing.T) {
 	})
 }
 
-// A deletion that nobody saw is made up for. Where the finalizer was taken off as well, nothing shows that it was one.
+// A deletion while no syncer runs is made up for at the next start. If the finalizer was removed as well, there is no
+// evidence of the deletion, and a person has to decide.
 func TestMissedDeletes(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{Workers: 1})
@@ -81,7 +82,7 @@ func TestMissedDeletes(t *testing.T) {
 		foreign := p.down.create(configMaps, "{apiVersion: v1, kind: ConfigMap, metadata: {name: theirs}}")
 		p.rest()
 		p.stop()
-		require.Equal(t, 4, p.down.count(), "to stop deletes nothing")
+		require.Equal(t, 4, p.down.count(), "stopping deletes nothing")
 		p.up.patch(configMaps, "c-000", `{"metadata":{"finalizers":null}}`)
 		p.up.delete(configMaps, "c-000")
 		p.up.delete(configMaps, "c-001")
@@ -99,7 +100,7 @@ func TestMissedDeletes(t *testing.T) {
 	})
 }
 
-// What goes to another cluster leaves this one, and is held by the other only.
+// An object that moves to another cluster loses its downstream object here, and our finalizer.
 func TestMovedObject(t *testing.T) {
 	for _, running := range []bool{true, false} {
 		t.Run(fmt.Sprintf("running=%t", running), func(t *testing.T) {
@@ -123,7 +124,7 @@ func TestMovedObject(t *testing.T) {
 	}
 }
 
-// What leaves and has no copy is let go too, whether somebody watches or not.
+// An object that leaves without a downstream object loses our finalizer too, whether a syncer runs then or not.
 func TestMovedObjectWithoutCopy(t *testing.T) {
 	for _, running := range []bool{true, false} {
 		t.Run(fmt.Sprintf("running=%t", running), func(t *testing.T) {
@@ -149,7 +150,7 @@ func TestMovedObjectWithoutCopy(t *testing.T) {
 	}
 }
 
-// Lists that fail, break off or come from a server that is not ready are not lists of nothing.
+// A list that fails, or does not end, is not taken for an empty one.
 func TestNotKnownIsNotAbsent(t *testing.T) {
 	for name, fault := range map[string]regiontest.Fault{
 		"list is refused":     {Verb: "list", Resource: configMaps.GroupResource(), Times: -1, Do: regiontest.Refuse(http.StatusServiceUnavailable)},
@@ -181,7 +182,7 @@ func TestNotKnownIsNotAbsent(t *testing.T) {
 	}
 }
 
-// A watch that is too old begins again, and nothing is written or deleted for it.
+// An expired watch starts again with a list, which causes no write.
 func TestExpiredWatches(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -206,7 +207,7 @@ func TestExpiredWatches(t *testing.T) {
 	})
 }
 
-// Another cluster that answers under the upstream's address has none of the objects: that is not their end.
+// Another cluster that answers under the upstream's address lacks the objects. That is no evidence of their deletion.
 func TestAnotherClusterAnswers(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		one, two := newSide(t, "one", regiontest.Options{}), newSide(t, "two", regiontest.Options{})
@@ -226,7 +227,7 @@ func TestAnotherClusterAnswers(t *testing.T) {
 	})
 }
 
-// switched is an API that reaches whom it is told.
+// switched is an API whose server can be exchanged while it is in use.
 type switched struct{ now atomic.Pointer[region.API] }
 
 func switchedTo(api region.API) *switched {
@@ -252,17 +253,17 @@ func TestValve(t *testing.T) {
 		}
 		p.start(syncer.Options{})
 		time.Sleep(10 * time.Minute)
-		require.Equal(t, 20, p.down.count(), "10 of 30 may go")
+		require.Equal(t, 20, p.down.count(), "10 of 30 may be deleted")
 		at := slices.IndexFunc(p.Status().Types, func(s syncer.TypeStatus) bool { return s.Resource == configMaps })
 		require.Equal(t, 10, p.Status().Types[at].Held)
 		require.Len(t, p.problems(), 10)
 		p.up.create(configMaps, a)
 		p.rest()
-		require.NotNil(t, p.down.get(configMaps, "a"), "all else goes on")
+		require.NotNil(t, p.down.get(configMaps, "a"), "other objects are synced")
 		require.Equal(t, 0, p.Release(services.GroupResource()))
 		p.up.delete(configMaps, "c-029")
 		p.rest()
-		require.NotNil(t, p.down.get(configMaps, "c-029"), "it waits with the others, however long ago they were")
+		require.NotNil(t, p.down.get(configMaps, "c-029"), "it is held with the others, however long ago they were held")
 		require.Equal(t, 11, p.Release())
 		p.rest()
 		require.Equal(t, 10, p.down.count())
@@ -270,7 +271,7 @@ func TestValve(t *testing.T) {
 	})
 }
 
-// What comes back is not held any more.
+// A held deletion is dropped when its object is selected again.
 func TestValveOpensWhenNothingWaits(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{DeleteCap: syncer.DeleteCap{Objects: 1, Share: 0.1}})
@@ -295,7 +296,7 @@ func TestValveOpensWhenNothingWaits(t *testing.T) {
 	})
 }
 
-// Between look and deletion the copy becomes another object of the same name: that one lives.
+// Another client replaces a downstream object while the syncer's deletion of it is under way: the new object stays.
 func TestDeletionMeansOneObject(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -313,7 +314,7 @@ func TestDeletionMeansOneObject(t *testing.T) {
 	})
 }
 
-// The namespaces are mapped otherwise after a restart: copies in the old place are ours, and go.
+// After a restart with another namespace map, the downstream objects in the old namespaces are deleted.
 func TestChangedNamespaceMap(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{Namespaces: syncer.PrefixNamespaces("old-")})
@@ -334,7 +335,7 @@ func TestChangedNamespaceMap(t *testing.T) {
 	})
 }
 
-// The copy lost its label, so that no list of ours has it: the object upstream does not go before it.
+// A downstream object without our label is in no cache. A deleted object upstream waits for its deletion all the same.
 func TestCopyWithoutItsLabel(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -350,7 +351,7 @@ func TestCopyWithoutItsLabel(t *testing.T) {
 	})
 }
 
-// An old resourceVersion in a request of ours, or a copy that is behind, costs another look and nothing else.
+// A stale resourceVersion in a request, or a stale cache, causes another reconcile and nothing else.
 func TestBusyObject(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -368,7 +369,7 @@ func TestBusyObject(t *testing.T) {
 	})
 }
 
-// Many that are in the wrong place wait as others do, and go when they are released, whatever namespace they are in.
+// Deletions of misplaced downstream objects are held and released like others, whether or not their namespace is mapped.
 func TestValveOfMisplacedCopies(t *testing.T) {
 	for name, namespaces := range map[string]syncer.NamespaceMap{"of another": syncer.SameNamespaces(), "of nobody": syncer.PrefixNamespaces("new-")} {
 		t.Run(name, func(t *testing.T) {
@@ -398,8 +399,8 @@ func TestValveOfMisplacedCopies(t *testing.T) {
 	}
 }
 
-// Another client gives our finalizer to an object that is not for this cluster, while the syncer runs: it is removed again, so
-// that the object can be deleted.
+// Another client adds our finalizer to an object that is not for this cluster, while the syncer runs: the syncer removes
+// it, so that the object can be deleted.
 func TestAFinalizerThatAnotherClientAdds(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -412,7 +413,7 @@ func TestAFinalizerThatAnotherClientAdds(t *testing.T) {
 	})
 }
 
-// A downstream that does not serve a type for a moment says nothing about its objects: the origin waits for the answer.
+// A downstream that does not serve a type for a moment is no evidence that an object is gone: the origin keeps our finalizer.
 func TestATypeThatIsNotServedDownstreamLetsNothingGo(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -425,7 +426,7 @@ func TestATypeThatIsNotServedDownstreamLetsNothingGo(t *testing.T) {
 		p.start(syncer.Options{})
 		p.rest()
 		p.rest()
-		require.Nil(t, p.down.get(configMaps, "a"), "it is not left behind")
+		require.Nil(t, p.down.get(configMaps, "a"), "the downstream object is deleted")
 		require.Nil(t, p.up.get(configMaps, "a"))
 	})
 }

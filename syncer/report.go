@@ -5,8 +5,6 @@ package syncer
 
 import (
 	"cmp"
-	"context"
-	"maps"
 	"slices"
 	"time"
 
@@ -14,41 +12,44 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Reason says in one word what keeps an object or a type from being synced.
+// Reason is why an object or a type is not synced, in one word.
 type Reason string
 
 // Reasons of objects.
 const (
-	// ReasonForeign: something that is not ours has the object's place downstream.
+	// ReasonForeign: an object that this syncer did not create has the name of the downstream object.
 	ReasonForeign Reason = "Foreign"
-	// ReasonCollision: another upstream object has its place downstream.
+	// ReasonCollision: the downstream object of another, or of an unknown, upstream object has the name of its own.
 	ReasonCollision Reason = "Collision"
-	// ReasonRefused: the downstream does not accept it. It is sent again when either side changes, and every 10 minutes.
+	// ReasonRefused: the downstream rejects it. It is sent again when either side changes, and every 10 minutes.
 	ReasonRefused Reason = "Refused"
-	// ReasonForbidden: a request is not allowed: the message names it.
+	// ReasonForbidden: a request is forbidden; the message names the request.
 	ReasonForbidden Reason = "Forbidden"
-	// ReasonStatusRefused: the upstream does not accept the status, or the downstream the part of it that a Rule sends
-	// there. It is sent again when it or the spec changes, and every hour.
+	// ReasonStatusRefused: the upstream rejects the status, or the downstream rejects the part of the status that a
+	// Rule sends down. It is sent again when the status or the spec changes, and every hour.
 	ReasonStatusRefused Reason = "StatusRefused"
-	// ReasonNotSyncable: it means something in its own cluster only.
+	// ReasonNotSyncable: it has a meaning in its own cluster only.
 	ReasonNotSyncable Reason = "NotSyncable"
-	// ReasonNotPermitted: it would give its author power over the other cluster: by its type (see Options.Permit), its
-	// namespace or its content, or Options.Refuse refuses it. Nothing is written to the other side for it. A copy that an
-	// earlier release made stays as it is, and the object upstream, if it is deleted, waits until that copy is gone or
-	// until Syncer.Detach.
+	// ReasonNotPermitted: it would give its author power over the other cluster, by its type (see Options.Permit), its
+	// namespace or its content; or Options.Refuse refuses it. Nothing is written to the other side for it. A downstream
+	// object that an earlier release made stays as it is. If the upstream object is deleted, its deletion waits until
+	// the downstream object is gone, or until Syncer.Detach.
 	ReasonNotPermitted Reason = "NotPermitted"
-	// ReasonNamespace: NamespaceMap refused its namespace.
+	// ReasonNamespace: NamespaceMap rejects its namespace. Of a Namespace: NamespaceOptions.Finish waits for objects in
+	// it that are not synced.
 	ReasonNamespace Reason = "Namespace"
-	// ReasonTransform: a Transformer failed.
+	// ReasonTransform: a Transformer returned an error.
 	ReasonTransform Reason = "Transform"
-	// ReasonFight: somebody downstream changes it again and again, see FightCap: the message names the fields and whom.
+	// ReasonFight: another client keeps changing the downstream object, see FightCap. The message names the fields and
+	// the client.
 	ReasonFight Reason = "Fight"
-	// ReasonOriginGone: its copy stays although nothing upstream asks for it: the upstream lacks the origin, or has another
-	// object of that name that is not for the target, or has it without label and finalizer, and this Syncer did not see it
-	// go. An upstream that was restored from a backup looks like that. The message names what decides; Release deletes the copy.
+	// ReasonOriginGone: the downstream object stays, although no upstream object is assigned to it. The upstream lacks
+	// the origin, or has another object of its name that is not for the target, or has the origin without label and
+	// finalizer; and this Syncer did not see the change. An upstream that was restored from a backup looks the same.
+	// The message has the facts and the remedies; Release deletes the downstream object.
 	ReasonOriginGone Reason = "OriginGone"
-	// ReasonAnotherSyncer: another Syncer of the same target goes on to write its copy with another content. It is left as it
-	// is, and written again when the object changes upstream, and 10 minutes later.
+	// ReasonAnotherSyncer: another Syncer of the same target keeps writing the downstream object with other content.
+	// The object is left as it is. It is written again when it changes upstream, and after 10 minutes.
 	ReasonAnotherSyncer Reason = "AnotherSyncer"
 	// ReasonHeld: its deletion waits for Release, see DeleteCap.
 	ReasonHeld Reason = "Held"
@@ -56,29 +57,30 @@ const (
 
 // Reasons of types.
 const (
-	// ReasonNotServedUpstream, ReasonNotServedDownstream: only one side has the type, or not all that is needed of it.
+	// ReasonNotServedUpstream, ReasonNotServedDownstream: that side does not serve the type with all verbs that are
+	// needed.
 	ReasonNotServedUpstream   Reason = "NotServedUpstream"
 	ReasonNotServedDownstream Reason = "NotServedDownstream"
-	// ReasonScope: it is namespaced on one side only.
+	// ReasonScope: the type is namespaced on one side only.
 	ReasonScope Reason = "Scope"
-	// ReasonExcluded: Options.Types leaves it out.
+	// ReasonExcluded: Options.Types leaves the type out.
 	ReasonExcluded Reason = "Excluded"
-	// ReasonNotPermitted of a type: it needs a Power that Options.Permit lacks, or Options.Refuse refuses it. Message says
-	// which. Its objects are watched and reported, not synced.
+	// ReasonNotPermitted of a type: it needs a Power that Options.Permit lacks, or Options.Refuse refuses it. Message
+	// has the details. Its objects are watched and reported, not synced.
 )
 
 // Status is the state of a Syncer at one time.
 type Status struct {
-	// Owner is the value of the label syncer.atoll.dev/owner on all that the Syncer made; empty until the upstream was
-	// identified.
+	// Owner is the value of the label syncer.atoll.dev/owner on all objects that the Syncer made; empty until the
+	// upstream is identified.
 	Owner string
-	// AnotherSyncer says why another Syncer seems to work for the same target, and which of the two this is; empty if there was
-	// no sign of one for 10 minutes.
+	// AnotherSyncer has the sign of another Syncer that works for the same target, and identifies this one; empty if
+	// there was no sign for 10 minutes.
 	AnotherSyncer string
-	// Stale is since when nothing is written, because the heartbeat was not accepted for longer than Options.Lease; zero if
-	// it is not so. What runs downstream goes on.
+	// Stale is the time since which nothing is written, because no heartbeat was accepted for longer than
+	// Options.Lease; zero: the lease is held. Workloads downstream keep running.
 	Stale time.Time
-	// Types are all types that one side serves, by resource and group.
+	// Types are all types that a side serves, sorted by resource and group.
 	Types []TypeStatus
 
 	compared bool // whether Losses are known
@@ -87,32 +89,32 @@ type Status struct {
 // TypeStatus is the state of one type.
 type TypeStatus struct {
 	Resource schema.GroupVersionResource
-	// Reason says why the type is not synced; empty if it is. Message says more of it, where there is more to say.
+	// Reason is why the type is not synced; empty if it is. Message has the details, if there are any.
 	Reason  Reason
 	Message string
-	// Losses are the fields that one side does not have, and the bounds by which it refuses what the other accepts, one line
-	// each: of the spec what the downstream drops or refuses, of the status what the upstream does. Objects of the type are
-	// synced all the same. It is empty as well while the OpenAPI documents of the two sides cannot be read.
+	// Losses are the fields that one side lacks, and the bounds by which it rejects values that the other side accepts,
+	// one line each: for the spec, the losses downstream; for the status, those upstream. Objects of the type are
+	// synced all the same. It is empty until the OpenAPI documents of both sides have been read.
 	Losses []string
-	// Err says why there is no fresh copy of one side: nothing is written, and nothing deleted, while it is not nil. Since
-	// is since when; what is known of the objects is as old.
+	// Err is why the cache of a side is stale. While it is not nil, nothing of the type is written or deleted. Since is
+	// when that began; the other fields are as old.
 	Err   error
 	Since time.Time
-	// Upstream and Downstream are how many objects there are.
+	// Upstream and Downstream count the objects on each side.
 	Upstream, Downstream int
-	// Held is how many deletions wait for Release. OriginGone is how many of them are held for ReasonOriginGone, the others
-	// for ReasonHeld.
+	// Held is the number of deletions that wait for Release. OriginGone of them are held for ReasonOriginGone, the
+	// others for ReasonHeld.
 	Held, OriginGone int
-	// Problems are the objects that are not synced, by namespace and name. Of a type that is not synced itself these are
-	// objects that are labelled for the target, each with the Reason of the type, as far as the Syncer may list them: 500 at
-	// most, looked for every 10 minutes, with Conditions or a Heartbeat, and of a type that Types leaves out if Report selects
-	// it. Upstream counts them.
+	// Problems are the objects that are not synced, sorted by namespace and name. For a type that is not synced itself,
+	// they are the objects that are labelled for the target, each with the Reason of the type, and Upstream counts
+	// them. These are listed every 10 minutes, 500 at most, with Conditions or a Heartbeat, if the Syncer may list
+	// them; for a type that Types leaves out, only if Report selects it.
 	Problems []Problem
 }
 
-// Problem is why one object is not synced.
+// Problem is the reason why one object is not synced.
 type Problem struct {
-	Object  types.NamespacedName // where it is upstream
+	Object  types.NamespacedName // its upstream key
 	Reason  Reason
 	Message string
 	Since   time.Time
@@ -122,8 +124,8 @@ type Problem struct {
 func (s *Syncer) Status() Status {
 	s.mu.Lock()
 	now := Status{Owner: s.owner, compared: s.compared, Stale: s.lease.since()}
-	for _, l := range s.lanes {
-		now.Types = append(now.Types, l.status())
+	for _, c := range s.controllers {
+		now.Types = append(now.Types, c.status())
 	}
 	if s.namespaced != nil {
 		now.Types = append(now.Types, s.namespaced.status())
@@ -132,7 +134,8 @@ func (s *Syncer) Status() Status {
 		if s.namespaced != nil && gvr.GroupResource() == namespaces.GroupResource() {
 			continue
 		}
-		now.Types = append(now.Types, TypeStatus{Resource: gvr, Reason: reason, Message: howToSync(reason), Upstream: len(s.asking[gvr]), Problems: slices.Clone(s.asking[gvr])})
+		asking := s.asking.of(gvr)
+		now.Types = append(now.Types, TypeStatus{Resource: gvr, Reason: reason, Message: howToSync(reason), Upstream: len(asking), Problems: asking})
 	}
 	s.mu.Unlock()
 	now.AnotherSyncer, _ = s.others.now()
@@ -142,83 +145,27 @@ func (s *Syncer) Status() Status {
 	return now
 }
 
-func (l *lane) status() TypeStatus {
-	s := TypeStatus{
-		Resource: l.kind.GVR, Upstream: l.one.Len() + l.many.Len(), Downstream: l.down.Len(), Held: l.valve.held(), Err: l.fresh(),
-	}
-	if l.kind.Refused != "" {
-		s.Reason, s.Message = ReasonNotPermitted, l.kind.Refused
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if s.Err != nil {
-		s.Since = l.stale
-	}
-	s.Losses = slices.Clone(l.losses)
-	for _, p := range l.problems {
-		if p.Reason == ReasonOriginGone {
-			s.OriginGone++
-		}
-	}
-	s.Held += s.OriginGone
-	s.Problems = sortedProblems(l.problems)
-	return s
-}
-
-func sortedProblems(all map[types.NamespacedName]Problem) []Problem {
-	return slices.SortedFunc(maps.Values(all), func(a, b Problem) int {
-		return cmp.Or(cmp.Compare(a.Object.Namespace, b.Object.Namespace), cmp.Compare(a.Object.Name, b.Object.Name))
-	})
-}
-
-// problem records that an object has one; reason empty: none.
-func (l *lane) problem(ctx context.Context, key types.NamespacedName, reason Reason, message string) {
-	l.mu.Lock()
-	before, had := l.problems[key]
-	if had == (reason != "") && before.Reason == reason && before.Message == message {
-		l.mu.Unlock()
-		return
-	}
-	if reason == "" {
-		if l.blockers.gone(key) {
-			l.syncer.queue.Cancel(l.queueKey(key)) // the retry, which may be an hour away
-		}
-		delete(l.problems, key)
-	} else {
-		since := time.Now()
-		if before.Reason == reason {
-			since = before.Since
-		}
-		l.problems[key] = Problem{Object: shown(key), Reason: reason, Message: message, Since: since}
-	}
-	l.mu.Unlock()
-	l.syncer.opts.Observer.problem(ctx, ProblemEvent{Resource: l.kind.GVR.GroupResource(), Object: shown(key), Reason: reason, Message: message})
-}
-
-// has says whether an object has that problem.
-func (l *lane) has(key types.NamespacedName, reason Reason) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.problems[key].Reason == reason
-}
-
-// Release lets the deletions go that DeleteCap holds, and deletes the copies that have ReasonOriginGone, of the given types,
-// or of all if none is given. It returns how many there are. It does not block.
+// Release allows the deletions that DeleteCap holds, and deletes the downstream objects that have ReasonOriginGone,
+// of the given types, or of all types if none is given. It returns the number of both. It does not block and is safe
+// for concurrent use.
 func (s *Syncer) Release(only ...schema.GroupResource) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := 0
-	lanes := slices.Collect(maps.Values(s.lanes))
-	if s.namespaced != nil {
-		lanes = append(lanes, s.namespaced.lane)
+	var all []*syncedType
+	for _, c := range s.controllers {
+		all = append(all, c.syncedType)
 	}
-	for _, l := range lanes {
-		if len(only) > 0 && !slices.Contains(only, l.kind.GVR.GroupResource()) {
+	if s.namespaced != nil {
+		all = append(all, s.namespaced.syncedType)
+	}
+	n := 0
+	for _, r := range all {
+		if len(only) > 0 && !slices.Contains(only, r.kind.GVR.GroupResource()) {
 			continue
 		}
-		gone := l.withdrawn.release(func(key types.NamespacedName) bool { return l.has(key, ReasonOriginGone) })
-		for _, key := range slices.Concat(l.valve.release(len(gone)), gone) {
-			s.add(l.queueKey(key))
+		gone := r.withdrawn.release(func(of ref) bool { return r.reported(of, ReasonOriginGone) })
+		for _, of := range slices.Concat(r.valve.release(len(gone)), gone) {
+			s.add(of.queueKey(r.name))
 			n++
 		}
 	}

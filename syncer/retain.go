@@ -14,7 +14,7 @@ import (
 	"github.com/atoll-dev/atoll/internal/tracker"
 )
 
-// unsyncable says why an object of a core type makes no sense in another cluster; "" if it does.
+// unsyncable returns why an object of a core type has no meaning in another cluster; "" if it has.
 func unsyncable(kind schema.GroupKind, obj *unstructured.Unstructured) string {
 	switch kind {
 	case schema.GroupKind{Kind: "Secret"}:
@@ -29,8 +29,8 @@ func unsyncable(kind schema.GroupKind, obj *unstructured.Unstructured) string {
 	return ""
 }
 
-// finished says whether an object has done all that it will ever do. If it is gone downstream it is not made again: it
-// would run once more.
+// finished reports whether an object is complete. If its downstream object is gone, it is not created again: it would
+// run once more.
 func finished(kind schema.GroupKind, obj *unstructured.Unstructured) bool {
 	if kind != (schema.GroupKind{Group: "batch", Kind: "Job"}) {
 		return false
@@ -42,10 +42,11 @@ func finished(kind schema.GroupKind, obj *unstructured.Unstructured) bool {
 	})
 }
 
-// jobLabels are those by which a Job of one cluster finds its Pods.
+// jobLabels are the labels by which a Job of one cluster finds its Pods.
 var jobLabels = []string{"controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name"}
 
-// localize takes out of an object of a core type what a plain rule cannot: what depends on other fields.
+// localize removes the fields of an object of a core type that a plain rule cannot remove, since they depend on other
+// fields.
 func localize(kind schema.GroupKind, obj *unstructured.Unstructured) {
 	switch kind {
 	case schema.GroupKind{Kind: "Service"}:
@@ -65,8 +66,8 @@ func localize(kind schema.GroupKind, obj *unstructured.Unstructured) {
 	}
 }
 
-// apply takes out of obj the fields that are not sent down. taken says whether somebody downstream has taken the field
-// over.
+// apply removes the fields of obj that are not sent down. taken reports whether another client has taken over the
+// downstream field at path.
 func (r rules) apply(kind schema.GroupKind, obj *unstructured.Unstructured, taken func(path []string) bool) {
 	manual, _, _ := unstructured.NestedBool(obj.Object, "spec", "manualSelector")
 	ip, _, _ := unstructured.NestedString(obj.Object, "spec", "clusterIP")
@@ -84,8 +85,8 @@ func (r rules) apply(kind schema.GroupKind, obj *unstructured.Unstructured, take
 	}
 }
 
-// notSynced are prefixes of labels and annotations that mean something on one side only, beside those of tools: what
-// controllers write for themselves, and ours.
+// notSynced are prefixes of labels and annotations that have a meaning on one side only, in addition to those of
+// tools: those that controllers write for themselves, and ours.
 var notSynced = []string{
 	"batch.kubernetes.io/job-tracking",
 	"control-plane.alpha.kubernetes.io/",
@@ -108,7 +109,7 @@ var notSynced = []string{
 	"workloads.kcp.io/",
 }
 
-// synced returns the labels or annotations that go down.
+// synced returns the labels or annotations that are synced. label is the key of the label that assigns objects.
 func synced(all map[string]string, label string) map[string]string {
 	all = maps.Clone(all)
 	maps.DeleteFunc(all, func(key, _ string) bool {
@@ -117,8 +118,8 @@ func synced(all map[string]string, label string) map[string]string {
 	return all
 }
 
-// unreported removes from a status what a controller notes there for itself: it speaks of Pods that are only in its cluster,
-// and servers keep it, empty as it is in the end, or do not.
+// unreported removes the field of a status in which a controller keeps notes for itself. They are about Pods that
+// exist in one cluster only, and not all servers keep the field when it is empty.
 func unreported(kind schema.GroupKind, status map[string]any) {
 	if kind == (schema.GroupKind{Group: "batch", Kind: "Job"}) {
 		delete(status, "uncountedTerminatedPods")

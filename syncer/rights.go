@@ -13,8 +13,8 @@ import (
 	"github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
-// WorkloadTypes are the built-in types that a workload is usually made of, sorted: those for which the syncer is installed
-// unless Install.Types names others.
+// WorkloadTypes returns the built-in types of which a workload usually consists, sorted. They are the default of
+// Install.Types.
 func WorkloadTypes() []schema.GroupResource {
 	var all []schema.GroupResource
 	for group, resources := range map[string][]string{
@@ -39,16 +39,17 @@ func sortTypes(all []schema.GroupResource) {
 	})
 }
 
-// withoutStatus are the built-in types of WorkloadTypes that have no status.
+// withoutStatus are the types of WorkloadTypes that have no status.
 var withoutStatus = map[schema.GroupResource]bool{
 	{Resource: "configmaps"}: true, {Resource: "secrets"}: true, {Resource: "serviceaccounts"}: true,
 	{Group: "networking.k8s.io", Resource: "networkpolicies"}: true,
 }
 
-// UpstreamRights returns the least rules that suffice upstream for a Syncer of those types with those Options. There are none
-// for a type that needs a Power which Options.Permit lacks: without them the type is refused, and its objects are not
-// reported one by one. With a Target
-// they suffice for an Agent of it, and for a Heartbeat. Upsync and OnDownstreamDelete need more than others do.
+// UpstreamRights returns the least rules that suffice upstream for a Syncer of those types with those Options. With a
+// Target they also suffice for its Agent and its Heartbeat. Upsync and OnDownstreamDelete add rules.
+//
+// There are no rules for a type that needs a Power which Options.Permit lacks: the type is refused, and without these
+// rules its objects are not reported one by one.
 func UpstreamRights(opts Options, types ...schema.GroupResource) []rbacv1.PolicyRule {
 	types = permitted(opts.Permit, types)
 	rules := []rbacv1.PolicyRule{kubeSystem()}
@@ -79,15 +80,16 @@ func UpstreamRights(opts Options, types ...schema.GroupResource) []rbacv1.Policy
 	return rules
 }
 
-// DownstreamRights returns the least rules that suffice downstream for a Syncer of those types with those Options, but for
-// Unscheduled: see UnscheduledRights. There are none for a type that needs a Power which Options.Permit lacks. Only a Rule that makes a field of a status Upstream's needs more: patch of the status of
-// its type. Without list of nodes the capacity of the cluster is not known, and all else works.
+// DownstreamRights returns the least rules that suffice downstream for a Syncer of those types with those Options,
+// except for Unscheduled: see UnscheduledRights. There are no rules for a type that needs a Power which
+// Options.Permit lacks. A Rule that gives a field of a status to the Upstream needs one more right: patch of the
+// status of its type. Without list of nodes the capacity of the cluster is unknown; everything else works.
 func DownstreamRights(opts Options, types ...schema.GroupResource) []rbacv1.PolicyRule {
 	rules := append(syncRights(permitted(opts.Permit, types)), allow(nodes.GroupResource(), "list"))
 	return append(rules, opts.NamespaceSync.downstreamRights()...)
 }
 
-// syncRights are DownstreamRights without those by which capacity is known.
+// syncRights returns DownstreamRights without the rules for the capacity and for NamespaceOptions.
 func syncRights(types []schema.GroupResource) []rbacv1.PolicyRule {
 	rules := []rbacv1.PolicyRule{kubeSystem(), allow(schema.GroupResource{Resource: "namespaces"}, "create")}
 	for _, gr := range types {
@@ -96,7 +98,7 @@ func syncRights(types []schema.GroupResource) []rbacv1.PolicyRule {
 	return rules
 }
 
-// upstreamRights are those that NamespaceOptions need upstream beside the others.
+// upstreamRights returns the rules that NamespaceOptions add upstream.
 func (o NamespaceOptions) upstreamRights() []rbacv1.PolicyRule {
 	if !o.enabled() {
 		return nil
@@ -113,7 +115,7 @@ func (o NamespaceOptions) upstreamRights() []rbacv1.PolicyRule {
 	return rules
 }
 
-// downstreamRights are those that NamespaceOptions need downstream beside the others.
+// downstreamRights returns the rules that NamespaceOptions add downstream.
 func (o NamespaceOptions) downstreamRights() []rbacv1.PolicyRule {
 	if !o.enabled() {
 		return nil
@@ -125,17 +127,17 @@ func (o NamespaceOptions) downstreamRights() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{allow(namespaces.GroupResource(), verbs...)}
 }
 
-// UnscheduledRights returns what a Syncer needs downstream beside DownstreamRights for Options.Unscheduled.
+// UnscheduledRights returns the rules that Options.Unscheduled needs downstream in addition to DownstreamRights.
 func UnscheduledRights() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		allow(schema.GroupResource{Resource: "pods"}, "list"),
-		allow(schema.GroupResource{Group: "apps", Resource: "replicasets"}, "get"), // they stand between Deployments and pods
+		allow(schema.GroupResource{Group: "apps", Resource: "replicasets"}, "get"), // the owners of the pods of Deployments
 	}
 }
 
-// TargetsRights returns the least rules that suffice upstream for Targets in a Mode, whose clusters sync those types; in
-// Push mode with those Options, of which Target is not looked at. What Secrets hold kubeconfigs is theirs to read beside
-// that, by get, in the namespaces of those Secrets.
+// TargetsRights returns the least rules that suffice upstream for Targets in a Mode whose clusters sync those types.
+// opts are the Options of the Syncers in Push mode; their Target is ignored. The rules do not include get of the
+// Secrets that hold kubeconfigs.
 func TargetsRights(mode Mode, opts Options, types ...schema.GroupResource) []rbacv1.PolicyRule {
 	own := v1alpha1.Resource("synctargets")
 	status := allow(v1alpha1.Resource("synctargets/status"), "patch")
@@ -145,7 +147,7 @@ func TargetsRights(mode Mode, opts Options, types ...schema.GroupResource) []rba
 	case Pull:
 		rules := []rbacv1.PolicyRule{kubeSystem(), allow(own, "list", "patch", "watch"), status}
 		for _, gr := range permitted(opts.Permit, types) {
-			rules = append(rules, allow(gr, "list", "patch")) // to let objects go
+			rules = append(rules, allow(gr, "list", "patch")) // to release objects
 		}
 		return rules
 	}
@@ -154,10 +156,10 @@ func TargetsRights(mode Mode, opts Options, types ...schema.GroupResource) []rba
 	return append(rules, allow(own, "get", "list", "patch", "watch"), status)
 }
 
-// InstallRights returns the least rules that suffice downstream for Targets to install and remove a Syncer of those types,
-// of which those are left out that need a Power which Options.Permit lacks:
-// they hold what is granted to it, because an API server lets nobody grant what he does not hold. For Install.Unscheduled they
-// need UnscheduledRights beside.
+// InstallRights returns the least rules that suffice downstream for Targets to install and remove a Syncer of those
+// types. They include all rights of the Syncer, because an API server lets a client grant only rights that it holds.
+// Types that need a Power which Options.Permit lacks are left out. Install.Unscheduled needs UnscheduledRights in
+// addition.
 func InstallRights(opts Options, types ...schema.GroupResource) []rbacv1.PolicyRule {
 	rules := []rbacv1.PolicyRule{
 		allow(schema.GroupResource{Resource: "namespaces"}, "create", "delete", "get", "patch"),
@@ -186,7 +188,7 @@ func InstallRights(opts Options, types ...schema.GroupResource) []rbacv1.PolicyR
 	return rules
 }
 
-// kubeSystem is what tells one cluster from another.
+// kubeSystem allows to read the UID that identifies a cluster.
 func kubeSystem() rbacv1.PolicyRule {
 	rule := allow(schema.GroupResource{Resource: "namespaces"}, "get")
 	rule.ResourceNames = []string{"kube-system"}

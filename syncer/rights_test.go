@@ -26,10 +26,10 @@ import (
 	"github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
-// few are the types of which the tests of rights make use: one with a status and one without.
+// few are the types in the tests of rights: one without a status and one with a status.
 var few = []schema.GroupResource{configMaps.GroupResource(), deployments.GroupResource()}
 
-// guarded is a side that grants a program no more than it is given, and the program's API of it.
+// guarded returns a side that allows a program only what grants has, and the program's API.
 func guarded(t *testing.T, name string, opts regiontest.Options, grants *rightstest.Grants) (*side, region.API) {
 	t.Helper()
 	opts.Name, opts.History, opts.Tokens, opts.Authorize = name, 100000, rightstest.Tokens(), grants.Authorize
@@ -40,7 +40,7 @@ func guarded(t *testing.T, name string, opts regiontest.Options, grants *rightst
 	return s, rightstest.API(t, s.Server, rightstest.Program)
 }
 
-// granted is what the roles that are printed grant.
+// granted returns the rights in the printed roles.
 func granted(t *testing.T, part string, s rights.Syncing) *rightstest.Grants {
 	t.Helper()
 	cluster, namespaced, ok := rights.Sync(part, s)
@@ -64,7 +64,7 @@ func requireExact(t *testing.T, s *side, g *rightstest.Grants) {
 
 const someDeployment = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {selector: {matchLabels: {a: a}}, template: {metadata: {labels: {a: a}}, spec: {containers: [{name: c, image: i}]}}}}"
 
-// An Agent works with the roles that are printed, and each right in them is used.
+// An Agent works with the printed roles, and uses each right in them.
 func TestRightsOfASyncer(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		upGrants := granted(t, "syncer", rights.Syncing{Target: target, Types: few})
@@ -97,13 +97,13 @@ func TestRightsOfASyncer(t *testing.T) {
 		down.pod(down.set(down.get(deployments, "a"), "a-1"), "a-1-a", noNode(few5))
 		p.rest()
 		require.NotEmpty(t, unscheduled(up.get(deployments, "a"), target))
-		// What leaves is asked for anew.
+		// Objects that leave cause a live read.
 		up.patch(deployments, "a", `{"metadata":{"labels":null}}`)
 		up.patch(configMaps, "a", `{"metadata":{"labels":null}}`)
 		p.rest()
 		require.Nil(t, down.get(deployments, "a"))
 		require.Nil(t, down.get(configMaps, "a"))
-		// A copy that was made before its label was taken away is asked for when its origin goes.
+		// A downstream object that has lost its label causes a live read when its origin is deleted.
 		for _, gvr := range []schema.GroupVersionResource{configMaps, deployments} {
 			up.patch(gvr, "a", `{"metadata":{"labels":{"workloads.kcp.io/cluster":"`+target+`"}}}`)
 			p.rest()
@@ -118,7 +118,7 @@ func TestRightsOfASyncer(t *testing.T) {
 	})
 }
 
-// What brings objects up and deletes them there needs more, and each right in that is used too.
+// Upsync and DeleteUpstream need more rights, and each of these is used too.
 func TestRightsOfTheWayUp(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := rights.Syncing{Types: few, Upsync: few[1:], DeleteUpstream: true}
@@ -160,7 +160,7 @@ func TestRightsOfTheWayUp(t *testing.T) {
 		require.Empty(t, upGrants.Denied(up.Requests()))
 		require.Empty(t, downGrants.Denied(down.Requests()))
 		for _, name := range upGrants.Unused() {
-			require.Contains(t, name, ": get ") // what leaves is asked for anew, which is shown above
+			require.Contains(t, name, ": get ") // for objects that leave, as in TestRightsOfASyncer
 		}
 	})
 }
@@ -169,8 +169,8 @@ func typesAre(all []schema.GroupResource) syncer.TypeFilter {
 	return func(gr schema.GroupResource) bool { return slices.Contains(all, gr) }
 }
 
-// Targets work with the roles that are printed, and each right in them is used, in each mode. What a Syncer in their process
-// needs is shown above.
+// Targets work with the printed roles in each mode, and use each right that is not for a Syncer in their process:
+// TestRightsOfASyncer covers those.
 func TestRightsOfTargets(t *testing.T) {
 	for _, mode := range []syncer.Mode{syncer.Push, syncer.Pull, syncer.None} {
 		t.Run(string(mode), func(t *testing.T) {
@@ -192,7 +192,7 @@ func TestRightsOfTargets(t *testing.T) {
 					opts.Discovery, opts.Types = 100*time.Millisecond, typesAre(few)
 				}
 				if mode == syncer.Pull {
-					o.Configure = nil // what was installed says it
+					o.Configure = nil // the types are those of the installation
 				}
 			})
 			f.secret(withToken(f.kubeconfig(), rightstest.Program))
@@ -201,7 +201,7 @@ func TestRightsOfTargets(t *testing.T) {
 			f.up.create(deployments, someDeployment)
 			switch mode {
 			case syncer.Push:
-				f.eventually("the copies", func() bool { return f.down.get(configMaps, "a") != nil && f.down.get(deployments, "a") != nil })
+				f.eventually("the downstream objects", func() bool { return f.down.get(configMaps, "a") != nil && f.down.get(deployments, "a") != nil })
 				f.says("Ready True Syncing")
 			case syncer.Pull:
 				f.says("Installed False Progressing")
@@ -209,7 +209,7 @@ func TestRightsOfTargets(t *testing.T) {
 				f.says("Ready Unknown Pending")
 			}
 			for _, gvr := range []schema.GroupVersionResource{configMaps, deployments} {
-				f.up.patch(gvr, "a", `{"metadata":{"finalizers":["syncer.atoll.dev/`+target+`"]}}`) // as a Syncer elsewhere has left it
+				f.up.patch(gvr, "a", `{"metadata":{"finalizers":["syncer.atoll.dev/`+target+`"]}}`) // as a Syncer elsewhere would leave it
 			}
 			f.deleteTarget()
 			f.targetIsGone()
@@ -230,7 +230,7 @@ func TestRightsOfTargets(t *testing.T) {
 	}
 }
 
-// withToken is a kubeconfig with a token instead of the administrator's certificate.
+// withToken returns the kubeconfig with a token instead of the administrator's certificate.
 func withToken(kubeconfig, token string) string {
 	text := regexp.MustCompile("client-certificate-data: .*").ReplaceAllString(kubeconfig, "token: "+token)
 	return regexp.MustCompile(`\n *client-key-data: .*`).ReplaceAllString(text, "")

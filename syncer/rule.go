@@ -13,34 +13,35 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Rule says who owns a field of the types that it matches.
+// Rule defines who owns a field of one type.
 type Rule struct {
-	// Type is what the rule is for.
+	// Type is the type that the rule is for.
 	Type schema.GroupKind
-	// Path is where the field is: names divided by dots, [*] for each item of a list, ["a.b"] for a name with dots:
-	// "spec.clusterIP", "spec.ports[*].nodePort", `metadata.annotations["example.org/node"]`.
+	// Path is the path of the field: names separated by dots, [*] for each item of a list, ["a.b"] for a name with
+	// dots: "spec.clusterIP", "spec.ports[*].nodePort", `metadata.annotations["example.org/node"]`.
 	Path string
-	// Owner is whose value counts. A field of the status belongs to the downstream and goes up, unless a rule says Upstream:
-	// then it goes down and not up.
+	// Owner is the side whose value counts. A field of the status belongs to the downstream and goes up, unless a rule
+	// makes it Upstream: then it goes down and not up.
 	Owner Owner
-	// Up writes the value that the field has downstream upstream as well, for people and tools there to see: the replicas
-	// that an autoscaler has set. It needs an Owner other than Upstream; what is FirstWriter goes up once it was taken. A
-	// field that a Splitter owns does not go up: the replicas of a shard are its decision.
+	// Up writes the downstream value of the field to the upstream too, for people and tools there to see, such as the
+	// replicas that an autoscaler has set. It needs an Owner other than Upstream. A FirstWriter field goes up once
+	// another client has changed it downstream. A field that a Splitter owns does not go up: the Splitter decides the
+	// replicas of a shard.
 	Up bool
-	// Change says what happens if the downstream refuses a change of the field, or of one below it, because it is
+	// Change is the action if the downstream rejects a change of the field, or of a field below it, because it is
 	// immutable.
 	Change OnChange
 }
 
-// OnChange says what happens to a change that the downstream refuses.
+// OnChange is the action for a change that the downstream rejects.
 type OnChange int
 
 const (
-	// Report leaves the copy as it is and reports ReasonRefused.
+	// Report leaves the downstream object as it is and reports ReasonRefused.
 	Report OnChange = iota
-	// Recreate deletes the copy, with all that it has downstream, and makes it anew. It counts as a deletion (see
-	// DeleteCap). Servers name the field: spec.selector of Deployments, spec.template of Jobs, data of ConfigMaps that are
-	// immutable; of StatefulSets they only say spec.
+	// Recreate deletes the downstream object, with all its dependents, and creates it again. It counts as a deletion
+	// (see DeleteCap). The Path of the rule must cover the field that the server names: spec.selector of Deployments,
+	// spec.template of Jobs, data of immutable ConfigMaps; for StatefulSets it is only spec.
 	Recreate
 )
 
@@ -48,17 +49,17 @@ const (
 type Owner int
 
 const (
-	// Upstream owns each field for which there is no rule: its value goes down, and who changes it downstream is
-	// overruled and reported.
+	// Upstream owns each field without a rule: its value goes down. A change by another client downstream is
+	// overwritten and reported.
 	Upstream Owner = iota
-	// Downstream owns the field: it is never sent.
+	// Downstream owns the field: its value is never sent.
 	Downstream
-	// FirstWriter owns the field: it goes down until somebody changes it downstream, as an autoscaler changes replicas,
-	// and is left to them from then on. The path must not have [*].
+	// FirstWriter lets the value go down until another client changes it downstream, as an autoscaler changes replicas.
+	// From then on the field is left to that client. The path must not have [*].
 	FirstWriter
 )
 
-// builtin are the fields of core types that belong to the cluster in which the object is.
+// builtin are the rules for core types: their fields belong to the cluster in which the object is.
 var builtin = []Rule{
 	{Type: schema.GroupKind{Kind: "Service"}, Path: "spec.clusterIP", Owner: Downstream},
 	{Type: schema.GroupKind{Kind: "Service"}, Path: "spec.clusterIPs", Owner: Downstream},
@@ -73,7 +74,7 @@ var builtin = []Rule{
 	{Type: schema.GroupKind{Group: "batch", Kind: "Job"}, Path: "spec.selector", Owner: Downstream},
 }
 
-// rules are those for one type: at most one per path.
+// rules are the rules for one type: at most one per path.
 type rules []rule
 
 type rule struct {
@@ -84,10 +85,10 @@ type rule struct {
 	recreate bool
 }
 
-// ofStatus says whether the rule is about the status.
+// ofStatus reports whether the rule is for a field of the status.
 func (r rule) ofStatus() bool { return r.path[0].name == "status" }
 
-// step leads from a map or list to what is in it.
+// step leads from a map to a field, or from a list to its items.
 type step struct {
 	name string
 	each bool // all items of a list
@@ -102,7 +103,7 @@ func rulesFor(kind schema.GroupKind, custom []Rule) rules {
 		}
 		path, err := parsePath(r.Path)
 		if err != nil {
-			continue // New has refused it
+			continue // New has rejected it
 		}
 		found = slices.DeleteFunc(found, func(known rule) bool { return slices.Equal(known.path, path) })
 		found = append(found, rule{path: path, text: r.Path, owner: r.Owner, up: r.Up, recreate: r.Change == Recreate})
@@ -110,7 +111,7 @@ func rulesFor(kind schema.GroupKind, custom []Rule) rules {
 	return found
 }
 
-// check says what is wrong with a rule.
+// check returns an error if the rule is invalid.
 func (r Rule) check() error {
 	path, err := parsePath(r.Path)
 	switch {
@@ -171,7 +172,7 @@ func parsePath(text string) ([]step, error) {
 	return path, nil
 }
 
-// names returns the path of a rule without [*].
+// names returns the names in the path of a rule without [*].
 func (r rule) names() []string {
 	var names []string
 	for _, s := range r.path {
@@ -180,16 +181,16 @@ func (r rule) names() []string {
 	return names
 }
 
-// covers says whether the field that a server names is at the path of the rule or below.
+// covers reports whether a field, as a server names it, is at the path of the rule or below.
 func (r rule) covers(field string) bool {
 	at, err := parsePath(index.ReplaceAllString(field, "[*]"))
 	return err == nil && len(at) >= len(r.path) && slices.Equal(at[:len(r.path)], r.path)
 }
 
-// index is how servers name an item of a list.
+// index matches an item of a list, as servers name it.
 var index = regexp.MustCompile(`\[[0-9]+\]`)
 
-// remove takes the field at path out of v.
+// remove deletes the field at path from v.
 func remove(v any, path []step) {
 	switch at := path[0]; {
 	case at.each:

@@ -23,7 +23,7 @@ import (
 	"github.com/atoll-dev/atoll/syncer/schema"
 )
 
-// schemaComparer finds the fields and bounds by which the two sides do not define a type alike. One goroutine uses it.
+// schemaComparer finds the fields and bounds that the two sides define differently. It is for one goroutine.
 type schemaComparer struct {
 	up, down openapi.Client
 	known    map[runtimeschema.GroupVersion]comparedGroup
@@ -32,24 +32,22 @@ type schemaComparer struct {
 
 // comparedGroup is the result for the types of one group and version.
 type comparedGroup struct {
-	up, down string // where the documents were read
+	up, down string // the addresses of the documents
 	at       time.Time
 	losses   map[kind][]string
 }
 
-// rereadSchemas is when documents are read again whose address does not change with their content.
+// rereadSchemas is how often documents are read again if their address does not change with their content.
 const rereadSchemas = 10 * time.Minute
 
-// compareSchemas records on each lane what is lost on the way between the sides. What cannot be read is not known to be lost.
-func (s *Syncer) compareSchemas(ctx context.Context, c *schemaComparer) {
+// compareSchemas records for each type which fields and bounds differ between the sides. If documents cannot be read,
+// the last result stays.
+func (d typeDiscovery) compareSchemas(ctx context.Context, c *schemaComparer) {
+	s := d.syncer
 	kinds := map[runtimeschema.GroupVersion][]kind{}
-	s.mu.Lock()
-	for _, l := range s.lanes {
-		if l.kind.Refused == "" {
-			kinds[l.kind.GVR.GroupVersion()] = append(kinds[l.kind.GVR.GroupVersion()], l.kind)
-		}
+	for _, t := range s.synced() {
+		kinds[t.kind.GVR.GroupVersion()] = append(kinds[t.kind.GVR.GroupVersion()], t.kind)
 	}
-	s.mu.Unlock()
 	err := c.compare(kinds)
 	if text := fmt.Sprint(err); err != nil && text != c.failed {
 		logging.From(ctx).Info("Schemas are not compared", "reason", text)
@@ -61,14 +59,12 @@ func (s *Syncer) compareSchemas(ctx context.Context, c *schemaComparer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.compared = true
-	for _, l := range s.lanes {
-		l.mu.Lock()
-		l.losses = c.known[l.kind.GVR.GroupVersion()].losses[l.kind]
-		l.mu.Unlock()
+	for _, t := range s.controllers {
+		t.setLosses(c.known[t.kind.GVR.GroupVersion()].losses[t.kind])
 	}
 }
 
-// compare brings known up to date for kinds. A group that cannot be read keeps what was known.
+// compare updates known for kinds. A group whose documents cannot be read keeps its last result.
 func (c *schemaComparer) compare(kinds map[runtimeschema.GroupVersion][]kind) error {
 	up, err := c.up.Paths()
 	if err != nil {
@@ -110,7 +106,8 @@ func (c *schemaComparer) compare(kinds map[runtimeschema.GroupVersion][]kind) er
 	return all
 }
 
-// contentHash is the hash of its content that an API server puts into the address of a document; "" if it has none.
+// contentHash returns the hash of the content that an API server puts into the address of a document; "" if it has
+// none.
 func contentHash(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -134,7 +131,7 @@ func compareDocuments(a, b openapi.GroupVersion, kinds []kind) (map[kind][]strin
 		upSchema, errUp := schemaOf(up, k)
 		downSchema, errDown := schemaOf(down, k)
 		if errUp != nil || errDown != nil {
-			continue // not described, or not as a structural schema: nothing is known to be lost
+			continue // not described, or not by a structural schema: no loss is known
 		}
 		if losses[k], err = schemaLosses(upSchema, downSchema); err != nil {
 			losses[k] = nil
@@ -159,8 +156,8 @@ func schemaOf(d *schema.Document, k kind) (*apiextensionsv1.JSONSchemaProps, err
 	return d.Schema(gvk)
 }
 
-// schemaLosses says in one line each what the downstream drops or refuses of an object of the upstream, and the upstream of
-// a status of the downstream.
+// schemaLosses returns, one line each, the parts of an upstream object that the downstream drops or rejects, and the
+// parts of a downstream status that the upstream drops or rejects.
 func schemaLosses(up, down *apiextensionsv1.JSONSchemaProps) ([]string, error) {
 	const status = "status"
 	lost, err := schema.Losses(schema.Side{Name: "upstream", Schema: withoutField(up, status)}, schema.Side{Name: "downstream", Schema: withoutField(down, status)})
@@ -188,7 +185,7 @@ func withoutField(s *apiextensionsv1.JSONSchemaProps, name string) *apiextension
 	return out
 }
 
-// onlyField is the part of a schema that describes one field.
+// onlyField returns the part of a schema that describes one field.
 func onlyField(s *apiextensionsv1.JSONSchemaProps, name string) *apiextensionsv1.JSONSchemaProps {
 	out := &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: s.XPreserveUnknownFields}
 	if property, ok := s.Properties[name]; ok {
@@ -197,8 +194,8 @@ func onlyField(s *apiextensionsv1.JSONSchemaProps, name string) *apiextensionsv1
 	return out
 }
 
-// lossText describes a difference by the field, the keyword and both values. The second of the values is of the side that
-// drops or refuses.
+// lossText describes a difference by the field, the keyword and both values. The second value is that of the side
+// that drops or rejects.
 func lossText(d schema.Difference) string {
 	path, from, to := cmp.Or(d.Path, "the object"), d.Values[0], d.Values[1]
 	if d.Keyword == "properties" && to.Value == nil {

@@ -23,7 +23,7 @@ import (
 	"github.com/atoll-dev/atoll/syncer"
 )
 
-// widgetWith is the definition of Widgets with that schema.
+// widgetWith returns a definition of Widgets with that schema.
 func widgetWith(t *testing.T, schema string) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	out := crd("widgets", "Widget", true)
@@ -33,7 +33,7 @@ func widgetWith(t *testing.T, schema string) *apiextensionsv1.CustomResourceDefi
 	return out
 }
 
-// condition is one of the SyncTarget, as "status reason", with its message.
+// condition returns a condition of the SyncTarget, as "status reason", and its message.
 func (p *pair) condition(name string) (state, message string) {
 	p.t.Helper()
 	for _, c := range p.target().Status.Conditions {
@@ -44,7 +44,7 @@ func (p *pair) condition(name string) (state, message string) {
 	return "", ""
 }
 
-// register makes the SyncTarget.
+// register creates the SyncTarget.
 func (p *pair) register() {
 	p.t.Helper()
 	_, err := p.up.client.Resource(syncTargets).Create(p.t.Context(), &unstructured.Unstructured{Object: map[string]any{
@@ -53,7 +53,7 @@ func (p *pair) register() {
 	require.NoError(p.t, err)
 }
 
-// losses are those of a type.
+// losses returns the Losses of the Widgets.
 func (p *pair) losses() []string {
 	p.t.Helper()
 	types := p.Status().Types
@@ -62,7 +62,7 @@ func (p *pair) losses() []string {
 	return types[at].Losses
 }
 
-// Types that a side defines otherwise are named, with the field and the remedy, until the definitions agree.
+// A type that the sides define differently is reported with the fields and the remedy, until the definitions agree.
 func TestTypesThatLoseFields(t *testing.T) {
 	const upstream = `{type: object, properties: {
 		spec: {type: object, properties: {color: {type: string}, size: {type: integer, maximum: 100}}},
@@ -70,7 +70,7 @@ func TestTypesThatLoseFields(t *testing.T) {
 	for name, test := range map[string]struct {
 		downstream string
 		losses     []string
-		refused    bool // an object with each field of the upstream
+		refused    bool // whether the downstream rejects an object with each field of the upstream
 	}{
 		"a field is missing downstream": {
 			`{type: object, properties: {spec: {type: object, properties: {size: {type: integer, maximum: 100}}}, status: {type: object, properties: {ready: {type: boolean}}}}}`,
@@ -132,7 +132,7 @@ func TestTypesThatLoseFields(t *testing.T) {
 				require.Equal(t, "True Compatible", state)
 				if test.refused {
 					time.Sleep(10 * time.Minute)
-					require.Equal(t, "abc", field(p.down.get(widgets, "a"), "spec", "color"), "it is sent again")
+					require.Equal(t, "abc", field(p.down.get(widgets, "a"), "spec", "color"), "the object is sent again")
 				}
 			})
 		})
@@ -150,7 +150,7 @@ func (forbidden) Paths() (map[string]openapi.GroupVersion, error) {
 	return nil, errors.New("openapi is forbidden")
 }
 
-// A side that describes nothing is not known to lose anything, and keeps nothing from being synced.
+// A side whose schemas cannot be read counts as compatible, and its types are synced.
 func TestSchemasAreNotRead(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := &pair{t: t, up: newSide(t, "up", withTargets(t)), down: newSide(t, "down", regiontest.Options{})}

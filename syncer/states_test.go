@@ -20,7 +20,7 @@ import (
 	"github.com/atoll-dev/atoll/internal/loop"
 )
 
-// drawContent is what an object of a Deployment's shape may hold.
+// drawContent draws the content of an object that is shaped like a Deployment.
 func drawContent(t *rapid.T, label string) map[string]any {
 	values := []any{nil, int64(0), int64(3), "three", map[string]any{"app": "web"}, map[string]any{"app": nil}}
 	content := map[string]any{"apiVersion": "apps/v1", "kind": "Deployment"}
@@ -34,7 +34,7 @@ func drawContent(t *rapid.T, label string) map[string]any {
 	return content
 }
 
-// drawMarks are marks of which each may be right, wrong, malformed or missing.
+// drawMarks gives obj marks, of which each may be right, wrong, malformed or missing.
 func drawMarks(t *rapid.T, obj *unstructured.Unstructured) {
 	labels, annotations := map[string]string{}, map[string]string{}
 	draw := func(of map[string]string, mark string, values ...string) {
@@ -52,7 +52,7 @@ func drawMarks(t *rapid.T, obj *unstructured.Unstructured) {
 	obj.SetAnnotations(annotations)
 }
 
-// fieldsOf are the fields of an object as managedFields have them.
+// fieldsOf returns the fields of v in the form of managedFields.
 func fieldsOf(v any) map[string]any {
 	fields := map[string]any{}
 	if m, ok := v.(map[string]any); ok {
@@ -63,20 +63,25 @@ func fieldsOf(v any) map[string]any {
 	return fields
 }
 
-// ownedByManager has a manager own the labels, annotations and spec of an object.
-func ownedByManager(t *rapid.T, obj *unstructured.Unstructured, manager string) {
+// ownedByManager makes a manager own the labels, annotations and spec of an object.
+func ownedByManager(t require.TestingT, obj *unstructured.Unstructured, manager string) {
 	meta, _ := obj.Object["metadata"].(map[string]any)
-	fields, err := json.Marshal(fieldsOf(map[string]any{
+	setManagedFields(t, obj, manager, map[string]any{
 		"metadata": map[string]any{"labels": meta["labels"], "annotations": meta["annotations"]}, "spec": obj.Object["spec"],
-	}))
+	})
+}
+
+// setManagedFields sets the managedFields of obj to an apply of those fields by the manager.
+func setManagedFields(t require.TestingT, obj *unstructured.Unstructured, manager string, fields map[string]any) {
+	data, err := json.Marshal(fieldsOf(fields))
 	require.NoError(t, err)
 	entry := metav1.ManagedFieldsEntry{Manager: manager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: obj.GetAPIVersion(), FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{}}
-	entry.FieldsV1.SetRawBytes(fields)
+	entry.FieldsV1.SetRawBytes(data)
 	obj.SetManagedFields([]metav1.ManagedFieldsEntry{entry})
 }
 
-// Whatever has the place of a downstream object: it is taken for ours only if this syncer wrote its label, or if it has the UID
-// of the object upstream; and the next pass wants of it what was applied, so that it writes nothing.
+// An object in the place of a downstream object is taken for ours only if this syncer wrote its label, or if it has the UID
+// of the object upstream. After it was applied, the next reconcile wants the same object, so that it writes nothing.
 func TestStatesOfCopies(t *testing.T) {
 	key, place := types.NamespacedName{Namespace: "default", Name: "x"}, types.NamespacedName{Namespace: "default", Name: "x"}
 	deployment := schema.GroupKind{Group: "apps", Kind: "Deployment"}
@@ -86,8 +91,8 @@ func TestStatesOfCopies(t *testing.T) {
 		s, err := newSyncer(nil, nil, Options{Target: "a", Rules: []Rule{{Type: deployment, Path: "spec.replicas", Owner: FirstWriter}}})
 		require.NoError(t, err)
 		s.owner = "owner"
-		l := &lane{syncer: s, rules: rulesFor(deployment, s.opts.Rules)}
-		l.kind.Kind, l.kind.GVR, l.kind.Namespaced = "Deployment", schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, true
+		r := newSyncedType(s, "deployments.apps", kind{Kind: "Deployment", GVR: schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, Namespaced: true})
+		w := specs{syncedType: r}
 		u := &unstructured.Unstructured{Object: drawContent(t, "upstream")}
 		drawMarks(t, u)
 		u.SetNamespace(key.Namespace)
@@ -106,7 +111,7 @@ func TestStatesOfCopies(t *testing.T) {
 		}
 		held := rapid.Bool().Draw(t, "held")
 		marks := d.GetAnnotations()
-		is := l.relation(d, u, held)
+		is := s.relation(d, u, held)
 		signed := ours && d.GetLabels()[ownerLabel] == "owner"
 		right := marks[originAnnotation] == "default/x" && marks[uidAnnotation] == "uid"
 		switch {
@@ -122,26 +127,26 @@ func TestStatesOfCopies(t *testing.T) {
 		}
 		copies++
 		for range 2 {
-			w, err := l.desired(runtimeCopy(u), d, place)
+			want, err := w.desired(runtimeCopy(u), d, place)
 			require.NoError(t, err)
-			after := w.DeepCopy()
+			after := want.DeepCopy()
 			after.SetUID("below")
 			ownedByManager(t, after, manager)
-			require.Equal(t, copied, l.relation(after, u, held))
+			require.Equal(t, copied, s.relation(after, u, held))
 			require.Equal(t, "owner", after.GetLabels()[ownerLabel])
 			require.NotContains(t, after.GetAnnotations(), "splitter.atoll.dev/parent-name")
-			again, err := l.desired(runtimeCopy(u), after, place)
+			again, err := w.desired(runtimeCopy(u), after, place)
 			require.NoError(t, err)
 			_, sent, _ := unstructured.NestedFieldNoCopy(after.Object, "spec", "replicas")
 			if _, wanted, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "replicas"); sent || !wanted {
-				require.Equal(t, w.hash, again.hash, "the next pass wants something else")
-				require.True(t, loop.Owns(after, again.Unstructured, manager), "the next pass writes")
+				require.Equal(t, want.hash, again.hash, "the next reconcile wants another object")
+				require.True(t, loop.Owns(after, again.Unstructured, manager), "the next reconcile writes")
 			}
 			d = after
 		}
 	})
 	if !t.Failed() {
-		docpage.Section(t, "states.md", "syncer", fmt.Sprintf("- syncer: %d states of an object and of what has its place, %d of them its copy; the second plan changes nothing\n", states, copies))
+		docpage.Section(t, "states.md", "syncer", fmt.Sprintf("- syncer: %d states of an object upstream and one downstream, in %d of which the second is the downstream object of the first; the second plan changes nothing\n", states, copies))
 	}
 }
 

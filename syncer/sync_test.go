@@ -45,15 +45,15 @@ func TestDeploymentGoesDownAndItsStatusUp(t *testing.T) {
 		p.rest()
 		require.JSONEq(t, `{"observedGeneration":1,"replicas":2,"readyReplicas":1}`, asJSON(t, field(p.up.get(deployments, "web"), "status")))
 		require.Equal(t, []string{"patch deployments/status web"}, p.up.writes())
-		require.Equal(t, []string{"patch deployments/status web"}, p.down.writes(), "the controller's")
+		require.Equal(t, []string{"patch deployments/status web"}, p.down.writes(), "only the controller's write")
 
 		p.reset()
 		p.up.patch(deployments, "web", `{"spec":{"replicas":3}}`)
 		p.rest()
 		require.EqualValues(t, 3, field(p.down.get(deployments, "web"), "spec", "replicas"))
 		require.Equal(t, []string{"patch deployments web"}, p.down.writes())
-		require.Equal(t, []string{"patch deployments web"}, p.up.writes(), "the user's")
-		require.EqualValues(t, 1, field(p.up.get(deployments, "web"), "status", "observedGeneration"), "the cluster has not looked yet")
+		require.Equal(t, []string{"patch deployments web"}, p.up.writes(), "only the user's write")
+		require.EqualValues(t, 1, field(p.up.get(deployments, "web"), "status", "observedGeneration"), "the downstream has not observed the change yet")
 
 		p.up.delete(deployments, "web")
 		p.rest()
@@ -63,7 +63,7 @@ func TestDeploymentGoesDownAndItsStatusUp(t *testing.T) {
 	})
 }
 
-// What our own writes cause is not looked at: an object is worked out once when it is made, and once for each change.
+// Events of our own writes cause no reconcile: a desired object is computed once for a new object, and once for each change.
 func TestEachChangeIsWorkedOutOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		var worked atomic.Int32
@@ -79,9 +79,9 @@ func TestEachChangeIsWorkedOutOnce(t *testing.T) {
 		time.Sleep(time.Minute)
 		p.up.Partition(false)
 		time.Sleep(time.Minute)
-		require.Zero(t, worked.Load(), "all is listed anew, and is as it was")
+		require.Zero(t, worked.Load(), "the new lists have the same objects")
 
-		// Somebody was faster: both changes arrive.
+		// Another client changes the object while our finalizer is being added: both changes are made.
 		p.up.Inject(regiontest.Fault{Verb: "patch", Resource: configMaps.GroupResource(), Name: "a", Do: regiontest.Delay(5 * time.Second)}) // longer than settle
 		p.up.create(configMaps, a)
 		p.settle()
@@ -95,7 +95,7 @@ func TestEachChangeIsWorkedOutOnce(t *testing.T) {
 	})
 }
 
-// Who places an object with the finalizer saves the write that would add it.
+// A client that creates an object with the finalizer saves the write that would add it.
 func TestFinalizerThatIsThere(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -103,7 +103,7 @@ func TestFinalizerThatIsThere(t *testing.T) {
 		p.up.create(configMaps, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, finalizers: ["+v1alpha1.FinalizerPrefix+target+"]}}")
 		p.rest()
 		require.NotNil(t, p.down.get(configMaps, "a"))
-		require.Equal(t, []string{"create configmaps "}, p.up.writes(), "the user's")
+		require.Equal(t, []string{"create configmaps "}, p.up.writes(), "only the user's write")
 		require.Equal(t, []string{"patch configmaps a"}, p.down.writes())
 		p.up.delete(configMaps, "a")
 		p.rest()

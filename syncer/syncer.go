@@ -7,14 +7,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
-	"strings"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -26,43 +26,42 @@ import (
 	"github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
-// manager owns what is written downstream.
+// manager is the field manager of writes downstream.
 const manager = "atoll-syncer"
 
-// Syncer copies objects that are labelled for one target from an upstream API server to a downstream one, and their
-// status back. It takes two APIs and does not care where it runs.
+// Syncer syncs the objects that are labelled for one target from an upstream API server to a downstream one, and
+// their status back. It may run anywhere, since it needs nothing but the two APIs.
 type Syncer struct {
 	up, down region.API
-	given    Options // as New got them
+	given    Options // as passed to New
 	opts     Options
 	queue    *loop.Queue
-	// add and addBehind add to the queue.
+	// add and addBehind add a key to the queue. Diff replaces them.
 	add, addBehind func(key string)
 	dry            bool // requests are dry runs
 	lease          *lease
 	started        atomic.Bool
 
-	// finalizer and the managers are what we are known by upstream, where there may be syncers of other targets.
+	// finalizer and the managers identify this syncer upstream, where there may be syncers of other targets.
 	finalizer, upManager, statusManager, fieldsManager, bornManager, conditionManager string
 
 	instance string    // names this process in logs and messages
 	begun    time.Time // when Start was called
-	others   others
+	others   *others
+	asking   *unsyncedObjects
 
-	upstreamUID types.UID // known before any work begins
+	upstreamUID types.UID // set before the first reconcile
 
 	mu            sync.Mutex
 	owner         string
 	downstreamUID types.UID
-	lanes         map[string]*lane
+	controllers   map[string]*controller // by resource.group
 	unsynced      map[schema.GroupVersionResource]Reason
-	asking        map[schema.GroupVersionResource][]Problem // objects of types that are not synced
-	compared      bool                                      // schemas were compared once
-	capacity      *corev1.ResourceList                      // nil: not read yet
-	namespaced    *namespaceSync                            // nil: namespaces are made and that is all
+	compared      bool           // schemas were compared once
+	namespaced    *namespaceSync // nil: namespaces are only created when objects need them
 }
 
-// New checks opts. It does no I/O and starts nothing; see Start.
+// New returns a Syncer, or an error if an option is invalid. It does no I/O and starts nothing; see Start.
 func New(up, down region.API, opts Options) (*Syncer, error) {
 	switch {
 	case argument.Missing(up):
@@ -78,7 +77,7 @@ func New(up, down region.API, opts Options) (*Syncer, error) {
 
 var errNotMade = errors.New("syncer: the Syncer was not made by New")
 
-// newSyncer is New for who does not mind that types are refused which Options.Types names.
+// newSyncer is New without the check that Permit has the powers which Types needs.
 func newSyncer(up, down region.API, given Options) (*Syncer, error) {
 	opts, err := given.complete()
 	if err != nil {
@@ -95,21 +94,23 @@ func newSyncer(up, down region.API, given Options) (*Syncer, error) {
 		}
 	}
 	queue := loop.NewQueue(loop.QueueOptions{Workers: opts.Workers})
-	return &Syncer{
+	s := &Syncer{
 		up: up, down: down, given: given, opts: opts,
 		lease: newLease(opts.Lease),
 		queue: queue, add: queue.Add, addBehind: queue.AddBehind,
 		finalizer: v1alpha1.FinalizerPrefix + opts.Target,
 		upManager: manager + "-" + opts.Target, statusManager: manager + "-status-" + opts.Target, fieldsManager: manager + "-fields-" + opts.Target,
 		bornManager: manager + "-upsync-" + opts.Target, conditionManager: manager + "-condition-" + opts.Target,
-		instance: fmt.Sprintf("%08x", rand.Uint32()),
-		lanes:    map[string]*lane{}, unsynced: map[schema.GroupVersionResource]Reason{},
-	}, nil
+		instance:    fmt.Sprintf("%08x", rand.Uint32()),
+		controllers: map[string]*controller{}, unsynced: map[schema.GroupVersionResource]Reason{},
+	}
+	s.others, s.asking = &others{syncer: s}, &unsyncedObjects{syncer: s}
+	return s, nil
 }
 
-// Start syncs until ctx ends, waits for its workers, then returns nil. It is not an error if a server is away or a type is
-// refused: that is in Status, and tried again. It fails at once if both APIs reach the same cluster. When it ends,
-// everything stays as it is on both sides. Call it once.
+// Start syncs until ctx ends, waits for its workers, then returns nil. While a server is unreachable or a type is
+// refused, it reports that in Status and retries. It returns an error at once if both APIs reach the same cluster.
+// When it ends, objects stay as they are on both sides. Call it once.
 func (s *Syncer) Start(ctx context.Context) error {
 	if s.up == nil {
 		return errNotMade
@@ -125,10 +126,11 @@ func (s *Syncer) Start(ctx context.Context) error {
 	defer all.Wait()
 	defer cancel()
 	if s.opts.Heartbeat > 0 {
-		all.Go(func() { s.beat(ctx) })
-		all.Go(func() { s.comeBack(ctx) })
+		nodes := &capacity{syncer: s}
+		all.Go(func() { heartbeat{s, nodes}.run(ctx) })
+		all.Go(func() { finishReturns(ctx, s) })
 		if s.opts.Capacity > 0 {
-			all.Go(func() { s.measure(ctx) })
+			all.Go(func() { nodes.run(ctx) })
 		}
 	}
 	if err := s.identify(ctx); err != nil || ctx.Err() != nil {
@@ -143,15 +145,15 @@ func (s *Syncer) Start(ctx context.Context) error {
 		all.Go(func() { (&podCounter{syncer: s}).start(ctx) })
 	}
 	if s.opts.Conditions || s.opts.Heartbeat > 0 {
-		all.Go(func() { s.findAsking(ctx) })
+		all.Go(func() { s.asking.run(ctx) })
 	}
-	s.followTypes(ctx)
+	typeDiscovery{s}.run(ctx)
 	return nil
 }
 
 var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 
-// identify finds out which clusters the two APIs reach.
+// identify finds out which clusters the two APIs reach. It retries until ctx ends; then it returns nil.
 func (s *Syncer) identify(ctx context.Context) error {
 	for pause := time.Second; ; pause = min(2*pause, 30*time.Second) {
 		err := s.identifyOnce(ctx)
@@ -197,17 +199,12 @@ func (s *Syncer) identifyOnce(ctx context.Context) error {
 	return nil
 }
 
-// dryRun is what requests that write are made with.
+// dryRun returns the value of DryRun in the options of each write.
 func (s *Syncer) dryRun() []string {
 	if s.dry {
 		return []string{metav1.DryRunAll}
 	}
 	return nil
-}
-
-// patchBy are the options of an apply with force.
-func (s *Syncer) patchBy(manager string) metav1.PatchOptions {
-	return metav1.PatchOptions{FieldManager: manager, Force: new(true), DryRun: s.dryRun()}
 }
 
 func uidOf(ctx context.Context, api region.API) (types.UID, error) {
@@ -222,32 +219,56 @@ func uidOf(ctx context.Context, api region.API) (types.UID, error) {
 
 const (
 	requestTimeout = 30 * time.Second
-	// passTimeout bounds the work on one object: a few requests.
-	passTimeout = time.Minute
+	// reconcileTimeout bounds one reconcile: a few requests.
+	reconcileTimeout = time.Minute
 )
 
-// work works on one object of a type.
+// work reconciles one object of a type.
 func (s *Syncer) work(ctx context.Context, queued string) (time.Duration, error) {
-	name, text, _ := strings.Cut(queued, "|")
+	ctx, cancel := context.WithTimeout(ctx, reconcileTimeout)
+	defer cancel()
+	name, of := parseQueueKey(queued)
 	if name == namespaceQueue {
-		ctx, cancel := context.WithTimeout(ctx, passTimeout)
-		defer cancel()
-		return s.namespaces().pass(ctx, loop.ParseKey(text))
+		return s.namespaces().reconcile(ctx, of)
 	}
 	s.mu.Lock()
-	l := s.lanes[name]
+	c := s.controllers[name]
 	s.mu.Unlock()
-	if l == nil {
-		return 0, nil // the type is not synced any more
+	if c == nil {
+		return 0, nil // the type is no longer synced
 	}
-	ctx, cancel := context.WithTimeout(ctx, passTimeout)
-	defer cancel()
-	if place, stray := strings.CutPrefix(text, strayMark); stray {
-		return l.stray(ctx, loop.ParseKey(place))
+	return c.reconcile(ctx, of)
+}
+
+// resume queues all objects again that were put off.
+func (s *Syncer) resume() {
+	s.mu.Lock()
+	all := slices.Collect(maps.Values(s.controllers))
+	s.mu.Unlock()
+	for _, c := range all {
+		c.resume()
 	}
-	key := loop.ParseKey(text)
-	if shown(key) != key {
-		return l.raise(ctx, shown(key))
+	if n := s.namespaces(); n != nil {
+		n.resume()
 	}
-	return l.pass(ctx, key)
+}
+
+// downUID returns the UID of the downstream cluster; "" while it is unknown.
+func (s *Syncer) downUID() types.UID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.downstreamUID
+}
+
+// synced returns the controllers of the types that are synced, not of those that are only reported.
+func (s *Syncer) synced() []*controller {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []*controller
+	for _, c := range s.controllers {
+		if c.kind.Refused == "" {
+			all = append(all, c)
+		}
+	}
+	return all
 }

@@ -28,8 +28,8 @@ import (
 	"github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
-// Targets runs a Syncer for each SyncTarget of an upstream: in this process, or where it installs it, see Mode. SyncTargets
-// without a kubeconfig are left to syncers that run elsewhere.
+// Targets runs a Syncer for each SyncTarget of an upstream: in this process, or in the cluster where it installs it,
+// see Mode. SyncTargets without a kubeconfig are left to syncers that run elsewhere.
 type Targets struct {
 	up      region.API
 	opts    TargetsOptions
@@ -44,39 +44,40 @@ type Targets struct {
 	upstreamUID types.UID
 }
 
-// Mode says where the Syncer of a SyncTarget runs.
+// Mode is where the Syncer of a SyncTarget runs.
 type Mode string
 
 const (
 	// Push: in the process of Targets, which reaches the cluster from outside.
 	Push Mode = "Push"
-	// Pull: inside the cluster. Targets installs it there by Options.Install, keeps it as it should be, says in the
-	// condition Installed how it is, and removes it when the SyncTarget goes: a SyncTarget is kept until its cluster has
-	// answered and nothing is left there, or somebody sets v1alpha1.AbandonAnnotation.
+	// Pull: inside the cluster. Targets installs it there by TargetsOptions.Install, repairs the installation, and
+	// reports it in the condition Installed. It removes the installation when the SyncTarget is deleted. The SyncTarget
+	// stays until its cluster was reachable and nothing of the installation is left there, or until a person sets
+	// v1alpha1.AbandonAnnotation.
 	Pull Mode = "Pull"
-	// None: elsewhere, by somebody else. Targets says in the conditions if its heartbeat stands still.
+	// None: elsewhere, started by other means. Targets reports in the conditions if its heartbeat stands still.
 	None Mode = "None"
 )
 
-// TargetsOptions adjust Targets. The zero value works.
+// TargetsOptions configure Targets. The zero value works.
 type TargetsOptions struct {
-	// Mode says where the Syncer of a SyncTarget runs; nil: Push. It must be safe for concurrent use and always give the same
-	// answer for a SyncTarget that is being deleted.
+	// Mode returns where the Syncer of a SyncTarget runs; nil: Push. It must be safe for concurrent use and always
+	// return the same result for a SyncTarget that is being deleted.
 	Mode func(target *v1alpha1.SyncTarget) Mode
-	// Install says what is installed in Pull mode; its Target, Upstream and Heartbeat are set afterwards. It is called again
-	// and again, so credentials may be short-lived. It may block, must be safe for concurrent use, and is required if Mode
-	// ever is Pull.
+	// Install returns the installation in Pull mode; Targets sets its Target, Upstream and Heartbeat afterwards. It is
+	// called again and again, so credentials may be short-lived. It may block, must be safe for concurrent use, and is
+	// required if Mode ever returns Pull.
 	Install func(ctx context.Context, target *v1alpha1.SyncTarget) (Install, error)
-	// Configure changes the Options with which the Syncer of a SyncTarget is made; Target and Heartbeat are set. In Pull mode
-	// they say what is let go in the end: without Types, those that Install names. It must be safe for concurrent use. May be
-	// nil.
+	// Configure changes the Options of the Syncer of a SyncTarget; Target and Heartbeat are set. In Pull mode its Types
+	// are the types whose objects are released when the SyncTarget is deleted; nil: those that Install names. It must
+	// be safe for concurrent use. May be nil.
 	Configure func(target *v1alpha1.SyncTarget, opts *Options)
-	// Trust says what kubeconfigs may have beyond what is safe.
+	// Trust allows contents of kubeconfigs that are not accepted by default.
 	Trust region.Trust
-	// Heartbeat is how often the status of each SyncTarget is written; zero: 20 s. A syncer elsewhere is called silent when
-	// its heartbeat has stood still for four times as long.
+	// Heartbeat is how often the status of each SyncTarget is written; zero: 20 s. A syncer elsewhere is reported as
+	// silent when its heartbeat has stood still for four times as long.
 	Heartbeat time.Duration
-	// Recheck is how often Secrets are read, and what was installed is looked at, again; zero: 30 s.
+	// Recheck is how often Secrets are read and installations are checked again; zero: 30 s.
 	Recheck time.Duration
 
 	// Logger receives log lines. Zero: the logger of Start's context, else slog.Default. To log nothing, use
@@ -91,15 +92,15 @@ func (o TargetsOptions) mode(target *v1alpha1.SyncTarget) Mode {
 	return o.Mode(target)
 }
 
-// targetFinalizer keeps a SyncTarget until its upstream objects are let go.
+// targetFinalizer keeps a SyncTarget until its upstream objects are released.
 const targetFinalizer = "syncer.atoll.dev/synctarget"
 
-// kubeconfigKey is where a Secret holds the kubeconfig.
+// kubeconfigKey is the key of the kubeconfig in a Secret.
 const kubeconfigKey = "kubeconfig"
 
 var secrets = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 
-// engaged is a cluster for which something runs: a Syncer, or the watch of one that was installed.
+// engaged is a connected cluster, for which a Syncer or the watch of an installed Syncer runs.
 type engaged struct {
 	uid         types.UID
 	mode        Mode
@@ -107,21 +108,21 @@ type engaged struct {
 	conn        *region.Conn
 	syncer      *Syncer       // with Push
 	deployments *loop.Objects // with Pull
-	disturbed   atomic.Bool   // of what was installed, the Deployment has changed
-	placed      time.Time     // when all was last applied; only the pass reads and writes it
-	generation  int64         // of the SyncTarget then
+	disturbed   atomic.Bool   // the installed Deployment has changed
+	placed      time.Time     // when the installation was last applied; only pass uses it
+	generation  int64         // of the SyncTarget at that time
 	cancel      context.CancelFunc
 	done        chan struct{}
 }
 
-// NewTargets checks opts. It does no I/O and starts nothing; see Start.
+// NewTargets returns Targets, or an error if up is nil. It does no I/O and starts nothing; see Start.
 func NewTargets(up region.API, opts TargetsOptions) (*Targets, error) {
 	if argument.Missing(up) {
 		return nil, errors.New("syncer: the upstream API is nil: pass what region.APIFor returns")
 	}
 	if opts.Mode != nil && opts.Install == nil {
 		opts.Install = func(context.Context, *v1alpha1.SyncTarget) (Install, error) {
-			return Install{}, errors.New("nobody has said what to install: TargetsOptions.Install is nil")
+			return Install{}, errors.New("TargetsOptions.Install is nil: set it to install syncers in Pull mode")
 		}
 	}
 	if opts.Heartbeat <= 0 {
@@ -138,7 +139,7 @@ func NewTargets(up region.API, opts TargetsOptions) (*Targets, error) {
 	return t, nil
 }
 
-// all looks at every SyncTarget, and at those that run without one.
+// all queues every SyncTarget, and every cluster that is engaged without one.
 func (t *Targets) all() {
 	for _, key := range t.targets.Keys() {
 		t.queue.Add(key.Name)
@@ -150,8 +151,8 @@ func (t *Targets) all() {
 	}
 }
 
-// Start runs until ctx ends, waits for all Syncers, then returns nil. When it ends, everything stays as it is. Call it
-// once.
+// Start runs until ctx ends, waits for all Syncers, then returns nil. When it ends, SyncTargets and objects stay as
+// they are. Call it once.
 func (t *Targets) Start(ctx context.Context) error {
 	if t.up == nil {
 		return errors.New("syncer: the Targets were not made by NewTargets")
@@ -170,7 +171,7 @@ func (t *Targets) Start(ctx context.Context) error {
 	return nil
 }
 
-// Syncer returns the Syncer of a SyncTarget; nil if there is none here at present.
+// Syncer returns the Syncer of a SyncTarget that runs in this process; nil if none does. It does not block.
 func (t *Targets) Syncer(name string) *Syncer {
 	if e := t.get(name); e != nil {
 		return e.syncer
@@ -190,7 +191,7 @@ func (e *engaged) end() {
 	e.conn.Close()
 }
 
-// stop ends the Syncer of a SyncTarget, if there is one.
+// stop ends the Syncer or the watch of a SyncTarget, if one runs.
 func (t *Targets) stop(name string) {
 	t.mu.Lock()
 	e := t.running[name]
@@ -201,7 +202,8 @@ func (t *Targets) stop(name string) {
 	}
 }
 
-// Connected returns how the clusters that are reached at present are reached, by SyncTarget. It does not block.
+// Connected returns the APIs of the clusters that are connected at present, by the name of the SyncTarget. It does
+// not block.
 func (t *Targets) Connected() map[string]region.API {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -212,7 +214,8 @@ func (t *Targets) Connected() map[string]region.API {
 	return all
 }
 
-// pass brings what runs in line with one SyncTarget. ctx is that of Start: Syncers outlive the pass.
+// pass brings the Syncer or the installation of one SyncTarget up to date. ctx is that of Start: Syncers outlive the
+// pass.
 func (t *Targets) pass(ctx context.Context, name string) (time.Duration, error) {
 	if t.targets.Err() != nil {
 		return 0, nil
@@ -247,7 +250,7 @@ func (t *Targets) pass(ctx context.Context, name string) (time.Duration, error) 
 	return again, t.say(ctx, target, all...)
 }
 
-// forget is for a SyncTarget that is gone.
+// forget drops the state of a SyncTarget that is gone.
 func (t *Targets) forget(name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -255,7 +258,8 @@ func (t *Targets) forget(name string) {
 	delete(t.types, name)
 }
 
-// serve does what a SyncTarget needs, and returns what there is to say of it and when to look again.
+// serve starts, updates or ends the Syncer or the installation of a SyncTarget. It returns the conditions to write,
+// and the requeue delay.
 func (t *Targets) serve(ctx context.Context, target *v1alpha1.SyncTarget, mode Mode) ([]said, time.Duration, error) {
 	var kubeconfig []byte
 	var err error
@@ -300,7 +304,7 @@ func (t *Targets) serve(ctx context.Context, target *v1alpha1.SyncTarget, mode M
 
 var errNoKubeconfig = errors.New("the Secret has no key " + kubeconfigKey)
 
-// kubeconfig returns that of a SyncTarget; nil if it has none.
+// kubeconfig returns the kubeconfig of a SyncTarget; nil if it has none.
 func (t *Targets) kubeconfig(ctx context.Context, target *v1alpha1.SyncTarget) ([]byte, error) {
 	if target.Spec.Kubeconfig != "" {
 		return []byte(target.Spec.Kubeconfig), nil
@@ -323,7 +327,8 @@ func (t *Targets) kubeconfig(ctx context.Context, target *v1alpha1.SyncTarget) (
 	return data, nil
 }
 
-// refuse is what there is to say if a kubeconfig is not accepted. What runs goes on with what it has.
+// refuse returns the conditions for a kubeconfig that is not accepted. A Syncer that runs keeps its connection: then
+// there are no such conditions.
 func (t *Targets) refuse(ctx context.Context, target *v1alpha1.SyncTarget, why error) []said {
 	logging.From(ctx).Info("A kubeconfig is not accepted", "target", target.Name, "reason", why.Error())
 	if t.get(target.Name) != nil {
@@ -335,7 +340,7 @@ func (t *Targets) refuse(ctx context.Context, target *v1alpha1.SyncTarget, why e
 	}
 }
 
-// hold adds the finalizer.
+// hold adds our finalizer to a SyncTarget.
 func (t *Targets) hold(ctx context.Context, target *v1alpha1.SyncTarget) error {
 	if isHeld(target) {
 		return nil
@@ -350,7 +355,7 @@ func (t *Targets) hold(ctx context.Context, target *v1alpha1.SyncTarget) error {
 	return wrap("add the finalizer to SyncTarget "+target.Name, err)
 }
 
-// release ends the Syncer of a SyncTarget that is being deleted, lets its objects go, and then the SyncTarget.
+// release ends the Syncer of a SyncTarget that is being deleted, and releases its objects and then the SyncTarget.
 func (t *Targets) release(ctx context.Context, target *v1alpha1.SyncTarget) (time.Duration, error) {
 	if !isHeld(target) {
 		t.stop(target.Name)
@@ -376,7 +381,7 @@ func (t *Targets) release(ctx context.Context, target *v1alpha1.SyncTarget) (tim
 	return 0, t.drop(ctx, target)
 }
 
-// drop removes the finalizer.
+// drop removes our finalizer from a SyncTarget.
 func (t *Targets) drop(ctx context.Context, target *v1alpha1.SyncTarget) error {
 	data, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": target.UID, "resourceVersion": target.ResourceVersion,
@@ -404,7 +409,8 @@ func (t *Targets) options(target *v1alpha1.SyncTarget) Options {
 
 var errUnusable = errors.New("the SyncTarget cannot be served")
 
-// engage starts a Syncer or the watch of one, or gives new credentials to what runs.
+// engage connects to the cluster, and starts its Syncer or the watch of its installation. If one runs, it gets the
+// new credentials.
 func (t *Targets) engage(ctx context.Context, target *v1alpha1.SyncTarget, mode Mode, kubeconfig []byte) (*engaged, error) {
 	credentials, err := region.ParseKubeconfig(kubeconfig, t.opts.Trust)
 	if err != nil {
@@ -414,7 +420,7 @@ func (t *Targets) engage(ctx context.Context, target *v1alpha1.SyncTarget, mode 
 	if e := t.get(target.Name); e != nil {
 		select {
 		case <-e.done:
-			t.stop(target.Name) // it could not start, or was stopped with ctx
+			t.stop(target.Name) // it has failed, or ctx has ended
 		default:
 			if e.source == source {
 				return e, nil
@@ -422,7 +428,7 @@ func (t *Targets) engage(ctx context.Context, target *v1alpha1.SyncTarget, mode 
 			if err := e.conn.Rotate(ctx, credentials); err != nil {
 				return nil, err
 			}
-			e.source = source // only this pass reads and writes it
+			e.source = source // only pass uses it, once at a time for each SyncTarget
 			return e, nil
 		}
 	}
@@ -450,7 +456,7 @@ func (t *Targets) engage(ctx context.Context, target *v1alpha1.SyncTarget, mode 
 	return e, nil
 }
 
-// work makes what runs for a SyncTarget.
+// work prepares the Syncer of a SyncTarget, or the watch of its installation, and returns the func that runs it.
 func (t *Targets) work(ctx context.Context, target *v1alpha1.SyncTarget, e *engaged) (func(context.Context) error, error) {
 	if e.mode == Pull {
 		in, err := t.ownInstall(ctx, target)

@@ -22,7 +22,7 @@ import (
 	"github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
-// installManager owns what is installed.
+// installManager is the field manager of installed objects.
 const installManager = manager + "-install"
 
 var (
@@ -37,7 +37,7 @@ var (
 	}
 )
 
-// identity is the upstream's, which is asked for once.
+// identity returns the UID of the upstream's namespace kube-system. It is read once.
 func (t *Targets) identity(ctx context.Context) (string, error) {
 	t.mu.Lock()
 	known := t.upstreamUID
@@ -55,13 +55,13 @@ func (t *Targets) identity(ctx context.Context) (string, error) {
 	return string(uid), nil
 }
 
-// ownInstall is what names the installation of a SyncTarget.
+// ownInstall returns an Install with the fields that name the installation of a SyncTarget.
 func (t *Targets) ownInstall(ctx context.Context, target *v1alpha1.SyncTarget) (Install, error) {
 	identity, err := t.identity(ctx)
 	return Install{Target: target.Name, Upstream: identity}, err
 }
 
-// install applies what is to be installed, and says how it is. A heartbeat is no reason to apply it again.
+// install applies the installation, and returns the condition Installed. A heartbeat is no reason to apply it again.
 func (t *Targets) install(ctx context.Context, target *v1alpha1.SyncTarget, e *engaged) (said, error) {
 	own, err := t.ownInstall(ctx, target)
 	if err != nil {
@@ -90,7 +90,8 @@ func (t *Targets) install(ctx context.Context, target *v1alpha1.SyncTarget, e *e
 	return e.available(own), nil
 }
 
-// installedTypes are those of which what was installed has held objects; all if that is not known.
+// installedTypes selects the types whose objects the installed Syncer has given its finalizer; all types if Install
+// fails.
 func (t *Targets) installedTypes(ctx context.Context, target *v1alpha1.SyncTarget) TypeFilter {
 	in, err := t.opts.Install(ctx, target)
 	if err != nil {
@@ -106,7 +107,7 @@ func notInstalled(reason v1alpha1.SyncTargetConditionReason, err error) said {
 	return said{v1alpha1.SyncTargetConditionInstalled, metav1.ConditionFalse, reason, err.Error()}
 }
 
-var errForeign = errors.New("it is there and is not ours")
+var errForeign = errors.New("an object of this name exists and does not belong to this installation")
 
 func reasonOf(err error) v1alpha1.SyncTargetConditionReason {
 	status := apierrors.APIStatus(nil)
@@ -119,7 +120,8 @@ func reasonOf(err error) v1alpha1.SyncTargetConditionReason {
 	return v1alpha1.SyncTargetReasonUnreachable
 }
 
-// place applies one object. What is in our namespace is ours; elsewhere the label says it.
+// place applies one object. An object in our namespace is ours. Any other one must have our label, or must not exist
+// yet.
 func (e *engaged) place(ctx context.Context, obj *unstructured.Unstructured) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -134,7 +136,7 @@ func (e *engaged) place(ctx context.Context, obj *unstructured.Unstructured) err
 	return wrap(what, err)
 }
 
-// ours returns an object that is not in our namespace, if it is ours.
+// ours returns a cluster-scoped object, or errForeign if it does not have the label of the owner.
 func (e *engaged) ours(ctx context.Context, gvr schema.GroupVersionResource, name, owner string) (*metav1.PartialObjectMetadata, error) {
 	there, err := e.conn.Metadata().Resource(gvr).Get(ctx, name, metav1.GetOptions{})
 	if err == nil && there.Labels[InstallationLabel] != owner {
@@ -143,7 +145,7 @@ func (e *engaged) ours(ctx context.Context, gvr schema.GroupVersionResource, nam
 	return there, err
 }
 
-// available says whether the Deployment runs.
+// available returns the condition Installed by the state of the Deployment.
 func (e *engaged) available(in Install) said {
 	obj, ok := e.deployments.Get(types.NamespacedName{Namespace: in.name(), Name: program})
 	d := &appsv1.Deployment{}
@@ -164,7 +166,8 @@ func (e *engaged) available(in Install) said {
 	return said{v1alpha1.SyncTargetConditionInstalled, metav1.ConditionFalse, v1alpha1.SyncTargetReasonProgressing, message}
 }
 
-// uninstall removes what was installed, step by step, and returns what is still there; empty when nothing is.
+// uninstall deletes the installed objects, one step per call. It returns the object that it waits for; empty if none
+// is left.
 func (t *Targets) uninstall(ctx context.Context, target *v1alpha1.SyncTarget, e *engaged) (left string, err error) {
 	in, err := t.ownInstall(ctx, target)
 	if err != nil {
@@ -181,7 +184,7 @@ func (t *Targets) uninstall(ctx context.Context, target *v1alpha1.SyncTarget, e 
 	}
 	inside := e.conn.Dynamic()
 	if namespace != nil && namespace.DeletionTimestamp == nil {
-		// Its Pods first: then nobody works any more with what else goes.
+		// The Pods go first, so that no syncer runs while its rights are removed.
 		foreground := metav1.DeletePropagationForeground
 		err := inside.Resource(deploymentResource).Namespace(in.name()).Delete(ctx, program, metav1.DeleteOptions{PropagationPolicy: &foreground})
 		if err == nil {
@@ -210,7 +213,7 @@ func (t *Targets) uninstall(ctx context.Context, target *v1alpha1.SyncTarget, e 
 	return "the Namespace", nil
 }
 
-// remove deletes an object that is not in our namespace, if it is ours.
+// remove deletes a cluster-scoped object if it is ours.
 func (e *engaged) remove(ctx context.Context, gvr schema.GroupVersionResource, in Install) error {
 	there, err := e.ours(ctx, gvr, in.name(), in.owner())
 	if apierrors.IsNotFound(err) || errors.Is(err, errForeign) {
@@ -226,8 +229,8 @@ func (e *engaged) remove(ctx context.Context, gvr schema.GroupVersionResource, i
 	return err
 }
 
-// leave uninstalls the syncer of a SyncTarget that is being deleted and waits until it has ended. done is true when nobody
-// works for the SyncTarget any more.
+// leave uninstalls the syncer of a SyncTarget that is being deleted, and waits until it has ended. done is true when
+// no syncer works for the SyncTarget any longer.
 func (t *Targets) leave(ctx context.Context, target *v1alpha1.SyncTarget) (done bool, again time.Duration, err error) {
 	abandoned := target.Annotations[v1alpha1.AbandonAnnotation] == "true"
 	if !abandoned && t.opts.mode(target) == Pull {
@@ -237,7 +240,7 @@ func (t *Targets) leave(ctx context.Context, target *v1alpha1.SyncTarget) (done 
 			return false, t.opts.Recheck, t.say(ctx, target, notInstalled(reasonOf(err), why))
 		}
 		if left != "" {
-			return false, min(soon, t.opts.Recheck), t.say(ctx, target, notInstalled(v1alpha1.SyncTargetReasonUninstalling, errors.New(left+" is not gone yet")))
+			return false, min(shortRetry, t.opts.Recheck), t.say(ctx, target, notInstalled(v1alpha1.SyncTargetReasonUninstalling, errors.New(left+" is not gone yet")))
 		}
 	}
 	if target.Status.LastSyncerHeartbeatTime == nil || hasEnded(target) {
@@ -253,7 +256,7 @@ func (t *Targets) uninstallFrom(ctx context.Context, target *v1alpha1.SyncTarget
 		return "", err
 	}
 	if kubeconfig == nil {
-		return "", nil // it was not us who installed anything
+		return "", nil // without a kubeconfig nothing was installed
 	}
 	e, err := t.engage(ctx, target, Pull, kubeconfig)
 	if err != nil {
@@ -262,7 +265,7 @@ func (t *Targets) uninstallFrom(ctx context.Context, target *v1alpha1.SyncTarget
 	return t.uninstall(ctx, target, e)
 }
 
-// isHeld says whether a SyncTarget has our finalizer.
+// isHeld reports whether a SyncTarget has our finalizer.
 func isHeld(target *v1alpha1.SyncTarget) bool {
 	return slices.Contains(target.Finalizers, targetFinalizer)
 }

@@ -30,7 +30,7 @@ var (
 	secretResource      = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 )
 
-// pulling makes Targets install what is needed in the cluster.
+// pulling makes Targets install a syncer in the cluster.
 func pulling(o *syncer.TargetsOptions) {
 	o.Mode = func(*v1alpha1.SyncTarget) syncer.Mode { return syncer.Pull }
 	o.Install = func(context.Context, *v1alpha1.SyncTarget) (syncer.Install, error) {
@@ -38,14 +38,14 @@ func pulling(o *syncer.TargetsOptions) {
 	}
 }
 
-// patient never takes a heartbeat that is late for silence.
+// patient makes Targets expect so few heartbeats that none is late in a test.
 func patient(o *syncer.TargetsOptions) { o.Heartbeat = time.Hour }
 
 func elsewhere(o *syncer.TargetsOptions) {
 	o.Mode = func(*v1alpha1.SyncTarget) syncer.Mode { return syncer.None }
 }
 
-// installation is the name of what is installed for the target.
+// installation returns the name of the installation for the target.
 func (f *fleet) installation() string {
 	f.t.Helper()
 	system, err := f.up.client.Resource(namespaces).Get(f.t.Context(), "kube-system", metav1.GetOptions{})
@@ -55,7 +55,7 @@ func (f *fleet) installation() string {
 	return all[0].GetName()
 }
 
-// there says whether the cluster has an object; namespace empty: of no namespace.
+// there reports whether the cluster has an object. The namespace of a cluster-scoped object is empty.
 func (f *fleet) there(gvr schema.GroupVersionResource, namespace, name string) bool {
 	f.t.Helper()
 	_, err := f.down.client.Resource(gvr).Namespace(namespace).Get(f.t.Context(), name, metav1.GetOptions{})
@@ -65,7 +65,7 @@ func (f *fleet) there(gvr schema.GroupVersionResource, namespace, name string) b
 	return err == nil
 }
 
-// agent runs what is installed, until it is stopped.
+// agent runs an Agent, as the installed Deployment would, until the func that it returns is called or the test ends.
 func (f *fleet) agent() (*syncer.Agent, func()) {
 	f.t.Helper()
 	a, err := syncer.NewAgent(f.up.api, f.down.api, syncer.Options{
@@ -97,7 +97,7 @@ func (f *fleet) targetIsGone() {
 	})
 }
 
-// The life of a syncer that is installed: it comes, is kept, works, and nothing is left of it.
+// Targets install a syncer, restore deleted parts of it, and uninstall it when the SyncTarget is deleted.
 func TestPull(t *testing.T) {
 	f := newFleet(t, pulling, patient)
 	f.register(target, map[string]any{"kubeconfig": f.kubeconfig()})
@@ -108,7 +108,7 @@ func TestPull(t *testing.T) {
 		require.True(t, f.there(gvr, "", name), gvr.Resource)
 	}
 	require.True(t, f.there(secretResource, name, "upstream"))
-	require.Nil(t, f.targets.Syncer(target), "it does not run here")
+	require.Nil(t, f.targets.Syncer(target), "no Syncer runs in this process")
 
 	apps := f.down.client.Resource(deployments).Namespace(name)
 	run := func() {
@@ -120,7 +120,7 @@ func TestPull(t *testing.T) {
 	f.says("Installed True Installed")
 
 	require.NoError(t, apps.Delete(t.Context(), "syncer", metav1.DeleteOptions{}))
-	f.eventually("it is there again", func() bool { return f.there(deployments, name, "syncer") })
+	f.eventually("the Deployment is there again", func() bool { return f.there(deployments, name, "syncer") })
 	f.says("Installed False Progressing")
 	run()
 	f.says("Installed True Installed")
@@ -129,7 +129,7 @@ func TestPull(t *testing.T) {
 
 	agent, _ := f.agent()
 	f.up.create(configMaps, a)
-	f.eventually("the copy", func() bool { return f.down.get(configMaps, "a") != nil })
+	f.eventually("the downstream object", func() bool { return f.down.get(configMaps, "a") != nil })
 	f.says("Ready True Syncing")
 	f.says("Installed True Installed")
 
@@ -139,17 +139,17 @@ func TestPull(t *testing.T) {
 		require.False(t, f.there(gvr, "", name), gvr.Resource)
 	}
 	require.Empty(t, f.up.get(configMaps, "a").GetFinalizers())
-	require.NotNil(t, f.down.get(configMaps, "a"), "what runs goes on")
-	require.Nil(t, agent.Syncer(), "nobody takes hold of what was let go")
+	require.NotNil(t, f.down.get(configMaps, "a"), "the downstream object stays")
+	require.Nil(t, agent.Syncer(), "no syncer adds the finalizer again")
 	f.up.patch(configMaps, "a", `{"data":{"k":"w"}}`)
 
-	// The next of that name is served anew, by the same process.
+	// The same process serves the next SyncTarget of the same name.
 	f.register(target, map[string]any{"kubeconfig": f.kubeconfig()})
 	f.says("Ready True Syncing")
 	f.eventually("the change", func() bool { return field(f.down.get(configMaps, "a"), "data", "k") == "w" })
 }
 
-// What somebody else has put in the place of ours stays as it is, also in the end.
+// Another client's object with the name of one of ours is not changed, and is not deleted with the SyncTarget.
 func TestPullForeign(t *testing.T) {
 	f := newFleet(t, pulling)
 	name := f.installation()
@@ -166,7 +166,7 @@ func TestPullForeign(t *testing.T) {
 	require.False(t, f.there(namespaces, "", name))
 }
 
-// Nobody can tell a cluster that is away from one that is no more: a person says so.
+// Targets cannot distinguish an unreachable cluster from one that was removed: a person confirms the latter by an annotation.
 func TestPullAbandoned(t *testing.T) {
 	f := newFleet(t, pulling)
 	f.register(target, map[string]any{"kubeconfig": f.kubeconfig()})
@@ -181,7 +181,7 @@ func TestPullAbandoned(t *testing.T) {
 	require.True(t, f.there(namespaces, "", f.installation()))
 }
 
-// What cannot be installed is said, and nobody is kept by it.
+// A failed installation is reported, and does not keep the SyncTarget from being deleted.
 func TestPullWithoutInstall(t *testing.T) {
 	f := newFleet(t, func(o *syncer.TargetsOptions) {
 		o.Mode = func(*v1alpha1.SyncTarget) syncer.Mode { return syncer.Pull }
@@ -192,7 +192,7 @@ func TestPullWithoutInstall(t *testing.T) {
 	f.targetIsGone()
 }
 
-// Of a syncer elsewhere it is said whether it is alive. Whoever still syncs is not overtaken when the SyncTarget goes.
+// Targets report whether a syncer elsewhere has a heartbeat. A deleted SyncTarget stays until that syncer has ended.
 func TestNone(t *testing.T) {
 	f := newFleet(t, elsewhere)
 	f.register(target, map[string]any{"kubeconfig": f.kubeconfig()})
@@ -212,7 +212,7 @@ func TestNone(t *testing.T) {
 	f.targetIsGone()
 }
 
-// What others say of definitions is part of what is compatible, and does not keep anything else from being synced.
+// Types that SetTypes records as incompatible are reported in TypesDefined and TypesCompatible. Other types are synced.
 func TestTypesOfTargets(t *testing.T) {
 	for name, change := range map[string]func(*syncer.TargetsOptions){"push": func(*syncer.TargetsOptions) {}, "none": elsewhere} {
 		t.Run(name, func(t *testing.T) {
@@ -230,11 +230,11 @@ func TestTypesOfTargets(t *testing.T) {
 			f.says("TypesCompatible False Incompatible")
 			require.Contains(t, asJSON(t, f.target().Status), "things.example.org (Refused: no)")
 			f.up.create(configMaps, a)
-			f.eventually("the copy", func() bool { return f.down.get(configMaps, "a") != nil })
-			// More than an API server takes of a condition is not left unsaid.
+			f.eventually("the downstream object", func() bool { return f.down.get(configMaps, "a") != nil })
+			// A message that is too long for a condition is cut, and ends with the number of bytes that were left out.
 			f.targets.SetTypes(target, []string{"long (" + strings.Repeat("ö", 40000) + ")"}, true)
 			for _, kind := range []string{"TypesDefined", "TypesCompatible"} {
-				f.eventually(kind+" says how much it does not say", func() bool {
+				f.eventually(kind+" has the number of bytes that were left out", func() bool {
 					c := meta.FindStatusCondition(f.target().Status.Conditions, kind)
 					return strings.HasPrefix(c.Message, "long (ö") && strings.HasSuffix(c.Message, "more bytes)") && len(c.Message) <= 4096
 				})
@@ -246,7 +246,7 @@ func TestTypesOfTargets(t *testing.T) {
 	}
 }
 
-// An Agent refuses what a Syncer does.
+// NewAgent and Start of an Agent reject what New and Start of a Syncer reject.
 func TestNewAgent(t *testing.T) {
 	up, down := newSide(t, "up", regiontest.Options{}), newSide(t, "down", regiontest.Options{})
 	_, err := syncer.NewAgent(up.api, down.api, syncer.Options{})
@@ -265,14 +265,14 @@ func TestNewAgent(t *testing.T) {
 	require.ErrorContains(t, a.Start(t.Context()), "twice")
 }
 
-// Heartbeats are no reason to apply what is installed again.
+// A heartbeat does not cause another apply of the manifests.
 func TestPullRests(t *testing.T) {
 	f := newFleet(t, pulling, func(o *syncer.TargetsOptions) { o.Recheck = time.Hour })
 	f.register(target, map[string]any{"kubeconfig": f.kubeconfig()})
 	f.says("Installed False Progressing")
 	f.agent()
 	f.says("Ready True Syncing")
-	f.eventually("the watch of the Deployment has told all", func() bool {
+	f.eventually("all events of the Deployment are handled", func() bool {
 		f.down.Reset()
 		before := f.target().Status.LastSyncerHeartbeatTime
 		f.eventually("two heartbeats", func() bool { return f.target().Status.LastSyncerHeartbeatTime.Sub(before.Time) >= 2*time.Second })
@@ -280,7 +280,7 @@ func TestPullRests(t *testing.T) {
 	})
 }
 
-// Whoever may still sync has to end before objects are let go: else it would take hold of them again.
+// Objects keep the finalizer until a syncer that may still run has ended: it would add the finalizer again.
 func TestPullWaitsForTheAgent(t *testing.T) {
 	f := newFleet(t, pulling, patient)
 	f.register(target, map[string]any{"kubeconfig": f.kubeconfig()})
@@ -288,23 +288,24 @@ func TestPullWaitsForTheAgent(t *testing.T) {
 	_, err := f.up.client.Resource(syncTargets).Patch(t.Context(), target, types.MergePatchType,
 		[]byte(`{"status":{"lastSyncerHeartbeatTime":"2026-01-01T00:00:00Z"}}`), metav1.PatchOptions{}, "status")
 	require.NoError(t, err)
-	f.eventually("it is held", func() bool { return len(f.target().Finalizers) > 0 })
+	f.eventually("the SyncTarget has the finalizer", func() bool { return len(f.target().Finalizers) > 0 })
 	name := f.installation()
 	f.deleteTarget()
 	f.eventually("nothing is left in the cluster", func() bool { return !f.there(namespaces, "", name) })
 	for _, look := range []string{"one", "two"} {
 		f.down.Reset()
 		f.patchTarget(`{"metadata":{"annotations":{"look":"` + look + `"}}}`)
-		f.eventually("it is looked at again", func() bool {
+		f.eventually("the SyncTarget is reconciled again", func() bool {
 			return slices.ContainsFunc(f.down.Requests(), func(r regiontest.Request) bool { return r.Resource == "namespaces" && r.Name == name })
 		})
 	}
 	require.NotEmpty(t, f.target().Finalizers)
-	f.agent() // which sees that it has nothing to do, and says so
+	f.agent() // it finds its SyncTarget deleted, and reports that it has ended
 	f.targetIsGone()
 }
 
-// What was installed decides which types are let go in the end, not what Syncers in this process would sync.
+// In the end the finalizer is removed from objects of the types of the installation, not of those that this process would
+// sync.
 func TestPullLetsGoWhatWasInstalled(t *testing.T) {
 	roles := schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"}
 	f := newFleet(t, pulling, func(o *syncer.TargetsOptions) {
@@ -317,7 +318,7 @@ func TestPullLetsGoWhatWasInstalled(t *testing.T) {
 		}
 	})
 	f.register(target, map[string]any{"kubeconfig": f.kubeconfig()})
-	f.says("Installed False Refused") // for want of a permit, which an earlier release did not ask for
+	f.says("Installed False Refused") // the permit is missing, which an earlier release did not need
 	f.up.create(roles, "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: a, finalizers: ["+v1alpha1.FinalizerPrefix+target+"]}}")
 	f.deleteTarget()
 	f.targetIsGone()

@@ -16,7 +16,7 @@ import (
 	"github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
-// said is a condition as Targets say it.
+// said is a condition that Targets writes.
 type said struct {
 	condition v1alpha1.SyncTargetConditionType
 	status    metav1.ConditionStatus
@@ -24,10 +24,10 @@ type said struct {
 	message   string
 }
 
-// say writes conditions of a SyncTarget that are not there yet.
+// say writes conditions of a SyncTarget if one of them has changed.
 func (t *Targets) say(ctx context.Context, target *v1alpha1.SyncTarget, all ...said) error {
 	for i := range all {
-		all[i].message = loop.Shorten(all[i].message, loop.LongestMessage) // as it will be read again
+		all[i].message = loop.Shorten(all[i].message, loop.LongestMessage) // in the form in which it is read back
 	}
 	if !slices.ContainsFunc(all, func(s said) bool {
 		there := meta.FindStatusCondition(target.Status.Conditions, string(s.condition))
@@ -43,24 +43,26 @@ func (t *Targets) say(ctx context.Context, target *v1alpha1.SyncTarget, all ...s
 		}
 	})
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return nil // it has changed, which is a reason to look again
+		return nil // the change queues it again
 	}
 	return err
 }
 
-// pulse is when a heartbeat was first seen, by our own clock.
+// pulse is the last heartbeat of a SyncTarget, and when this process first saw it, by its own clock.
 type pulse struct {
 	value time.Time
 	seen  time.Time
 }
 
-// silence is for how many heartbeats one may stand still. Times in a status are whole seconds, so it is no less than some.
+// A heartbeat counts as silent after silence times its interval, and not before leastSilence, since times in a status
+// are whole seconds.
 const (
 	silence      = 4
 	leastSilence = 3 * time.Second
 )
 
-// listen says for how long the heartbeat of a SyncTarget has to stand still from now on to be called silent: zero if it has.
+// listen returns how much longer the heartbeat of a SyncTarget has to stand still to count as silent; zero if it is
+// silent.
 func (t *Targets) listen(target *v1alpha1.SyncTarget) time.Duration {
 	var value time.Time
 	if beat := target.Status.LastSyncerHeartbeatTime; beat != nil {
@@ -76,7 +78,7 @@ func (t *Targets) listen(target *v1alpha1.SyncTarget) time.Duration {
 	return max(0, max(silence*t.opts.Heartbeat, leastSilence)-time.Since(p.seen))
 }
 
-// elsewhere is what there is to say of a SyncTarget whose Syncer does not run here, and when to look again.
+// elsewhere returns the conditions of a SyncTarget whose Syncer does not run in this process, and the requeue delay.
 func (t *Targets) elsewhere(target *v1alpha1.SyncTarget, mode Mode) ([]said, time.Duration) {
 	ready := meta.FindStatusCondition(target.Status.Conditions, string(v1alpha1.SyncTargetConditionReady))
 	if target.Status.LastSyncerHeartbeatTime == nil {
@@ -95,10 +97,10 @@ func (t *Targets) elsewhere(target *v1alpha1.SyncTarget, mode Mode) ([]said, tim
 	}, 0
 }
 
-// SetTypes records which types are not defined so that a SyncTarget's cluster and the upstream accept the same objects,
-// each with why, in words; known false means that not every side has answered. It is said in the condition TypesDefined,
-// and by the Syncers of Targets and Agents in TypesCompatible. A target of which nothing was recorded has no such condition.
-// It does not block.
+// SetTypes records the types that a SyncTarget's cluster and the upstream define so that they do not accept the same
+// objects, each with the reason as text. known is false until both sides have answered. Targets reports the types in
+// the condition TypesDefined, and the Syncers of Targets and Agents in TypesCompatible. A target without a record has
+// no condition TypesDefined. It does not block and is safe for concurrent use.
 func (t *Targets) SetTypes(target string, incompatible []string, known bool) {
 	next := said{v1alpha1.SyncTargetConditionTypesDefined, metav1.ConditionTrue, v1alpha1.SyncTargetReasonCompatible, ""}
 	switch {

@@ -25,7 +25,7 @@ import (
 	"github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
-// fleet is an upstream with SyncTargets and what runs Syncers for them. Its connections are real ones, in real time.
+// fleet is an upstream with SyncTargets, and Targets that run Syncers for them. It uses real connections and real time.
 type fleet struct {
 	*pair
 	targets *syncer.Targets
@@ -64,7 +64,7 @@ func (f *fleet) start(t *testing.T, change ...func(*syncer.TargetsOptions)) {
 	t.Cleanup(f.stop)
 }
 
-// kubeconfig is one of the downstream.
+// kubeconfig returns a kubeconfig of the downstream.
 func (f *fleet) kubeconfig() string {
 	f.t.Helper()
 	data, err := f.down.Listen(f.t.Context())
@@ -115,12 +115,13 @@ func (f *fleet) says(condition string) {
 	})
 }
 
-// The form of the demonstration: the kubeconfig is in the SyncTarget. What is deleted is let go; the copies stay.
+// The kubeconfig is in the SyncTarget, as in the demonstration. When the SyncTarget is deleted, its objects lose our
+// finalizer, and the downstream objects stay.
 func TestTargetIsServedAndLetGo(t *testing.T) {
 	f := newFleet(t)
 	f.register(target, map[string]any{"kubeconfig": f.kubeconfig()})
 	f.up.create(configMaps, a)
-	f.eventually("the copy", func() bool { return f.down.get(configMaps, "a") != nil })
+	f.eventually("the downstream object", func() bool { return f.down.get(configMaps, "a") != nil })
 	f.says("Ready True Syncing")
 	require.NotNil(t, f.targets.Syncer(target))
 
@@ -136,7 +137,8 @@ func TestTargetIsServedAndLetGo(t *testing.T) {
 	require.Nil(t, f.up.get(configMaps, "a"))
 }
 
-// The safe form: a Secret. What is wrong with it is said; what comes later is taken up under the Syncer that runs.
+// The kubeconfig is in a Secret, which is the safe form. An error in it is reported. A later change of it does not restart
+// the Syncer.
 func TestTargetOfASecret(t *testing.T) {
 	f := newFleet(t)
 	f.register(target, map[string]any{"kubeconfigSecret": map[string]any{"name": "k", "namespace": "default"}})
@@ -145,7 +147,7 @@ func TestTargetOfASecret(t *testing.T) {
 	f.says("Ready False KubeconfigInvalid")
 	f.secret(f.kubeconfig())
 	f.up.create(configMaps, a)
-	f.eventually("the copy", func() bool { return f.down.get(configMaps, "a") != nil })
+	f.eventually("the downstream object", func() bool { return f.down.get(configMaps, "a") != nil })
 	f.says("Ready True Syncing")
 	before := f.targets.Syncer(target)
 	f.secret(f.kubeconfig())
@@ -155,7 +157,7 @@ func TestTargetOfASecret(t *testing.T) {
 	require.Same(t, before, f.targets.Syncer(target))
 }
 
-// What the program trusts is accepted, and nothing else.
+// A kubeconfig is rejected if it has fields that TargetsOptions.Trust does not allow.
 func TestTargetsTrust(t *testing.T) {
 	f := newFleet(t)
 	kubeconfig := f.kubeconfig()
@@ -170,7 +172,7 @@ func TestTargetsTrust(t *testing.T) {
 	require.Nil(t, f.targets.Syncer("other"))
 }
 
-// Without a kubeconfig somebody else runs the Syncer.
+// A SyncTarget without a kubeconfig is left to a Syncer elsewhere.
 func TestTargetWithoutKubeconfig(t *testing.T) {
 	f := newFleet(t)
 	f.register(target, map[string]any{})
@@ -181,7 +183,7 @@ func TestTargetWithoutKubeconfig(t *testing.T) {
 	require.Empty(t, f.target().Finalizers)
 	require.Empty(t, f.target().Status.Conditions)
 	f.patchTarget(`{"spec":{"kubeconfig":` + asJSON(t, f.kubeconfig()) + `}}`)
-	f.eventually("the copy", func() bool { return f.down.get(configMaps, "a") != nil })
+	f.eventually("the downstream object", func() bool { return f.down.get(configMaps, "a") != nil })
 }
 
 // A restart of the process changes nothing.
@@ -189,7 +191,7 @@ func TestTargetsRestart(t *testing.T) {
 	f := newFleet(t)
 	f.register(target, map[string]any{"kubeconfig": f.kubeconfig()})
 	f.up.create(configMaps, a)
-	f.eventually("the copy", func() bool { return f.down.get(configMaps, "a") != nil })
+	f.eventually("the downstream object", func() bool { return f.down.get(configMaps, "a") != nil })
 	f.stop()
 	require.NotNil(t, f.down.get(configMaps, "a"))
 	require.NotEmpty(t, f.up.get(configMaps, "a").GetFinalizers())

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -20,14 +21,14 @@ import (
 	"github.com/atoll-dev/atoll/region"
 )
 
-// kind is a type that both sides serve, as the syncer needs it. It is comparable.
+// kind describes a type that both sides serve. It is comparable.
 type kind struct {
 	GVR        schema.GroupVersionResource
 	Kind       string
 	Namespaced bool
-	// UpStatus and DownStatus say on which side status is a subresource.
+	// UpStatus and DownStatus: the status is a subresource on that side.
 	UpStatus, DownStatus bool
-	// Refused says why objects of the type are only reported; empty: they are synced.
+	// Refused is the reason why objects of the type are only reported; empty: they are synced.
 	Refused string
 }
 
@@ -35,21 +36,27 @@ func (k kind) GroupKind() schema.GroupKind {
 	return schema.GroupKind{Group: k.GVR.Group, Kind: k.Kind}
 }
 
-// followTypes compares the types of both sides again and again until ctx ends, and runs a lane for each that both serve.
-// It waits for the lanes.
-func (s *Syncer) followTypes(ctx context.Context) {
-	var lanes sync.WaitGroup
-	defer lanes.Wait()
+// typeDiscovery finds the types that both sides serve, and runs a controller for each.
+type typeDiscovery struct{ syncer *Syncer }
+
+// run compares the types of both sides every Options.Discovery until ctx ends, then waits for the controllers.
+func (d typeDiscovery) run(ctx context.Context) {
+	s := d.syncer
+	var running sync.WaitGroup
+	defer running.Wait()
 	schemas := &schemaComparer{up: s.up.Discovery().OpenAPIV3(), down: s.down.Discovery().OpenAPIV3(), known: map[schema.GroupVersion]comparedGroup{}}
 	for ctx.Err() == nil {
-		wanted, unsynced, err := s.compareTypes()
+		wanted, unsynced, err := d.compare()
 		if err != nil {
 			logging.From(ctx).Info("Types are not known", "reason", err.Error())
 		} else {
-			s.setTypes(ctx, &lanes, wanted, unsynced)
-			s.compareSchemas(ctx, schemas)
+			d.set(ctx, &running, wanted, unsynced)
+			d.compareSchemas(ctx, schemas)
 		}
-		s.watchOthers(ctx)
+		for _, c := range s.synced() {
+			c.records.dropRewritten(s.opts.Fights.Within)
+		}
+		s.others.report(ctx)
 		pause := s.opts.Discovery
 		if err != nil {
 			pause = min(pause, time.Second)
@@ -61,43 +68,45 @@ func (s *Syncer) followTypes(ctx context.Context) {
 	}
 }
 
-// setTypes starts and stops lanes. A lane that is stopped leaves its objects as they are.
-func (s *Syncer) setTypes(ctx context.Context, running *sync.WaitGroup, wanted map[string]kind, unsynced map[schema.GroupVersionResource]Reason) {
-	var stopped, begun []*lane
+// set starts and stops controllers. The objects of a stopped controller stay as they are.
+func (d typeDiscovery) set(ctx context.Context, running *sync.WaitGroup, wanted map[string]kind, unsynced map[schema.GroupVersionResource]Reason) {
+	s := d.syncer
+	var stopped, started []*controller
 	s.mu.Lock()
 	s.unsynced = unsynced
-	for name, l := range s.lanes {
-		if k, ok := wanted[name]; !ok || k != l.kind {
-			delete(s.lanes, name)
-			stopped = append(stopped, l)
+	for name, c := range s.controllers {
+		if k, ok := wanted[name]; !ok || k != c.kind {
+			delete(s.controllers, name)
+			stopped = append(stopped, c)
 		}
 	}
 	for name, k := range wanted {
-		if s.lanes[name] == nil {
-			l := newLane(s, name, k)
-			s.lanes[name] = l
-			begun = append(begun, l)
+		if s.controllers[name] == nil {
+			c := newController(s, name, k)
+			s.controllers[name] = c
+			started = append(started, c)
 		}
 	}
 	s.mu.Unlock()
-	for _, l := range stopped {
-		l.stop()
-		if l.kind.Refused == "" {
-			s.opts.Observer.kind(ctx, TypeEvent{Resource: l.kind.GVR})
+	for _, c := range stopped {
+		c.stop()
+		if c.kind.Refused == "" {
+			s.opts.Observer.kind(ctx, TypeEvent{Resource: c.kind.GVR})
 		}
 	}
-	for _, l := range begun {
-		laneCtx, cancel := context.WithCancel(ctx)
-		l.stop = cancel
-		running.Go(func() { l.run(laneCtx) })
-		if l.kind.Refused == "" {
-			s.opts.Observer.kind(ctx, TypeEvent{Resource: l.kind.GVR, Synced: true})
+	for _, c := range started {
+		typeCtx, cancel := context.WithCancel(ctx)
+		c.stop = cancel
+		running.Go(func() { c.run(typeCtx) })
+		if c.kind.Refused == "" {
+			s.opts.Observer.kind(ctx, TypeEvent{Resource: c.kind.GVR, Synced: true})
 		}
 	}
 }
 
-// compareTypes asks both sides what they serve.
-func (s *Syncer) compareTypes() (map[string]kind, map[schema.GroupVersionResource]Reason, error) {
+// compare returns the types to run controllers for, by resource.group, and the reasons why the others are not synced.
+func (d typeDiscovery) compare() (map[string]kind, map[schema.GroupVersionResource]Reason, error) {
+	s := d.syncer
 	up, err := served(s.up.Discovery())
 	if err != nil {
 		return nil, nil, err
@@ -108,16 +117,16 @@ func (s *Syncer) compareTypes() (map[string]kind, map[schema.GroupVersionResourc
 	}
 	s.mu.Lock()
 	present := map[string]kind{}
-	for name, l := range s.lanes {
-		present[name] = l.kind
+	for name, c := range s.controllers {
+		present[name] = c.kind
 	}
 	s.mu.Unlock()
-	wanted, unsynced := s.matchTypes(up, down)
+	wanted, unsynced := s.opts.matchTypes(up, down)
 	for name, k := range present {
 		if !up.unknown(k.GVR.Group) && !down.unknown(k.GVR.Group) {
 			continue
 		}
-		// What could not be asked about is not gone, and its other versions are not preferred to it now.
+		// Discovery of the group failed: the type stays, in the version that it had.
 		wanted[name] = k
 		maps.DeleteFunc(unsynced, func(gvr schema.GroupVersionResource, _ Reason) bool {
 			return gvr.GroupResource() == k.GVR.GroupResource()
@@ -131,9 +140,9 @@ var (
 	verbsDown = []string{"create", "delete", "get", "list", "watch", "patch"}
 )
 
-// matchTypes returns the types to sync or to report, by resource.group, each in the first of the upstream's versions that
-// both sides serve, and why the others are not.
-func (s *Syncer) matchTypes(up, down *surface) (map[string]kind, map[schema.GroupVersionResource]Reason) {
+// matchTypes returns the types to sync or to report, by resource.group, and the reasons why the others are not
+// synced. Each type is in the first of the upstream's versions that both sides serve.
+func (o Options) matchTypes(up, down *surface) (map[string]kind, map[schema.GroupVersionResource]Reason) {
 	wanted, unsynced := map[string]kind{}, map[schema.GroupVersionResource]Reason{}
 	reasons := map[schema.GroupResource]schema.GroupVersionResource{}
 	fail := func(gvr schema.GroupVersionResource, reason Reason) {
@@ -151,8 +160,8 @@ func (s *Syncer) matchTypes(up, down *surface) (map[string]kind, map[schema.Grou
 		a, b := up.resources[gvr], down.resources[gvr]
 		switch {
 		case !slices.Contains(a.Verbs, "list"):
-			continue // a review or the like, not an object
-		case !s.opts.Types(gr):
+			continue // its objects are not stored, such as reviews
+		case !o.Types(gr):
 			fail(gvr, ReasonExcluded)
 		case !hasAll(a.Verbs, verbsUp):
 			fail(gvr, ReasonNotServedUpstream)
@@ -161,14 +170,14 @@ func (s *Syncer) matchTypes(up, down *surface) (map[string]kind, map[schema.Grou
 		case a.Namespaced != b.Namespaced:
 			fail(gvr, ReasonScope)
 		default:
-			wanted[gr.String()] = kind{GVR: gvr, Kind: a.Kind, Namespaced: a.Namespaced, UpStatus: up.status[gvr], DownStatus: down.status[gvr], Refused: s.opts.refusesType(gr)}
+			wanted[gr.String()] = kind{GVR: gvr, Kind: a.Kind, Namespaced: a.Namespaced, UpStatus: up.status[gvr], DownStatus: down.status[gvr], Refused: o.refusesType(gr)}
 			if known, ok := reasons[gr]; ok {
 				delete(unsynced, known)
 			}
 		}
 	}
 	for _, gvr := range down.order {
-		if _, ok := up.resources[gvr]; ok || !slices.Contains(down.resources[gvr].Verbs, "list") || !s.opts.Types(gvr.GroupResource()) {
+		if _, ok := up.resources[gvr]; ok || !slices.Contains(down.resources[gvr].Verbs, "list") || !o.Types(gvr.GroupResource()) {
 			continue
 		}
 		if _, ok := wanted[gvr.GroupResource().String()]; !ok && reasons[gvr.GroupResource()].Empty() {
@@ -182,12 +191,12 @@ func hasAll(have, need []string) bool {
 	return !slices.ContainsFunc(need, func(verb string) bool { return !slices.Contains(have, verb) })
 }
 
-// surface is what one side serves.
+// surface is the set of types that one side serves.
 type surface struct {
 	order     []schema.GroupVersionResource // preferred versions first
 	resources map[schema.GroupVersionResource]metav1.APIResource
 	status    map[schema.GroupVersionResource]bool
-	failed    map[string]bool // groups of which a version could not be asked about
+	failed    map[string]bool // groups with a version whose discovery failed
 }
 
 func (s *surface) unknown(group string) bool { return s.failed[group] }
@@ -219,7 +228,7 @@ func served(d region.Discovery) (*surface, error) {
 			}
 			gv := schema.GroupVersion{Group: group.Name, Version: version.Version}
 			for _, r := range list.APIResources {
-				name, sub, isSub := cutSubresource(r.Name)
+				name, sub, isSub := strings.Cut(r.Name, "/")
 				gvr := gv.WithResource(name)
 				switch {
 				case !isSub:

@@ -23,18 +23,19 @@ import (
 	"github.com/atoll-dev/atoll/syncer"
 )
 
-// reason says why a type is not synced; it fails the test if it is not known at all.
+// reason returns why a type is not synced. It fails the test if Status lacks the type.
 func (p *pair) reason(gvr schema.GroupVersionResource) syncer.Reason {
 	p.t.Helper()
 	types := p.Status().Types
 	at := slices.IndexFunc(types, func(s syncer.TypeStatus) bool { return s.Resource == gvr })
-	require.GreaterOrEqual(p.t, at, 0, "%s is not known", gvr)
+	require.GreaterOrEqual(p.t, at, 0, "Status lacks %s", gvr)
 	return types[at].Reason
 }
 
 var crds = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// Types come and go on either side. What has no type is not synced, and nothing is deleted for that.
+// Types appear and disappear on either side. Objects of a type that one side lacks are not synced, and none is deleted for
+// that.
 func TestTypesComeAndGo(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		only := func(crds ...*apiextensionsv1.CustomResourceDefinition) regiontest.Options {
@@ -56,7 +57,7 @@ func TestTypesComeAndGo(t *testing.T) {
 		require.Empty(t, p.reason(widgets))
 		require.EqualValues(t, 1, field(p.down.get(widgets, "a"), "spec", "size"))
 
-		// The definition goes downstream, and the copies with it. It comes again.
+		// The definition is deleted downstream, and with it the downstream objects. Then it is created again.
 		require.NoError(t, p.down.client.Resource(crds).Delete(t.Context(), "widgets.example.org", metav1.DeleteOptions{}))
 		time.Sleep(2 * time.Minute)
 		require.Equal(t, syncer.ReasonNotServedDownstream, p.reason(widgets))
@@ -65,7 +66,7 @@ func TestTypesComeAndGo(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		require.EqualValues(t, 1, field(p.down.get(widgets, "a"), "spec", "size"))
 
-		// It is not served upstream any more: that is not the end of what is downstream. It is served again.
+		// The upstream no longer serves the type: the downstream objects stay. Then it serves the type again.
 		serve := func(served bool) {
 			crd := crd("widgets", "Widget", true)
 			crd.Spec.Versions[0].Served = served
@@ -78,7 +79,7 @@ func TestTypesComeAndGo(t *testing.T) {
 		serve(true)
 		require.Empty(t, p.reason(widgets))
 
-		// Who deletes the definition upstream deletes its objects, and so their copies.
+		// A client that deletes the definition upstream deletes its objects, and so their downstream objects.
 		require.NoError(t, p.up.client.Resource(crds).Delete(t.Context(), "widgets.example.org", metav1.DeleteOptions{}))
 		time.Sleep(2 * time.Minute)
 		require.Equal(t, syncer.ReasonNotServedUpstream, p.reason(widgets))
@@ -86,7 +87,7 @@ func TestTypesComeAndGo(t *testing.T) {
 	})
 }
 
-// A type that cannot be listed, or a group that cannot be asked about, keeps nobody else from going on.
+// A type that cannot be listed or watched does not stop the others.
 func TestBadTypeDoesNotStopTheOthers(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := &pair{t: t, up: newSide(t, "up", regiontest.Options{}), down: newSide(t, "down", regiontest.Options{})}
@@ -100,7 +101,7 @@ func TestBadTypeDoesNotStopTheOthers(t *testing.T) {
 	})
 }
 
-// Servers that do not say what they serve have not ceased to serve it.
+// Types stay synced while discovery fails.
 func TestDiscoveryFails(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -115,7 +116,7 @@ func TestDiscoveryFails(t *testing.T) {
 	})
 }
 
-// A restart writes nothing, nor does time that passes, however many objects there are.
+// Nothing is written at rest or by a restart, however many objects there are.
 func TestNoWritesAtRest(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -144,7 +145,7 @@ func TestNoWritesAtRest(t *testing.T) {
 	})
 }
 
-// What one object costs: the finalizer, the copy, the status; a change one write; a deletion two.
+// An object takes one write each for its finalizer, its downstream object and its status. A change takes one, a deletion two.
 func TestRequestsPerObject(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -160,23 +161,23 @@ func TestRequestsPerObject(t *testing.T) {
 		p.up.create(deployments, deployment)
 		p.settle()
 		up, down := count()
-		require.Equal(t, []int{2, 1}, []int{up, down}, "the user's and the finalizer; the copy")
+		require.Equal(t, []int{2, 1}, []int{up, down}, "the user and the finalizer; the downstream object")
 		p.up.patch(deployments, "web", `{"spec":{"paused":true}}`)
 		p.settle()
 		up, down = count()
-		require.Equal(t, []int{1, 1}, []int{up, down}, "the user's; the copy")
+		require.Equal(t, []int{1, 1}, []int{up, down}, "the user; the downstream object")
 		p.down.patch(deployments, "web", `{"status":{"observedGeneration":2,"replicas":2}}`, "status")
 		p.settle()
 		up, down = count()
-		require.Equal(t, []int{1, 1}, []int{up, down}, "the status; the controller's")
+		require.Equal(t, []int{1, 1}, []int{up, down}, "the status; the controller")
 		p.up.delete(deployments, "web")
 		p.settle()
 		up, down = count()
-		require.Equal(t, []int{2, 1}, []int{up, down}, "the user's and the finalizer; the copy")
+		require.Equal(t, []int{2, 1}, []int{up, down}, "the user and the finalizer; the downstream object")
 	})
 }
 
-// unanswered is an API of which some versions of groups cannot be asked about.
+// unanswered is an API whose discovery fails for some group versions.
 type unanswered struct {
 	region.API
 	which func(schema.GroupVersion) bool
@@ -208,8 +209,8 @@ func (d unansweredDiscovery) ServerGroupsAndResources() ([]*metav1.APIGroup, []*
 	return groups, lists, errors.Join(err, &discovery.ErrGroupDiscoveryFailed{Groups: failed})
 }
 
-// A version that a server does not speak of for a while is the one that is synced all the same, though there is another:
-// nothing is listed anew, neither then nor afterwards, and nothing is said against it.
+// While discovery of the synced version of a type fails, that version stays synced, although there is another. The type is
+// not listed again then or afterwards, and has no reason.
 func TestDiscoveryOfOneVersionFails(t *testing.T) {
 	two := crd("widgets", "Widget", true)
 	newer := *two.Spec.Versions[0].DeepCopy()
@@ -261,7 +262,7 @@ func TestDiscoveryOfOneVersionFails(t *testing.T) {
 	}
 }
 
-// Detach has not done all while there are types that nobody has named.
+// Detach returns an error if discovery fails for a group: objects of its types may still have the finalizer.
 func TestDetachKnowsAllTypes(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})

@@ -12,17 +12,17 @@ import (
 	"unicode"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
-// maxScheduler bounds what is said of a scheduler's message, in bytes: a parent names ten clusters with it.
+// maxScheduler bounds the message of a scheduler, in bytes: the condition of a parent workload contains those of ten
+// clusters.
 const maxScheduler = 256
 
-// unschedulable returns what the scheduler says of a pod for which it finds no node. Such a pod may wait for something else
-// as well, but nothing else is done before it has a node.
+// unschedulable returns the scheduler's message about a pod for which it finds no node; ok is false for any other
+// pod. No other component works on a pod that has no node.
 func unschedulable(pod *unstructured.Unstructured) (message string, ok bool) {
 	if pod.GetDeletionTimestamp() != nil {
 		return "", false
@@ -37,8 +37,8 @@ func unschedulable(pod *unstructured.Unstructured) (message string, ok bool) {
 	return "", false
 }
 
-// plusUnscheduled adds what is counted of one workload. Of several messages it keeps the one that is the shortest without its
-// numbers, so that it is the same next time.
+// plusUnscheduled adds two counts of one workload. It keeps the message that is shortest without its numbers, so that
+// the next count has the same one.
 func plusUnscheduled(a, b v1alpha1.Unscheduled) v1alpha1.Unscheduled {
 	if x, y := withoutNumbers(a.Message), withoutNumbers(b.Message); a.Pods == 0 || cmp.Or(cmp.Compare(len(y), len(x)), cmp.Compare(y, x)) < 0 {
 		a.Message = b.Message
@@ -47,7 +47,7 @@ func plusUnscheduled(a, b v1alpha1.Unscheduled) v1alpha1.Unscheduled {
 	return a
 }
 
-// withoutNumbers is a message without what changes in it whenever a node comes or a pod goes.
+// withoutNumbers removes the digits of a message, which change with every node and pod.
 func withoutNumbers(message string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsDigit(r) {
@@ -57,82 +57,34 @@ func withoutNumbers(message string) string {
 	}, message)
 }
 
-// setUnscheduled takes over what was counted of all workloads of a type, and has said upstream what is another than is said
-// there: another number of pods, or a message that differs in more than numbers.
-func (l *lane) setUnscheduled(counted map[types.NamespacedName]v1alpha1.Unscheduled) {
-	var differ []types.NamespacedName
-	next := map[types.NamespacedName]string{}
-	l.mu.Lock()
-	for key, now := range counted {
-		if says(l.said[key], now) {
-			next[key] = l.said[key]
-			continue
-		}
-		text, _ := json.Marshal(now) // a number and a string
-		next[key] = string(text)
-		differ = append(differ, key)
-	}
-	for key := range l.said {
-		if _, some := next[key]; !some {
-			differ = append(differ, key)
-		}
-	}
-	l.unscheduled = next
-	l.mu.Unlock()
-	for _, key := range differ {
-		l.syncer.add(l.queueKey(key))
-	}
-}
-
-// says says whether text tells what is counted, but for the numbers in the message. What cannot be read does not.
+// says reports whether text has the counted number of pods, and the same message except for its numbers. It returns
+// false for text that cannot be decoded.
 func says(text string, counted v1alpha1.Unscheduled) bool {
-	var said v1alpha1.Unscheduled
-	err := json.Unmarshal([]byte(text), &said)
-	return err == nil && said.Pods == counted.Pods && withoutNumbers(said.Message) == withoutNumbers(counted.Message)
+	var published v1alpha1.Unscheduled
+	err := json.Unmarshal([]byte(text), &published)
+	return err == nil && published.Pods == counted.Pods && withoutNumbers(published.Message) == withoutNumbers(counted.Message)
 }
 
-// saidLocked says whether the upstream says what is known of the pods of an object. The caller holds the lock.
-func (l *lane) saidLocked(key types.NamespacedName) bool {
-	return l.unscheduled == nil || l.unscheduled[key] == l.said[key]
-}
+// unscheduledPods publishes upstream how many pods of each object have no node, see Options.Unscheduled.
+type unscheduledPods struct{ *syncedType }
 
-// heardLocked remembers what the upstream says of the pods of an object. The caller holds the lock.
-func (l *lane) heardLocked(key types.NamespacedName, text string) {
-	if text == "" {
-		delete(l.said, key)
-	} else {
-		l.said[key] = text
-	}
-}
-
-// sayUnscheduled writes upstream how many pods of u find no node, if that is known and not what u says. It changes u to what
-// is then upstream.
-func (l *lane) sayUnscheduled(ctx context.Context, key types.NamespacedName, u *unstructured.Unstructured) error {
-	name := v1alpha1.UnscheduledAnnotationPrefix + l.syncer.opts.Target
-	text := u.GetAnnotations()[name]
-	l.mu.Lock()
-	l.heardLocked(key, text)
-	var counted v1alpha1.Unscheduled
-	if next := l.unscheduled[key]; next != "" && json.Unmarshal([]byte(next), &counted) == nil && says(text, counted) {
-		l.unscheduled[key] = text // it was counted before anybody had looked at what is said
-	}
-	next, said := l.unscheduled[key], l.saidLocked(key)
-	l.mu.Unlock()
-	if said {
+// publish writes the count of o's pods upstream if it is known and differs, and updates the resourceVersion of o.u.
+func (p unscheduledPods) publish(ctx context.Context, o observed) error {
+	name := v1alpha1.UnscheduledAnnotationPrefix + p.syncer.opts.Target
+	next, differs := p.records.unpublished(o.ref, o.u.GetAnnotations()[name])
+	if !differs {
 		return nil
 	}
 	var value any // null removes it
 	if next != "" {
 		value = next
 	}
-	after, err := l.mergeMeta(ctx, u, map[string]any{"annotations": map[string]any{name: value}})
+	after, err := p.up.merge(ctx, o.u, p.syncer.upManager, map[string]any{"annotations": map[string]any{name: value}})
 	if err != nil {
-		return fmt.Errorf("write how many pods find no node: %w", err)
+		return fmt.Errorf("write how many pods have no node: %w", err)
 	}
-	u.SetResourceVersion(after.GetResourceVersion())
-	l.mu.Lock()
-	l.heardLocked(key, next)
-	l.mu.Unlock()
-	l.wrote(ctx, WriteUnscheduled, key)
+	o.u.SetResourceVersion(after.GetResourceVersion())
+	p.records.update(o.ref, func(d *detail) { d.published = next })
+	p.wrote(ctx, WriteUnscheduled, o.NamespacedName)
 	return nil
 }

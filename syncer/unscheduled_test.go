@@ -27,33 +27,33 @@ var (
 	replicaSets = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"}
 )
 
-// counting is often enough for rest to see two rounds.
+// counting is an interval of which two fit into rest.
 const counting = 5 * time.Second
 
-// noNode is what a scheduler says of a pod.
+// noNode returns the status of a pod for which the scheduler finds no node.
 func noNode(message string) string {
 	return fmt.Sprintf("{phase: Pending, conditions: [{type: PodScheduled, status: 'False', reason: Unschedulable, message: %q}]}", message)
 }
 
-// controls are the metadata of what owner controls, with labels that others may have as well.
+// controls returns the metadata of an object that owner controls. Objects of other owners may have the same labels.
 func controls(owner *unstructured.Unstructured, name string) string {
 	return fmt.Sprintf("{name: %s, labels: {app: web}, ownerReferences: [{apiVersion: %s, kind: %s, name: %s, uid: %s, controller: true}]}",
 		name, owner.GetAPIVersion(), owner.GetKind(), owner.GetName(), owner.GetUID())
 }
 
-// set makes a ReplicaSet of owner.
+// set creates a ReplicaSet of owner.
 func (s *side) set(owner *unstructured.Unstructured, name string) *unstructured.Unstructured {
 	s.t.Helper()
 	return s.create(replicaSets, fmt.Sprintf("{apiVersion: apps/v1, kind: ReplicaSet, metadata: %s, spec: {selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: {containers: [{name: c, image: i}]}}}}", controls(owner, name)))
 }
 
-// pod makes a pod of owner with a status.
+// pod creates a pod of owner with a status.
 func (s *side) pod(owner *unstructured.Unstructured, name, status string) {
 	s.t.Helper()
 	s.create(pods, fmt.Sprintf("{apiVersion: v1, kind: Pod, metadata: %s, spec: {containers: [{name: c, image: i}]}, status: %s}", controls(owner, name), status))
 }
 
-// status changes that of a pod, as a scheduler or a kubelet would.
+// status patches the status of a pod, as a scheduler or a kubelet would.
 func (s *side) status(name, status string) {
 	s.t.Helper()
 	data, err := json.Marshal(map[string]any{"status": parse(s.t, "{apiVersion: v1, kind: Pod, status: "+status+"}").Object["status"]})
@@ -61,7 +61,7 @@ func (s *side) status(name, status string) {
 	s.patch(pods, name, string(data), "status")
 }
 
-// unscheduled is what an object says of its pods in a cluster.
+// unscheduled returns the annotation of an object that has the count of its pods in a cluster.
 func unscheduled(obj *unstructured.Unstructured, cluster string) string {
 	return obj.GetAnnotations()["unscheduled.syncer.atoll.dev/"+cluster]
 }
@@ -82,7 +82,7 @@ func TestUnscheduled(t *testing.T) {
 		p := newPair(t, syncer.Options{Unscheduled: counting})
 		p.up.create(deployments, deployment)
 		p.up.create(jobs, "{apiVersion: batch/v1, kind: Job, metadata: {name: sum}, spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}}")
-		// Another's, of which the pods have the same labels.
+		// This Deployment is not synced. Its pods have the same labels.
 		other := p.down.create(deployments, strings.Replace(deployment, "name: web}", "name: other, labels: {app: web}}", 1))
 		p.rest()
 		web, sum := p.down.get(deployments, "web"), p.down.get(jobs, "sum")
@@ -104,11 +104,11 @@ func TestUnscheduled(t *testing.T) {
 		p.rest()
 		require.JSONEq(t, `{"pods":3,"message":"`+few5+`"}`, p.unscheduled(deployments, "web"))
 		require.JSONEq(t, `{"pods":1,"message":"`+taint+`"}`, p.unscheduled(jobs, "sum"))
-		require.Empty(t, unscheduled(p.down.get(deployments, "web"), target), "it does not go down")
+		require.Empty(t, unscheduled(p.down.get(deployments, "web"), target), "the count does not go down")
 		require.ElementsMatch(t, []string{"patch deployments web", "patch jobs sum"}, p.up.writes())
 		require.Empty(t, p.down.writes())
 
-		// At rest nothing is written, by a restart neither, nor by a message in which only numbers are others.
+		// Nothing is written at rest, by a restart, or for a message in which only numbers have changed.
 		p.reset()
 		p.down.status("web-1-b", noNode(few12))
 		p.down.status("web-2-a", noNode(few12))
@@ -125,10 +125,10 @@ func TestUnscheduled(t *testing.T) {
 				lists++
 			}
 		}
-		require.Equal(t, 4, sets, "each is read once in a life, and the second one has begun")
+		require.Equal(t, 4, sets, "the second process reads each ReplicaSet once")
 		require.Greater(t, lists, 50)
 
-		// Another number, and another reason, are written once each.
+		// A new number of pods and a new message are written once each.
 		p.down.delete(pods, "web-2-a")
 		p.rest()
 		require.JSONEq(t, `{"pods":2,"message":"`+few12+`"}`, p.unscheduled(deployments, "web"))
@@ -138,7 +138,7 @@ func TestUnscheduled(t *testing.T) {
 		require.JSONEq(t, `{"pods":2,"message":"`+taint+`"}`, p.unscheduled(deployments, "web"))
 		require.Len(t, p.up.writes(), 2)
 
-		// Nodes come.
+		// The scheduler finds nodes.
 		for _, name := range []string{"web-1-a", "web-1-b", "sum-a"} {
 			p.down.status(name, "{phase: Pending, conditions: [{type: PodScheduled, status: 'True', reason: Unschedulable}]}")
 		}
@@ -152,7 +152,7 @@ func TestUnscheduled(t *testing.T) {
 	})
 }
 
-// What is not known stays as it was, nothing else suffers of it, and that pods may not be listed is said once.
+// While pods cannot be listed, the last count stays and all else is synced. A missing right is reported once.
 func TestUnscheduledIsNotKnown(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := &pair{t: t, up: newSide(t, "up", regiontest.Options{}), down: newSide(t, "down", regiontest.Options{})}
@@ -197,7 +197,7 @@ func TestUnscheduledIsNotKnown(t *testing.T) {
 		require.JSONEq(t, `{"pods":2,"message":"`+few5+`"}`, p.unscheduled(deployments, "web"))
 		require.Equal(t, []string{`pods "" Forbidden`, `pods "" `}, heard())
 
-		// ReplicaSets may not be read: whose a new one is is not known.
+		// ReplicaSets may not be read: the owner of a new one is unknown.
 		p.down.pod(p.down.set(p.down.get(deployments, "web"), "web-2"), "web-2-a", noNode(few5))
 		p.down.Inject(regiontest.Fault{Verb: "get", Resource: replicaSets.GroupResource(), Times: -1, Do: regiontest.Refuse(http.StatusForbidden)})
 		p.rest()
@@ -206,7 +206,7 @@ func TestUnscheduledIsNotKnown(t *testing.T) {
 	})
 }
 
-// What was said goes when nobody counts any more, and when the object leaves.
+// The count is removed when Unscheduled is turned off, and when the object leaves the cluster.
 func TestUnscheduledIsTakenBack(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{Unscheduled: counting})
@@ -223,7 +223,7 @@ func TestUnscheduledIsTakenBack(t *testing.T) {
 		p.start(syncer.Options{Unscheduled: counting})
 		p.rest()
 		require.NotEmpty(t, p.unscheduled(deployments, "web"))
-		// Somebody else writes it.
+		// Another client changes the annotation.
 		p.up.patch(deployments, "web", `{"metadata":{"annotations":{"unscheduled.syncer.atoll.dev/my-cluster":"many"}}}`)
 		p.rest()
 		require.JSONEq(t, `{"pods":1,"message":"`+few5+`"}`, p.unscheduled(deployments, "web"))
@@ -231,11 +231,12 @@ func TestUnscheduledIsTakenBack(t *testing.T) {
 		p.up.patch(deployments, "web", `{"metadata":{"labels":null}}`)
 		p.rest()
 		require.Empty(t, p.unscheduled(deployments, "web"))
-		require.Len(t, p.up.writes(), 2, "the user's and the finalizer")
+		require.Len(t, p.up.writes(), 2, "the user's write and the finalizer")
 	})
 }
 
-// A copy that is made anew takes over the ReplicaSets that the one before it has left, whether or not these still name it.
+// A recreated Deployment adopts the ReplicaSets of the one before, whether or not these still name that one:
+// their pods count again.
 func TestUnscheduledOfACopyMadeAnew(t *testing.T) {
 	for _, left := range []string{`{}`, `{"metadata":{"ownerReferences":null}}`} {
 		inBubble(t, func(t *testing.T) {
@@ -249,7 +250,7 @@ func TestUnscheduledOfACopyMadeAnew(t *testing.T) {
 			p.down.patch(replicaSets, "web-1", left)
 			p.down.delete(deployments, "web")
 			p.rest()
-			require.Empty(t, p.unscheduled(deployments, "web"), "it is nobody's")
+			require.Empty(t, p.unscheduled(deployments, "web"), "the owner of the ReplicaSet is gone")
 			again := p.down.get(deployments, "web")
 			require.NotEqual(t, web.GetUID(), again.GetUID())
 			p.down.patch(replicaSets, "web-1", fmt.Sprintf(`{"metadata":{"ownerReferences":[{"apiVersion":"apps/v1","kind":"Deployment","name":"web","uid":%q,"controller":true}]}}`, again.GetUID()))
@@ -259,7 +260,7 @@ func TestUnscheduledOfACopyMadeAnew(t *testing.T) {
 	}
 }
 
-// Several clusters say it each for itself.
+// Each of several clusters has a count of its own.
 func TestUnscheduledInSeveralClusters(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		one := newPair(t, syncer.Options{Target: "one", Unscheduled: counting})
@@ -275,7 +276,7 @@ func TestUnscheduledInSeveralClusters(t *testing.T) {
 	})
 }
 
-// A scheduler that says much of many pods is quoted in part.
+// The pods of all pages are counted, and a long message of the scheduler is cut.
 func TestUnscheduledIsBounded(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{Unscheduled: counting})

@@ -18,13 +18,13 @@ import (
 	"github.com/atoll-dev/atoll/syncer"
 )
 
-// A status that speaks of an earlier spec says nothing about the present one.
+// A status whose observedGeneration is that of an earlier spec does not go up.
 func TestStatusOfAnEarlierSpecStaysDown(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
 		p.up.create(deployments, deployment)
 		p.rest()
-		// The upstream counts generations by itself: here it is ahead by those of fields that do not go down.
+		// Each side counts its own generations: the downstream is ahead by two changes of a field that the upstream does not have.
 		p.down.patch(deployments, "web", `{"spec":{"minReadySeconds":5}}`)
 		p.down.patch(deployments, "web", `{"spec":{"minReadySeconds":null}}`)
 		p.rest()
@@ -38,7 +38,7 @@ func TestStatusOfAnEarlierSpecStaysDown(t *testing.T) {
 		p.rest()
 		up := p.up.get(deployments, "web")
 		require.EqualValues(t, 2, field(up, "status", "readyReplicas"))
-		require.EqualValues(t, 1, field(up, "status", "observedGeneration"), "the upstream's own")
+		require.EqualValues(t, 1, field(up, "status", "observedGeneration"), "the upstream's own generation")
 
 		p.up.patch(deployments, "web", `{"spec":{"template":{"spec":{"hostNetwork":true}}}}`)
 		p.rest()
@@ -46,7 +46,7 @@ func TestStatusOfAnEarlierSpecStaysDown(t *testing.T) {
 		p.down.patch(deployments, "web", status(theirs, "1"), "status")
 		p.rest()
 		up = p.up.get(deployments, "web")
-		require.EqualValues(t, 2, field(up, "status", "readyReplicas"), "the last known")
+		require.EqualValues(t, 2, field(up, "status", "readyReplicas"), "the last known status stays")
 		require.EqualValues(t, 1, field(up, "status", "observedGeneration"))
 		p.down.patch(deployments, "web", status(theirs+1, "1"), "status")
 		p.rest()
@@ -56,7 +56,7 @@ func TestStatusOfAnEarlierSpecStaysDown(t *testing.T) {
 	})
 }
 
-// The downstream looks at what it has, while the new spec cannot reach it: that is still the status of the old one.
+// While the new spec cannot be written downstream, a status there is still that of the old spec, and does not go up.
 func TestStatusWhileTheSpecIsOnItsWay(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -80,8 +80,8 @@ func TestStatusWhileTheSpecIsOnItsWay(t *testing.T) {
 	})
 }
 
-// Of a status that changes again before the upstream's copy shows what was written of it, nothing is worked out from what is
-// no more: it goes up when that is seen.
+// A status that changes again before the upstream cache shows its last write goes up once the cache shows that write.
+// Nothing is computed from the older state.
 func TestStatusIsNotWrittenFromAnOldCopy(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := &pair{t: t, up: newSide(t, "up", regiontest.Options{}), down: newSide(t, "down", regiontest.Options{})}
@@ -104,7 +104,7 @@ func TestStatusIsNotWrittenFromAnOldCopy(t *testing.T) {
 	})
 }
 
-// A copy that was made anew has no status yet, and a server that is away says nothing: the last known stays.
+// The last known status stays upstream while a recreated downstream object has none, and while the downstream is unreachable.
 func TestLastKnownStatusStays(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -118,7 +118,7 @@ func TestLastKnownStatusStays(t *testing.T) {
 		require.EqualValues(t, 2, field(p.up.get(deployments, "web"), "status", "readyReplicas"))
 		p.down.patch(deployments, "web", `{"status":{"replicas":0}}`, "status")
 		p.rest()
-		require.EqualValues(t, 2, field(p.up.get(deployments, "web"), "status", "readyReplicas"), "nobody has looked at it")
+		require.EqualValues(t, 2, field(p.up.get(deployments, "web"), "status", "readyReplicas"), "no controller has observed the object yet")
 
 		p.down.Partition(true)
 		p.reset()
@@ -127,7 +127,7 @@ func TestLastKnownStatusStays(t *testing.T) {
 		for _, s := range p.Status().Types {
 			if s.Reason == "" {
 				require.Error(t, s.Err)
-				require.Greater(t, time.Since(s.Since), 8*time.Minute, "the age of what is known")
+				require.Greater(t, time.Since(s.Since), 8*time.Minute, "Since is when the cache became stale")
 			}
 		}
 		p.down.Partition(false)
@@ -138,7 +138,7 @@ func TestLastKnownStatusStays(t *testing.T) {
 	})
 }
 
-// Where status is a subresource it is written as one, and where it is not, as a field: on either side.
+// On either side, a status is written as a subresource if the type has one, and as a field otherwise.
 func TestStatusWithAndWithoutSubresource(t *testing.T) {
 	for name, test := range map[string]struct{ up, down bool }{
 		"both": {true, true}, "neither": {false, false}, "upstream": {true, false}, "downstream": {false, true},
@@ -164,7 +164,7 @@ func TestStatusWithAndWithoutSubresource(t *testing.T) {
 				require.EqualValues(t, up.GetGeneration(), field(up, "status", "observedGeneration"))
 				require.EqualValues(t, 1, field(up, "spec", "size"))
 				require.Len(t, p.up.writes(), 1)
-				require.Len(t, p.down.writes(), 1, "the test's")
+				require.Len(t, p.down.writes(), 1, "only the test's write")
 				require.EqualValues(t, 1, field(p.down.get(widgets, "a"), "spec", "size"))
 
 				p.up.patch(widgets, "a", `{"spec":{"size":2}}`)
@@ -175,7 +175,7 @@ func TestStatusWithAndWithoutSubresource(t *testing.T) {
 				p.down.patch(widgets, "a", `{"status":{"observedGeneration":`+generation+`,"ready":null,"conditions":null}}`, sub...)
 				p.rest()
 				up = p.up.get(widgets, "a")
-				require.Nil(t, field(up, "status", "ready"), "what is no more is removed")
+				require.Nil(t, field(up, "status", "ready"), "a field that is removed downstream is removed upstream")
 				require.Nil(t, field(up, "status", "conditions"))
 				require.EqualValues(t, up.GetGeneration(), field(up, "status", "observedGeneration"))
 				p.reset()
@@ -189,7 +189,7 @@ func TestStatusWithAndWithoutSubresource(t *testing.T) {
 	}
 }
 
-// What others say about the object upstream stays.
+// Conditions that another client writes upstream stay.
 func TestConditionsOfOthersStay(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -224,7 +224,7 @@ func TestObjectOfSeveralClusters(t *testing.T) {
 		for _, p := range []*pair{one, two} {
 			down := p.down.get(widgets, "a")
 			require.EqualValues(t, 1, field(down, "spec", "size"))
-			require.Equal(t, map[string]string{"syncer.atoll.dev/owner": p.Status().Owner}, down.GetLabels(), "clusters do not learn of one another")
+			require.Equal(t, map[string]string{"syncer.atoll.dev/owner": p.Status().Owner}, down.GetLabels(), "a cluster does not get the labels of the others")
 			require.Equal(t, "default/a", down.GetAnnotations()["syncer.atoll.dev/origin"])
 		}
 		one.down.patch(widgets, "a", `{"status":{"observedGeneration":1,"address":"1.1.1.1"}}`, "status")
@@ -246,7 +246,7 @@ func TestObjectOfSeveralClusters(t *testing.T) {
 		two.rest()
 		require.Empty(t, two.problems())
 
-		// It leaves one of them.
+		// The object leaves one of the clusters.
 		one.up.patch(widgets, "a", `{"metadata":{"labels":{"state.workload.kcp.io/one":null}}}`)
 		one.rest()
 		require.Nil(t, one.down.get(widgets, "a"))
@@ -259,7 +259,7 @@ func TestObjectOfSeveralClusters(t *testing.T) {
 	})
 }
 
-// A status that the upstream does not accept is said, and not sent all the time.
+// A status that the upstream rejects is reported, and is not sent again until it changes.
 func TestRefusedStatus(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -281,7 +281,7 @@ func TestRefusedStatus(t *testing.T) {
 	})
 }
 
-// What the controller of Jobs notes for itself, empty in the end, does not come up.
+// The field uncountedTerminatedPods, which the Job controller keeps for itself, does not go up.
 func TestStatusWithoutNotes(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,285 +20,258 @@ import (
 	"github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
-// bornMark is before the name of an object that was born downstream, wherever it is remembered.
-const bornMark = "^"
-
-// bornKey is by what is remembered of an object that was born downstream and has key upstream: another may have it too.
-func bornKey(key types.NamespacedName) types.NamespacedName {
-	key.Name = bornMark + key.Name
-	return key
+// upsync brings up the objects that were born downstream, with their status. The upstream object that it makes is the
+// raised one.
+type upsync struct {
+	*syncedType
+	rivals rivals
 }
 
-// shown is the key of an object without our marks.
-func shown(key types.NamespacedName) types.NamespacedName {
-	key.Namespace = strings.TrimPrefix(key.Namespace, strayMark)
-	key.Name = strings.TrimPrefix(key.Name, bornMark)
-	return key
+// bornState is the state of one object in the caches: born is downstream, raised upstream; nil: absent.
+type bornState struct {
+	ref
+	place        types.NamespacedName
+	born, raised *unstructured.Unstructured
 }
 
-// watchBorn adds to the lane what it needs for objects that are born downstream.
-func (l *lane) watchBorn() {
-	s := l.syncer
-	if s.opts.Upsync == nil || !s.opts.Upsync(l.kind.GVR.GroupResource()) {
-		return
+// bornAction is the decision about one object that was born downstream.
+type bornAction int
+
+const (
+	bornForget  bornAction = iota // neither side has it
+	bornRemove                    // it is gone downstream: delete the raised object
+	bornWait                      // it is being deleted downstream
+	bornReport                    // it is the downstream object of an upstream object
+	bornReplace                   // the raised object was made for a predecessor of the same name, or is being deleted
+	bornForeign                   // the raised object belongs to another client
+	bornSync
+)
+
+// action returns the decision. It is pure.
+func (s upsync) action(o bornState) bornAction {
+	switch {
+	case o.born == nil && o.raised == nil:
+		return bornForget
+	case o.born == nil:
+		return bornRemove
+	case o.born.GetDeletionTimestamp() != nil:
+		return bornWait
+	case o.born.GetLabels()[ownerLabel] == s.syncer.owner:
+		return bornReport
+	case o.raised == nil:
+		return bornSync
 	}
-	keep := loop.KeepManager(s.bornManager, s.statusManager)
-	l.born = loop.NewObjects(s.down.Dynamic(), l.kind.GVR, loop.ObjectsOptions{
-		Labels: v1alpha1.StateLabelPrefix + s.opts.Target + "=" + v1alpha1.StateUpsync, Packed: true, Flows: l.flows,
-		Strip:   func(obj *unstructured.Unstructured) { loop.KeepManager()(obj); dropAnnotations(obj) },
-		Changed: func(place types.NamespacedName) { l.queueBorn(place) },
-	})
-	l.raised = loop.NewObjects(s.up.Dynamic(), l.kind.GVR, loop.ObjectsOptions{
-		Labels: ownerLabel + "=" + s.owner, Packed: true, Flows: l.flows,
-		Strip:   func(obj *unstructured.Unstructured) { keep(obj); dropAnnotations(obj) },
-		Changed: func(key types.NamespacedName) { s.add(l.queueKey(bornKey(key))) },
-	})
+	switch is := provenanceOf(o.raised, s.syncer.bornManager, s.syncer.owner).to(loop.KeyOf(o.born), o.born.GetUID(), true); {
+	case is == preceded, is == misplaced, o.raised.GetDeletionTimestamp() != nil:
+		return bornReplace
+	case is != copied:
+		return bornForeign
+	}
+	return bornSync
 }
 
-// queueBorn adds what was born at a place downstream, unless nothing upstream belongs there.
-func (l *lane) queueBorn(place types.NamespacedName) {
-	if key, ok := l.originAt(place); ok {
-		l.syncer.add(l.queueKey(bornKey(key)))
-	}
-}
-
-// bornFresh returns why one of the copies is not up to date.
-func (l *lane) bornFresh() error {
-	if l.kind.Refused != "" {
-		return wrap("downstream", l.born.Err())
-	}
-	return errors.Join(wrap("upstream", l.raised.Err()), wrap("downstream", l.born.Err()))
-}
-
-// mayRaise returns why nothing may be decided about what was born downstream.
-func (l *lane) mayRaise() error { return errors.Join(l.syncer.lease.err(), l.bornFresh()) }
-
-// raise brings an object that was born downstream up, where it has key, with its status.
-func (l *lane) raise(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
-	if l.born == nil {
-		return 0, nil // nothing that is born downstream is brought up
-	}
-	if err := l.missedBorn.stale(l.queueKey(bornKey(key)), l.mayRaise); err != nil {
-		return l.syncer.putOff(err)
-	}
-	place, err := l.placeOf(key)
+// reconcile brings one object up.
+func (s upsync) reconcile(ctx context.Context, of ref) (time.Duration, error) {
+	place, err := s.placeOf(of.NamespacedName)
 	if err != nil {
-		return 0, nil // nothing of the upstream's belongs there
+		return 0, nil // no upstream object belongs there
 	}
-	b, _ := l.born.Get(place)
-	r, _ := l.raised.Get(key)
-	var again time.Duration
-	reason, why := l.refuses(key, place, b)
-	switch {
-	case reason != "" && (b != nil || r != nil):
-		l.problem(ctx, bornKey(key), reason, why)
+	o := bornState{ref: of, place: place}
+	o.born, _ = s.caches.born.Get(place)
+	o.raised, _ = s.caches.raised.Get(of.NamespacedName)
+	if reason, why := s.refuses(of.NamespacedName, place, o.born); reason != "" && (o.born != nil || o.raised != nil) {
+		s.report(ctx, of, reason, why)
 		return 0, nil
-	case b == nil && r == nil:
-		l.problem(ctx, bornKey(key), "", "")
-		l.valve.settle(bornKey(key))
-		return 0, nil
-	case b == nil:
-		again, err = l.removeRaised(ctx, key, place, r)
-	case b.GetDeletionTimestamp() != nil:
-		return 0, nil // until it is gone
-	default:
-		again, err = l.bringBornUp(ctx, key, b, r)
-		if !l.has(bornKey(key), ReasonHeld) {
-			l.valve.settle(bornKey(key))
-		}
 	}
+	again, err := s.act(ctx, o)
 	switch {
-	case transient(err):
+	case isStale(err):
 		return 0, loop.ErrBehind
+	case errors.Is(err, errFight):
+		return retryRejected, nil
 	case apierrors.IsForbidden(err):
-		l.problem(ctx, bornKey(key), ReasonForbidden, err.Error())
+		s.report(ctx, of, ReasonForbidden, err.Error())
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), isSchemaError(err):
-		l.problem(ctx, bornKey(key), ReasonRefused, err.Error())
-		return retryRefused, nil
+		s.report(ctx, of, ReasonRefused, err.Error())
+		return retryRejected, nil
 	}
-	return again, wrap(fmt.Sprintf("bring up %s %s", l.name, key), err)
+	return again, wrap(fmt.Sprintf("bring up %s %s", s.name, of.NamespacedName), err)
 }
 
-// raisedWish is what is to be upstream of b.
-func (l *lane) raisedWish(key types.NamespacedName, b *unstructured.Unstructured) (*unstructured.Unstructured, string, error) {
-	wish := &unstructured.Unstructured{Object: map[string]any{}}
-	for field, v := range b.Object {
+func (s upsync) act(ctx context.Context, o bornState) (again time.Duration, err error) {
+	switch s.action(o) {
+	case bornForget:
+		s.report(ctx, o.ref, "", "")
+		s.valve.settle(o.ref)
+		return 0, nil
+	case bornRemove:
+		return 0, s.removeRaised(ctx, o)
+	case bornWait:
+		return 0, nil
+	case bornReport:
+		s.report(ctx, o.ref, ReasonNotSyncable, "it is a copy of an object upstream")
+	case bornReplace:
+		err = s.deleteRaised(ctx, o) // the next reconcile creates the raised object of the present one
+	case bornForeign:
+		s.report(ctx, o.ref, ReasonForeign, fmt.Sprintf("%s upstream has the label %s=%s, which another client wrote, and stays as it is: delete it, or remove the label",
+			loop.KeyText(o.NamespacedName), ownerLabel, s.syncer.owner))
+	case bornSync:
+		again, err = s.sync(ctx, o)
+	}
+	s.settleValve(o.ref)
+	return again, err
+}
+
+// desired returns the desired raised object, and the hash of its content.
+func (s upsync) desired(o bornState) (*unstructured.Unstructured, string, error) {
+	want := &unstructured.Unstructured{Object: map[string]any{}}
+	for field, v := range o.born.Object {
 		if field != "metadata" && field != "status" {
-			wish.Object[field] = v
+			want.Object[field] = v
 		}
 	}
-	labels, annotations := synced(b.GetLabels(), l.syncer.opts.Label), synced(b.GetAnnotations(), l.syncer.opts.Label)
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	l.rules.apply(l.kind.GroupKind(), wish, func([]string) bool { return false })
-	withoutNulls(wish.Object)
-	labels[ownerLabel] = l.syncer.owner
-	annotations[originAnnotation], annotations[uidAnnotation] = loop.KeyText(loop.KeyOf(b)), string(b.GetUID())
-	wish.SetName(key.Name)
-	wish.SetNamespace(key.Namespace)
-	wish.SetLabels(labels)
-	wish.SetAnnotations(annotations)
-	data, err := json.Marshal(wish.Object)
+	labels := orEmpty(synced(o.born.GetLabels(), s.syncer.opts.Label))
+	annotations := orEmpty(synced(o.born.GetAnnotations(), s.syncer.opts.Label))
+	s.rules.apply(s.kind.GroupKind(), want, func([]string) bool { return false })
+	withoutNulls(want.Object)
+	labels[ownerLabel] = s.syncer.owner
+	annotations[originAnnotation], annotations[uidAnnotation] = loop.KeyText(loop.KeyOf(o.born)), string(o.born.GetUID())
+	want.SetName(o.Name)
+	want.SetNamespace(o.Namespace)
+	want.SetLabels(labels)
+	want.SetAnnotations(annotations)
+	data, err := json.Marshal(want.Object)
 	if err != nil {
 		return nil, "", fmt.Errorf("encode: %w", err)
 	}
 	hash := digest(data)
 	annotations[appliedAnnotation] = hash
-	wish.SetAnnotations(annotations)
-	return wish, hash, nil
+	want.SetAnnotations(annotations)
+	return want, hash, nil
 }
 
-// bringBornUp makes r, nil if there is none, what b is.
-func (l *lane) bringBornUp(ctx context.Context, key types.NamespacedName, b, r *unstructured.Unstructured) (time.Duration, error) {
-	if b.GetLabels()[ownerLabel] == l.syncer.owner {
-		l.problem(ctx, bornKey(key), ReasonNotSyncable, "it is a copy of an object upstream")
-		return 0, nil
-	}
-	if r != nil {
-		is := provenanceOf(r, l.syncer.bornManager, l.syncer.owner).to(loop.KeyOf(b), b.GetUID(), true)
-		switch {
-		case is == preceded, is == misplaced, r.GetDeletionTimestamp() != nil:
-			return l.deleteRaised(ctx, key, r) // another of the same name, which begins anew
-		case is != copied:
-			l.problem(ctx, bornKey(key), ReasonForeign, fmt.Sprintf("%s upstream has the label %s=%s, which another client wrote, and stays as it is: delete it, or remove the label",
-				loop.KeyText(key), ownerLabel, l.syncer.owner))
-			return 0, nil
-		}
-	}
-	wish, hash, err := l.raisedWish(key, b)
+// sync makes the raised object the desired one; if it is, sync writes its status.
+func (s upsync) sync(ctx context.Context, o bornState) (time.Duration, error) {
+	want, hash, err := s.desired(o)
 	if err != nil {
 		return 0, err
 	}
-	switch {
-	case r == nil:
-		wish.SetResourceVersion(neverVersion)
-	case r.GetAnnotations()[appliedAnnotation] == hash && loop.Owns(r, wish, l.syncer.bornManager):
-		l.problem(ctx, bornKey(key), "", "")
-		return 0, l.bringBornStatusUp(ctx, key, b, r)
-	case r.GetAnnotations()[appliedAnnotation] == hash:
-		if len(l.tooOften(bornKey(key), changedUpstream)) > 0 {
-			_ = l.yield(ctx, bornKey(key), []string{changedUpstream})
-			return retryRefused, nil
+	if o.raised == nil {
+		want.SetResourceVersion(neverVersion)
+	} else {
+		want.SetUID(o.raised.GetUID())
+		if o.raised.GetAnnotations()[appliedAnnotation] == hash {
+			if loop.Owns(o.raised, want, s.syncer.bornManager) {
+				s.report(ctx, o.ref, "", "")
+				return 0, s.bringStatus(ctx, o)
+			}
+			if len(s.rivals.overCap(o.ref, changedUpstream)) > 0 {
+				return 0, s.rivals.yield(ctx, o.ref, []string{changedUpstream})
+			}
+			s.rivals.countRewrite(o.ref, changedUpstream)
 		}
-		l.again(bornKey(key), changedUpstream)
-		fallthrough
-	default:
-		wish.SetUID(r.GetUID())
 	}
-	err = l.applyUp(ctx, wish, l.syncer.bornManager)
-	if missesNamespace(err, key.Namespace) {
-		if err := l.createNamespace(ctx, l.syncer.up, key.Namespace); err != nil {
+	_, err = s.up.apply(ctx, want, s.syncer.bornManager, true)
+	if isMissingNamespace(err, o.Namespace) {
+		var created bool
+		created, err = s.up.createNamespace(ctx, o.Namespace, s.syncer.owner)
+		if err != nil {
 			return 0, err
 		}
-		if !l.syncer.dry { // where nothing can be asked in a namespace that is not there
-			err = l.applyUp(ctx, wish, l.syncer.bornManager)
-		} else {
-			err = nil
+		if created {
+			s.wrote(ctx, WriteNamespace, types.NamespacedName{Name: o.Namespace})
+		}
+		if !s.syncer.dry { // a dry run has not created the namespace, so that it would fail in it
+			_, err = s.up.apply(ctx, want, s.syncer.bornManager, true)
 		}
 	}
-	if r == nil && (apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)) {
-		return l.meetUpstream(ctx, key)
+	if o.raised == nil && (apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)) {
+		return s.meet(ctx, o)
 	}
 	if err != nil {
 		return 0, err
 	}
-	l.problem(ctx, bornKey(key), "", "")
-	l.wrote(ctx, WriteUpsync, key)
+	s.report(ctx, o.ref, "", "")
+	s.wrote(ctx, WriteUpsync, o.NamespacedName)
 	return 0, nil
 }
 
-// meetUpstream is for an object upstream that has the place of one that was born downstream.
-func (l *lane) meetUpstream(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
-	there, err := l.upMeta(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+// meet reports the upstream object that has the name of the raised one, and returns the retry delay.
+func (s upsync) meet(ctx context.Context, o bornState) (time.Duration, error) {
+	present, err := s.up.meta(o.Namespace).Get(ctx, o.Name, metav1.GetOptions{})
 	switch {
 	case err != nil:
 		return 0, err
-	case there.Labels[ownerLabel] == l.syncer.owner:
-		return 0, loop.ErrBehind // ours, which is about to be shown
+	case present.Labels[ownerLabel] == s.syncer.owner:
+		return 0, loop.ErrBehind // ours, which the cache will show
 	}
-	l.problem(ctx, bornKey(key), ReasonForeign, "an object that this syncer did not make has this name upstream")
-	return l.blockers.met(bornKey(key), l.upMeta(key.Namespace), there, markOf(there, false)), nil
+	s.report(ctx, o.ref, ReasonForeign, "an object that this syncer did not make has this name upstream")
+	return s.blockers.met(o.ref, s.up.meta(o.Namespace), present, markOf(present, false)), nil
 }
 
-// bringBornStatusUp makes the status of r that of b. What is observed of b's generations is then observed of those of r.
-func (l *lane) bringBornStatusUp(ctx context.Context, key types.NamespacedName, b, r *unstructured.Unstructured) error {
-	status, _ := b.Object["status"].(map[string]any)
+// bringStatus writes the status of the born object upstream, with the generations of the raised one.
+func (s upsync) bringStatus(ctx context.Context, o bornState) error {
+	status, _ := o.born.Object["status"].(map[string]any)
 	if len(status) == 0 {
 		return nil
 	}
 	status = runtime.DeepCopyJSON(status)
-	wish := bare(r)
+	want := bare(o.raised)
 	var subresources []string
-	if l.kind.UpStatus {
+	if s.kind.UpStatus {
 		subresources = []string{"status"}
-		translateGenerations(status, b.GetGeneration(), r.GetGeneration())
+		translateGenerations(status, o.born.GetGeneration(), o.raised.GetGeneration())
 	} else {
-		delete(status, "observedGeneration") // writing it makes another generation
+		delete(status, "observedGeneration") // the write makes another generation
 	}
-	wish.Object["status"] = status
-	if !loop.Differs(r, wish, l.syncer.statusManager, subresources...) {
+	want.Object["status"] = status
+	if !loop.Differs(o.raised, want, s.syncer.statusManager, subresources...) {
 		return nil
 	}
-	wish.SetResourceVersion(r.GetResourceVersion()) // of custom resources' status, servers do not look at the UID
-	if err := l.applyUp(ctx, wish, l.syncer.statusManager, subresources...); err != nil {
+	want.SetResourceVersion(o.raised.GetResourceVersion()) // in the status of custom resources, servers ignore the UID
+	if _, err := s.up.apply(ctx, want, s.syncer.statusManager, true, subresources...); err != nil {
 		return err
 	}
-	l.wrote(ctx, WriteStatus, key)
+	s.wrote(ctx, WriteStatus, o.NamespacedName)
 	return nil
 }
 
-func (l *lane) applyUp(ctx context.Context, wish *unstructured.Unstructured, manager string, subresources ...string) error {
-	data, err := json.Marshal(wish.Object)
-	if err != nil {
-		return fmt.Errorf("encode: %w", err)
+// removeRaised deletes the raised object of one that is gone downstream or has lost its label, after a live read
+// there.
+func (s upsync) removeRaised(ctx context.Context, o bornState) error {
+	if from := provenanceOf(o.raised, s.syncer.bornManager, s.syncer.owner); from.origin != o.place && !(from.signed && from.lostOrigin) {
+		return nil // the namespaces were mapped otherwise, or another client copied our label
 	}
-	_, err = l.upMeta(wish.GetNamespace()).Patch(ctx, wish.GetName(), types.ApplyPatchType, data, l.syncer.patchBy(manager), subresources...)
-	return err
-}
-
-// removeRaised removes from the upstream what is not downstream any more, after it has asked there.
-func (l *lane) removeRaised(ctx context.Context, key, place types.NamespacedName, r *unstructured.Unstructured) (time.Duration, error) {
-	if from := provenanceOf(r, l.syncer.bornManager, l.syncer.owner); from.origin != place && !(from.signed && from.lostOrigin) {
-		return 0, nil // the namespaces were mapped otherwise, or another client copied our label
-	}
-	b, err := l.downMeta(place.Namespace).Get(ctx, place.Name, metav1.GetOptions{})
+	born, err := s.down.get(ctx, o.place)
 	switch {
-	case apierrors.IsNotFound(err) && !isMissingType(err):
-		if err := l.syncer.sameDownstream(ctx); err != nil {
-			return 0, err
+	case err != nil:
+		return err
+	case born == nil:
+		if err := s.syncer.sameDownstream(ctx); err != nil {
+			return err
 		}
-	case err != nil:
-		return 0, err
-	case b.Labels[v1alpha1.StateLabelPrefix+l.syncer.opts.Target] == v1alpha1.StateUpsync:
-		return 0, loop.ErrBehind // the copy of the downstream is behind
+	case born.Labels[v1alpha1.StateLabelPrefix+s.syncer.opts.Target] == v1alpha1.StateUpsync:
+		return loop.ErrBehind // the downstream cache is stale
 	}
-	return l.deleteRaised(ctx, key, r)
+	return s.deleteRaised(ctx, o)
 }
 
-// deleteRaised deletes r and nothing else, unless too much would go.
-func (l *lane) deleteRaised(ctx context.Context, key types.NamespacedName, r *unstructured.Unstructured) (time.Duration, error) {
-	if r.GetDeletionTimestamp() != nil {
-		return 0, nil
+// deleteRaised deletes the raised object, and no other of its name, unless too much would be deleted.
+func (s upsync) deleteRaised(ctx context.Context, o bornState) error {
+	if o.raised.GetDeletionTimestamp() != nil {
+		return nil
 	}
-	if !l.valve.pass(bornKey(key), l.raised.Len()) {
-		l.problem(ctx, bornKey(key), ReasonHeld, "too many deletions upstream at once: they wait for a person to allow them")
-		return 0, nil
+	if !s.valve.pass(o.ref, s.caches.raised.Len()) {
+		s.report(ctx, o.ref, ReasonHeld, "too many deletions upstream at once: they wait for a person to allow them")
+		return nil
 	}
-	uid, background := r.GetUID(), metav1.DeletePropagationBackground
-	err := l.upMeta(key.Namespace).Delete(ctx, key.Name, metav1.DeleteOptions{
-		Preconditions: &metav1.Preconditions{UID: &uid}, PropagationPolicy: &background, DryRun: l.syncer.dryRun(),
-	})
-	switch {
+	switch err := s.up.remove(ctx, o.raised); {
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
-		return 0, loop.ErrBehind // another than the copy shows
+		return loop.ErrBehind // the object in the cache is gone or was replaced
 	case err != nil:
-		return 0, wrap("delete upstream", err)
+		return wrap("delete upstream", err)
 	}
-	l.problem(ctx, bornKey(key), "", "")
-	l.wrote(ctx, WriteDeleteUpstream, key)
-	return 0, nil
+	s.report(ctx, o.ref, "", "")
+	s.wrote(ctx, WriteDeleteUpstream, o.NamespacedName)
+	return nil
 }

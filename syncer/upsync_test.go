@@ -25,7 +25,7 @@ metadata: {name: a, labels: {state.workload.kcp.io/my-cluster: Upsync, tier: fro
 spec: {size: 1, gone: soon}
 `
 
-// What is born downstream is seen upstream with its status, follows it, and goes with it.
+// Upsync creates an object of the downstream upstream with its status, follows its changes, and deletes it when it is gone.
 func TestUpsync(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, upsyncAll)
@@ -53,7 +53,7 @@ func TestUpsync(t *testing.T) {
 		require.Equal(t, up.GetGeneration(), field(up, "status", "observedGeneration"))
 		require.Equal(t, []string{"patch widgets/status a"}, p.up.writes())
 
-		// It belongs to the downstream: who changes or deletes it upstream does not change it there.
+		// The object belongs to the downstream: a change or a deletion upstream is reverted.
 		p.up.patch(widgets, "a", `{"spec":{"size":9}}`)
 		p.rest()
 		require.EqualValues(t, 2, field(p.up.get(widgets, "a"), "spec", "size"))
@@ -72,7 +72,7 @@ func TestUpsync(t *testing.T) {
 
 		p.down.delete(widgets, "a")
 		p.rest()
-		require.NotNil(t, p.up.get(widgets, "a"), "it is not gone yet")
+		require.NotNil(t, p.up.get(widgets, "a"), "a finalizer still holds the object downstream")
 		p.down.patch(widgets, "a", `{"metadata":{"finalizers":null}}`)
 		p.rest()
 		require.Nil(t, p.up.get(widgets, "a"))
@@ -80,7 +80,7 @@ func TestUpsync(t *testing.T) {
 	})
 }
 
-// Nobody asked for it.
+// Without Options.Upsync nothing is created upstream.
 func TestUpsyncIsOptional(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -103,15 +103,15 @@ func TestUpsyncInOtherNamespaces(t *testing.T) {
 		}
 		require.Equal(t, []string{"configmaps shop Namespace", "configmaps shop/a Upsync"}, p.diff(opts))
 		p.start(opts)
-		require.NotNil(t, p.up.get(configMaps, "a", "shop"), "and the namespace is made")
-		require.Nil(t, p.up.get(configMaps, "a", "other"), "it holds nothing of the upstream's")
+		require.NotNil(t, p.up.get(configMaps, "a", "shop"), "its namespace is created")
+		require.Nil(t, p.up.get(configMaps, "a", "other"), "no namespace upstream maps to it")
 		require.NoError(t, p.down.of(configMaps, "acme-shop").Delete(t.Context(), "a", metav1.DeleteOptions{}))
 		p.rest()
 		require.Nil(t, p.up.get(configMaps, "a", "shop"))
 	})
 }
 
-// What is upstream already is not overwritten, and what was brought down does not come up as something else.
+// An object that another client has created upstream is not overwritten, and a downstream object of ours is not upsynced.
 func TestUpsyncMeetsOthers(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, upsyncAll)
@@ -128,7 +128,7 @@ func TestUpsyncMeetsOthers(t *testing.T) {
 		require.Equal(t, "v", field(p.up.get(configMaps, "a"), "data", "k"))
 		require.Equal(t, []string{"configmaps default/b NotSyncable"}, p.problems())
 
-		// The label goes: it is not asked for any more.
+		// Without its label the object is no longer upsynced.
 		p.down.patch(configMaps, "a", `{"metadata":{"labels":{"state.workload.kcp.io/my-cluster":null}}}`)
 		p.rest()
 		require.Nil(t, p.up.get(configMaps, "a"))
@@ -136,7 +136,8 @@ func TestUpsyncMeetsOthers(t *testing.T) {
 	})
 }
 
-// Not known is not absent, another cluster is not this one, and too many are held: upwards as well.
+// Upsync deletes nothing upstream while the downstream is unreachable, or another cluster answers, and holds too many
+// deletions.
 func TestUpsyncDeletesWithCare(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		up, one, two := newSide(t, "up", regiontest.Options{}), newSide(t, "one", regiontest.Options{}), newSide(t, "two", regiontest.Options{})

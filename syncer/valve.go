@@ -4,30 +4,31 @@
 package syncer
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"time"
-
-	"k8s.io/apimachinery/pkg/types"
 )
 
-// valve counts deletions of one type and shuts when too many would go.
+// valve counts deletions of one type, and shuts when there are too many: see DeleteCap.
 type valve struct {
 	cap DeleteCap
 
 	mu      sync.Mutex
-	gone    []time.Time // deletions within the time
+	gone    []time.Time // times of the deletions that count
 	total   int         // how many objects there were before them
 	shut    bool
-	open    int                               // deletions that Release has allowed
-	waiting map[types.NamespacedName]struct{} // what is held
+	open    int              // deletions that Release has allowed
+	waiting map[ref]struct{} // the objects whose deletion is held
 }
 
 func newValve(c DeleteCap) *valve {
-	return &valve{cap: c, waiting: map[types.NamespacedName]struct{}{}}
+	return &valve{cap: c, waiting: map[ref]struct{}{}}
 }
 
-// pass says whether key may be deleted now, of so many objects that there are.
-func (v *valve) pass(key types.NamespacedName, present int) bool {
+// pass reports whether the object may be deleted now, if so many objects are present. If not, the deletion waits
+// until settle or release.
+func (v *valve) pass(of ref, present int) bool {
 	if v.cap.Objects < 0 {
 		return true
 	}
@@ -43,42 +44,39 @@ func (v *valve) pass(key types.NamespacedName, present int) bool {
 	v.total = max(v.total, present)
 	if v.open > 0 {
 		v.open--
-		delete(v.waiting, key)
+		delete(v.waiting, of)
 		return true
 	}
 	n := len(v.gone) + 1
 	if v.shut || n > v.cap.Objects && float64(n) > v.cap.Share*float64(v.total) {
 		v.shut = true
-		v.waiting[key] = struct{}{}
+		v.waiting[of] = struct{}{}
 		return false
 	}
 	v.gone = append(v.gone, now)
 	return true
 }
 
-// settle says that key does not wait any more. With the last one the valve opens.
-func (v *valve) settle(key types.NamespacedName) {
+// settle records that the deletion of the object no longer waits. The valve opens when no deletion waits.
+func (v *valve) settle(of ref) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if _, ok := v.waiting[key]; !ok {
+	if _, ok := v.waiting[of]; !ok {
 		return
 	}
-	delete(v.waiting, key)
+	delete(v.waiting, of)
 	if len(v.waiting) == 0 {
 		v.shut = false
 	}
 }
 
-// release opens the valve for what waits and for so many more, and returns what waits.
-func (v *valve) release(more int) []types.NamespacedName {
+// release opens the valve for the deletions that wait and for more others, and returns the objects that wait.
+func (v *valve) release(more int) []ref {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	var keys []types.NamespacedName
-	for key := range v.waiting {
-		keys = append(keys, key)
-	}
-	v.open, v.shut, v.gone = len(keys)+more, false, nil
-	return keys
+	all := slices.Collect(maps.Keys(v.waiting))
+	v.open, v.shut, v.gone = len(all)+more, false, nil
+	return all
 }
 
 func (v *valve) held() int {

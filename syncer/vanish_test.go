@@ -14,7 +14,7 @@ import (
 	"github.com/atoll-dev/atoll/syncer"
 )
 
-// Who deletes a copy deletes the object, if that is asked for.
+// With DeleteUpstream, a client that deletes a downstream object deletes its origin.
 func TestDeletedDownstream(t *testing.T) {
 	policy := syncer.Options{OnDownstreamDelete: syncer.DeleteUpstream}
 	t.Run("goes upstream", func(t *testing.T) {
@@ -36,7 +36,7 @@ func TestDeletedDownstream(t *testing.T) {
 			p.rest()
 			p.down.Partition(true)
 			time.Sleep(time.Minute)
-			require.NotNil(t, p.up.get(configMaps, "a"), "not known is not absent")
+			require.NotNil(t, p.up.get(configMaps, "a"), "an unreachable downstream is no evidence of a deletion")
 			p.down.Partition(false)
 			p.down.Inject(regiontest.Fault{Verb: "list", Resource: configMaps.GroupResource(), Times: 3, Do: regiontest.Refuse(503)})
 			p.down.delete(configMaps, "a")
@@ -53,7 +53,7 @@ func TestDeletedDownstream(t *testing.T) {
 			p.down.delete(configMaps, "a")
 			p.start(policy)
 			p.rest()
-			require.NotNil(t, p.down.get(configMaps, "a"), "it could as well never have been made")
+			require.NotNil(t, p.down.get(configMaps, "a"), "the downstream object may never have been created")
 			require.NotNil(t, p.up.get(configMaps, "a"))
 		})
 	})
@@ -125,7 +125,7 @@ func TestDeletedDownstream(t *testing.T) {
 			time.Sleep(2 * time.Minute)
 			p.up.patch(configMaps, "c-001", `{"metadata":{"annotations":{"note":"here"}}}`)
 			p.rest()
-			require.NotNil(t, p.up.get(configMaps, "c-001"), "that it is looked at again allows nothing")
+			require.NotNil(t, p.up.get(configMaps, "c-001"), "another reconcile does not release it")
 			require.Equal(t, []string{"configmaps default/c-001 Held"}, p.problems())
 			require.Equal(t, 1, p.Release())
 			p.rest()

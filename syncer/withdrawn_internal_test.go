@@ -11,23 +11,24 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// What a watch reports as gone while a pass works with what the cache had of it stays withdrawn.
+// An origin whose deletion a watch reports after a reconcile has read it from the cache stays withdrawn.
 func TestAnOriginThatGoesDuringAPass(t *testing.T) {
 	var w withdrawals
-	key := types.NamespacedName{Name: "a"}
+	key := originRef(types.NamespacedName{Name: "a"})
 	w.add("uid")
 	at := w.now()
 	w.drop("uid", at)
-	require.False(t, w.has(key, "uid"), "the pass found it again")
+	require.False(t, w.has(key, "uid"), "the reconcile found it in the cache")
 	w.add("uid")
 	w.drop("uid", at)
-	require.True(t, w.has(key, "uid"), "it went after the pass had read the cache")
+	require.True(t, w.has(key, "uid"), "it was deleted after the reconcile had read the cache")
 	w.add("uid")
 	w.drop("uid", w.now()-1)
-	require.True(t, w.has(key, "uid"), "it went once more")
+	require.True(t, w.has(key, "uid"), "it was deleted once more")
 }
 
-// A copy that was taken over has its new UID by a patch of ours, which is no change by another client. One by another client is.
+// A takeover patches the UID of the origin as our manager, so that the mark is not lost. A patch by another client loses
+// the mark.
 func TestACopyThatWasTakenOverKeepsItsMarks(t *testing.T) {
 	taken := func(by string) provenance {
 		obj := &metav1.PartialObjectMetadata{}

@@ -19,7 +19,7 @@ import (
 	"github.com/atoll-dev/atoll/syncer"
 )
 
-// messageOf is that of the problem of a ConfigMap.
+// messageOf returns the message of the problem of a ConfigMap.
 func (p *pair) messageOf(name string) string {
 	for _, s := range p.Status().Types {
 		for _, problem := range s.Problems {
@@ -31,13 +31,13 @@ func (p *pair) messageOf(name string) string {
 	return ""
 }
 
-// An upstream that was restored from a backup does not delete downstream what is newer than the backup, however few objects
-// that is.
+// After the upstream was restored from a backup, downstream objects that are newer than the backup stay, however few they
+// are, until a person releases them.
 func TestUpstreamRestored(t *testing.T) {
 	for name, world := range map[string]struct {
 		before func(p *pair) // the backup
 		after  func(p *pair) // the backup, and before the restore
-		taken  bool          // the copy is taken over for the object that is upstream
+		taken  bool          // the downstream object is taken over for the restored object
 	}{
 		"created since": {
 			before: func(*pair) {},
@@ -93,7 +93,7 @@ func TestUpstreamRestored(t *testing.T) {
 						p.stop()
 					}
 					require.NoError(t, p.up.Load(backup))
-					for i := range 20 { // resourceVersions pass what they were
+					for i := range 20 { // until resourceVersions exceed those before the restore
 						p.up.patch(configMaps, "c-000", fmt.Sprintf(`{"data":{"k":"%d"}}`, i))
 					}
 					if !running {
@@ -103,10 +103,10 @@ func TestUpstreamRestored(t *testing.T) {
 					there := p.down.get(configMaps, "b")
 					require.NotNil(t, there)
 					require.Equal(t, made.GetUID(), there.GetUID())
-					require.Equal(t, "19", field(p.down.get(configMaps, "c-000"), "data", "k"), "all else goes on")
+					require.Equal(t, "19", field(p.down.get(configMaps, "c-000"), "data", "k"), "other objects are synced")
 					p.up.delete(configMaps, "c-001")
 					p.rest()
-					require.Nil(t, p.down.get(configMaps, "c-001"), "and so do deletions")
+					require.Nil(t, p.down.get(configMaps, "c-001"), "other deletions are made")
 					if world.taken {
 						require.Equal(t, string(p.up.get(configMaps, "b").GetUID()), there.GetAnnotations()["syncer.atoll.dev/uid"])
 						require.Empty(t, p.problems())
@@ -124,7 +124,7 @@ func TestUpstreamRestored(t *testing.T) {
 					p.rest()
 					p.rest()
 					if there := p.down.get(configMaps, "b"); there != nil {
-						require.NotEqual(t, made.GetUID(), there.GetUID(), "of what is upstream now")
+						require.NotEqual(t, made.GetUID(), there.GetUID(), "it is a new object, of the restored origin")
 					}
 					require.Empty(t, p.problems())
 				})
@@ -133,7 +133,7 @@ func TestUpstreamRestored(t *testing.T) {
 	}
 }
 
-// An object that is created again after a restore takes its copy over, whatever its content is.
+// An object that is created again after a restore takes over its downstream object, whatever its content.
 func TestLostOriginIsCreatedAgain(t *testing.T) {
 	for _, running := range []bool{true, false} {
 		t.Run(fmt.Sprintf("running=%t", running), func(t *testing.T) {
@@ -169,7 +169,7 @@ func TestLostOriginIsCreatedAgain(t *testing.T) {
 	}
 }
 
-// Another syncer gives a copy to an object of its own upstream again and again: it is left there.
+// Another syncer keeps taking a downstream object over for its own upstream: after some rewrites it is left to that syncer.
 func TestACopyOfTwoUpstreamsInTurns(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPair(t, syncer.Options{})
@@ -191,7 +191,7 @@ func TestACopyOfTwoUpstreamsInTurns(t *testing.T) {
 	})
 }
 
-// Many lost origins are released at once, past the valve: a person has seen them.
+// Release deletes the downstream objects of many lost origins at once, past the cap: a person has decided.
 func TestReleaseOfManyLostOrigins(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := &pair{t: t, up: newSide(t, "up", withTargets(t)), down: newSide(t, "down", regiontest.Options{})}
@@ -218,7 +218,8 @@ func TestReleaseOfManyLostOrigins(t *testing.T) {
 	})
 }
 
-// A type that was defined after the backup is gone with its objects. It comes back without them: their copies stay.
+// A restore removes a type that was defined after the backup, with its objects. When the type is defined again, their
+// downstream objects stay.
 func TestUpstreamRestoredBeforeATypeWasDefined(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := &pair{t: t, up: newSide(t, "up", regiontest.Options{}), down: newSide(t, "down", regiontest.Options{})}
@@ -240,8 +241,8 @@ func TestUpstreamRestoredBeforeATypeWasDefined(t *testing.T) {
 	})
 }
 
-// An origin that a person takes from the syncer, finalizer and all, is known to be gone if the syncer sees it go, and not if
-// it was stopped.
+// A person removes the finalizer of an origin and deletes it. A running syncer sees the deletion, which is evidence. A
+// syncer that was stopped has no evidence.
 func TestOriginTakenByForce(t *testing.T) {
 	for _, running := range []bool{true, false} {
 		t.Run(fmt.Sprintf("running=%t", running), func(t *testing.T) {
@@ -254,13 +255,13 @@ func TestOriginTakenByForce(t *testing.T) {
 				if !running {
 					p.stop()
 				}
-				// The finalizer is put back at once where a syncer runs, so it goes with a deletion that waits for it.
+				// A running syncer may add the finalizer again before the deletion, which then waits until the syncer removes it.
 				for _, name := range []string{"a", "b"} {
 					p.up.patch(configMaps, name, `{"metadata":{"finalizers":null}}`)
 					p.up.delete(configMaps, name)
 				}
 				if running {
-					p.rest() // a finalizer that was put back keeps b for a moment
+					p.rest() // a finalizer that was added again delays the deletion of b
 				}
 				p.up.create(configMaps, b)
 				if !running {
@@ -283,8 +284,8 @@ func TestOriginTakenByForce(t *testing.T) {
 	}
 }
 
-// An object that is no longer for this cluster is let go after its copy was deleted, so that an end of the process between
-// the two leaves neither a copy nor a finalizer; if it is being deleted too, likewise.
+// An object that leaves the cluster loses our finalizer after its downstream object was deleted. If the process ends
+// between the two, the next one completes them. The same holds if the object is being deleted.
 func TestEndWhileAnObjectLeaves(t *testing.T) {
 	for name, fault := range map[string]struct {
 		side func(*pair) *side

@@ -45,7 +45,7 @@ var (
 	gadgets     = schema.GroupVersionResource{Group: "example.org", Version: "v1", Resource: "gadgets"}
 )
 
-// crd is a type with a free spec and status; withStatus makes status a subresource.
+// crd returns the definition of a type whose spec and status take any fields. withStatus makes status a subresource.
 func crd(plural, kind string, withStatus bool) *apiextensionsv1.CustomResourceDefinition {
 	free := apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}
 	version := apiextensionsv1.CustomResourceDefinitionVersion{
@@ -75,7 +75,7 @@ type side struct {
 	api    region.API
 }
 
-// custom are the custom types of all sides that name no others.
+// custom returns the custom types of the sides whose options have none.
 var custom = sync.OnceValues(func() (*regiontest.Definitions, error) {
 	return regiontest.Compile(crd("widgets", "Widget", true), crd("gadgets", "Gadget", false))
 })
@@ -96,10 +96,10 @@ func newSide(t *testing.T, name string, opts regiontest.Options) *side {
 	return s
 }
 
-// late lets whoever is started next see each change of s some time after it was made.
+// late delays the watch events of s by 300 milliseconds for the next syncer that is started.
 func (s *side) late() {
 	s.t.Helper()
-	s.t.Cleanup(func() { time.Sleep(time.Second) }) // until a watch that was stopped has read its last
+	s.t.Cleanup(func() { time.Sleep(time.Second) }) // until a stopped watch has read its last event
 	config := s.Config()
 	config.Wrap(latetest.Watches(300 * time.Millisecond))
 	var err error
@@ -117,7 +117,7 @@ func (s *side) of(gvr schema.GroupVersionResource, namespace ...string) dynamic.
 	return s.client.Resource(gvr).Namespace(namespace[0])
 }
 
-// create makes objects from YAML documents, labelled for the target unless they have labels.
+// create creates an object from YAML, with its status. It adds the label of the target unless the object has labels.
 func (s *side) create(gvr schema.GroupVersionResource, manifests string) *unstructured.Unstructured {
 	s.t.Helper()
 	obj := parse(s.t, manifests)
@@ -150,7 +150,7 @@ func parse(t *testing.T, manifest string) *unstructured.Unstructured {
 	return obj
 }
 
-// get returns an object, nil if there is none.
+// get returns an object, or nil if it does not exist.
 func (s *side) get(gvr schema.GroupVersionResource, name string, namespace ...string) *unstructured.Unstructured {
 	s.t.Helper()
 	list, err := s.of(gvr, namespace...).List(context.Background(), metav1.ListOptions{FieldSelector: "metadata.name=" + name})
@@ -161,7 +161,7 @@ func (s *side) get(gvr schema.GroupVersionResource, name string, namespace ...st
 	return &list.Items[0]
 }
 
-// patch merges JSON into an object as somebody.
+// patch merges JSON into an object, as another client would.
 func (s *side) patch(gvr schema.GroupVersionResource, name, patch string, subresources ...string) *unstructured.Unstructured {
 	s.t.Helper()
 	obj, err := s.of(gvr).Patch(s.t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "somebody"}, subresources...)
@@ -174,7 +174,7 @@ func (s *side) delete(gvr schema.GroupVersionResource, name string) {
 	require.NoError(s.t, s.of(gvr).Delete(s.t.Context(), name, metav1.DeleteOptions{}))
 }
 
-// writes are the requests since reset that could have changed something, as "verb resource/sub name".
+// writes returns the requests since reset that may have changed an object, as "verb resource/sub name".
 func (s *side) writes() []string {
 	var all []string
 	for _, r := range s.Requests() {
@@ -216,7 +216,7 @@ func newPair(t *testing.T, opts syncer.Options) *pair {
 	return p
 }
 
-// start starts a syncer and waits until it rests. Who stops it before the end of the test calls stop.
+// start starts a syncer and waits until it rests. stop stops it before the end of the test.
 func (p *pair) start(opts syncer.Options) {
 	p.t.Helper()
 	if opts.Target == "" {
@@ -238,7 +238,7 @@ func (p *pair) start(opts syncer.Options) {
 	p.rest()
 }
 
-// heard is what the observer was told of problems so far.
+// heard returns the ProblemEvents so far, as "name reason".
 func (p *pair) heard() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -259,7 +259,7 @@ func run(t *testing.T, s *syncer.Syncer) (stop func()) {
 	return stop
 }
 
-// rest waits until nothing is going on: 15 seconds of the bubble's time in which all that wait have waited.
+// rest waits 15 seconds of the bubble's time, which is enough for all work without a longer delay.
 func (p *pair) rest() {
 	for range 15 {
 		time.Sleep(time.Second)
@@ -267,7 +267,7 @@ func (p *pair) rest() {
 	}
 }
 
-// settle waits for what happens at once.
+// settle waits 2 seconds of the bubble's time, which is enough for work without a delay.
 func (p *pair) settle() {
 	time.Sleep(2 * time.Second)
 	synctest.Wait()
@@ -279,7 +279,7 @@ func (p *pair) reset() {
 	p.down.Reset()
 }
 
-// problems are those of all types, as "type key reason".
+// problems returns the problems of all types, as "type key reason".
 func (p *pair) problems() []string {
 	found := []string{}
 	for _, t := range p.Status().Types {

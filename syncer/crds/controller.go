@@ -21,7 +21,7 @@ import (
 
 // Target is an API server other than the upstream.
 type Target struct {
-	// Name is not empty, not "upstream", and no other target's.
+	// Name must not be empty or "upstream", and must be unique among the targets.
 	Name string
 	API  region.API
 }
@@ -30,14 +30,14 @@ type Target struct {
 type Options struct {
 	// Upstream is required.
 	Upstream region.API
-	// Targets returns the present targets. It is called in every pass and must not block. A target with another API than
-	// before is a new one. Required.
+	// Targets returns the present targets. It is called in every pass and must not block. A target whose API has
+	// changed counts as a new one. Required.
 	Targets func() []Target
-	// Policy says which types go where. Without rules nothing does.
+	// Policy selects the types and the direction in which each is defined. Without rules, no type is.
 	Policy Policy
 	// Interval is the time between two passes. Zero means 30 seconds.
 	Interval time.Duration
-	// Timeout limits what is asked of one side in a pass. Zero means 30 seconds.
+	// Timeout limits the requests to one side in a pass. Zero means 30 seconds.
 	Timeout  time.Duration
 	Observer *Observer
 
@@ -46,7 +46,7 @@ type Options struct {
 	Logger logr.Logger
 }
 
-// Controller keeps types in step. It is safe for concurrent use.
+// Controller keeps the types of the upstream and the targets in step. It is safe for concurrent use.
 type Controller struct {
 	opts Options
 
@@ -82,7 +82,7 @@ func New(opts Options) (*Controller, error) {
 	return &Controller{opts: opts, sides: map[string]*side{}}, nil
 }
 
-// Start makes one pass after the other until ctx ends, and returns nil then. It blocks.
+// Start makes one pass after the other until ctx ends, and then returns nil. It blocks.
 func (c *Controller) Start(ctx context.Context) error {
 	if c.opts.Upstream == nil {
 		return errNotMade
@@ -91,7 +91,7 @@ func (c *Controller) Start(ctx context.Context) error {
 	log := logging.From(ctx)
 	for ctx.Err() == nil {
 		if _, err := c.Sync(ctx); err != nil && ctx.Err() == nil {
-			log.Info("Types are not in step", "reason", err.Error())
+			log.Info("Cannot reconcile types", "reason", err.Error())
 		}
 		select {
 		case <-ctx.Done():
@@ -103,15 +103,15 @@ func (c *Controller) Start(ctx context.Context) error {
 
 var errNotMade = errors.New("the Controller was not made by New")
 
-// States returns how each type stood in the last pass, sorted by type and side.
+// States returns the state of each type in the last pass, sorted by type and side.
 func (c *Controller) States() []State {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.states)
 }
 
-// Sync makes one pass and returns how each type stands. It blocks until every side has answered or its time is up. The
-// error tells that the targets are not configured rightly, or that ctx has ended; all else is in the states.
+// Sync makes one pass and returns the state of each type. It blocks until every side has answered or timed out. It
+// returns an error if the targets are misconfigured or ctx has ended; all other failures are in the states.
 func (c *Controller) Sync(ctx context.Context) ([]State, error) {
 	if c.opts.Upstream == nil {
 		return nil, errNotMade
@@ -144,7 +144,8 @@ func (c *Controller) Sync(ctx context.Context) ([]State, error) {
 	return slices.Clone(p.states), nil
 }
 
-// configure returns the sides of this pass, with what is known of them from the last one.
+// configure returns the sides of this pass. A side that was in the last pass keeps its cached definitions and
+// documents.
 func (c *Controller) configure() (*side, []*side, error) {
 	present := map[string]*side{}
 	keep := func(name string, api region.API) *side {
@@ -176,7 +177,8 @@ func (c *Controller) configure() (*side, []*side, error) {
 	return up, targets, nil
 }
 
-// publish makes states the present ones, and reports those that changed; those that keep a type from being synced are logged.
+// publish replaces the states, and reports those that have changed. It also logs those that keep a type from being
+// synced.
 func (c *Controller) publish(ctx context.Context, states []State) {
 	type key struct{ group, resource, side string }
 	keyOf := func(s State) key { return key{s.Type.Group, s.Type.Resource, s.Side} }
@@ -191,7 +193,7 @@ func (c *Controller) publish(ctx context.Context, states []State) {
 		if old, ok := before[keyOf(s)]; !ok || old.Reason != s.Reason || old.Message != s.Message {
 			c.opts.Observer.changed(ctx, s)
 			if s.Condition().Status != metav1.ConditionTrue {
-				logging.From(ctx).Info("Type is not in step", "type", s.Type.String(), "side", s.Side, "reason", s.Reason, "message", s.Message)
+				logging.From(ctx).Info("Type is not synced", "type", s.Type.String(), "side", s.Side, "reason", s.Reason, "message", s.Message)
 			}
 		}
 	}

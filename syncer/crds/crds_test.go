@@ -62,7 +62,7 @@ func (w *world) controller(o *crds.Observer) *crds.Controller {
 	return c
 }
 
-// define defines a type on a side, with what spec.size may be.
+// define defines a type on a side. size is the schema of spec.size.
 func (w *world) define(side, plural, size string) {
 	w.t.Helper()
 	require.NoError(w.t, w.servers[side].AddCRD(definition(w.t, plural, size)))
@@ -128,7 +128,7 @@ func (w *world) drop(side, plural string) {
 	require.NoError(w.t, w.apis[side].Dynamic().Resource(definitions).Delete(w.t.Context(), plural+".example.com", metav1.DeleteOptions{}))
 }
 
-// object creates an object and returns what is stored.
+// object creates an object and returns it as stored.
 func (w *world) object(side, plural string, size int64) (*unstructured.Unstructured, error) {
 	kind := strings.ToUpper(plural[:1]) + plural[1:len(plural)-1]
 	return w.objects(side, plural).Create(w.t.Context(), &unstructured.Unstructured{Object: map[string]any{
@@ -144,7 +144,7 @@ func (w *world) objects(side, plural string) interface {
 	return w.apis[side].Dynamic().Resource(runtimeschema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: plural}).Namespace("default")
 }
 
-// writes returns how many definitions were written so far, by whomever.
+// writes counts all requests that wrote definitions so far, including those of the test.
 func (w *world) writes() int {
 	n := 0
 	for _, s := range w.servers {
@@ -195,7 +195,7 @@ func TestPullNegotiates(t *testing.T) {
 	require.Equal(t, `spec.size: maximum: narrows: a {"value":5}, b {"value":3}`, state.Differences[0].String())
 	require.Equal(t, 3, w.maximum(crds.Upstream, "things"))
 
-	// It becomes wider when all allow it, and as narrow as it must be while there are no objects.
+	// It becomes wider when all targets allow it, and as narrow as necessary while it has no objects.
 	w.define("b", "things", `{type: integer, maximum: 4}`)
 	w.sync()
 	require.Equal(t, 4, w.maximum(crds.Upstream, "things"))
@@ -203,7 +203,7 @@ func TestPullNegotiates(t *testing.T) {
 	w.sync()
 	require.Equal(t, 2, w.maximum(crds.Upstream, "things"))
 
-	// With objects it does not become narrower, and who says so is told.
+	// With objects it does not become narrower, and the differences are reported.
 	_, err := w.object(crds.Upstream, "things", 2)
 	require.NoError(t, err)
 	w.define("b", "things", `{type: integer, maximum: 1}`)
@@ -214,7 +214,7 @@ func TestPullNegotiates(t *testing.T) {
 	require.Equal(t, 2, w.maximum(crds.Upstream, "things"))
 	require.Equal(t, metav1.ConditionFalse, state.Condition().Status)
 
-	// Who does not answer does not make it wider.
+	// An unreachable target does not make it wider.
 	w.servers["b"].Partition(true)
 	states := w.sync()
 	require.Equal(t, crds.Unknown, states[" b"].Reason)
@@ -253,7 +253,7 @@ func TestForeignDefinitionsAreCompared(t *testing.T) {
 	before := w.writes()
 	state := w.sync()["things upstream"]
 	require.Equal(t, crds.Foreign, state.Reason)
-	require.Equal(t, "the definition accepts what not all sides do: for that, version v1 would accept less", state.Message)
+	require.Equal(t, "not all sides accept every object of the definition: for that, version v1 would accept less", state.Message)
 	require.Len(t, state.Differences, 1)
 	w.define(crds.Upstream, "things", `{type: integer, maximum: 2}`)
 	state = w.sync()["things upstream"]
@@ -285,11 +285,11 @@ func TestPush(t *testing.T) {
 	w.drop(crds.Upstream, "things")
 	state := w.sync()["things a"]
 	require.Equal(t, crds.Orphaned, state.Reason)
-	require.Equal(t, "nobody has the type any more, and there are objects", state.Message)
+	require.Equal(t, "no other side has the type any longer, but there are objects", state.Message)
 	require.NoError(t, w.objects("a", "things").DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
 	require.Equal(t, crds.Removed, w.sync()["things a"].Reason)
 	require.Nil(t, w.crd("a", "things"))
-	require.NotNil(t, w.crd("b", "things"), "somebody else's stays")
+	require.NotNil(t, w.crd("b", "things"), "a definition of another manager stays")
 }
 
 func TestRemovalOfWhatWasPulled(t *testing.T) {
@@ -303,11 +303,11 @@ func TestRemovalOfWhatWasPulled(t *testing.T) {
 	w.servers["b"].Partition(false)
 	all := w.targets
 	w.targets = nil
-	require.Equal(t, crds.Unknown, w.sync()["things upstream"].Reason, "nobody was asked")
+	require.Equal(t, crds.Unknown, w.sync()["things upstream"].Reason, "there is no target to ask")
 	w.targets = all
 	w.policy = rule(crds.Pull, false)
 	w.c = w.controller(nil)
-	require.Equal(t, crds.Orphaned, w.sync()["things upstream"].Reason, "nobody asked for it")
+	require.Equal(t, crds.Orphaned, w.sync()["things upstream"].Reason, "the rule does not ask for removal")
 	w.policy = rule(crds.Pull, true)
 	w.c = w.controller(nil)
 	_, err := w.object(crds.Upstream, "things", 1)
@@ -319,7 +319,7 @@ func TestRemovalOfWhatWasPulled(t *testing.T) {
 	require.Empty(t, w.sync())
 }
 
-// What one target teaches the upstream, the upstream teaches the others, and nobody teaches it back.
+// A type of one target is pulled and then pushed to the other target. The pushed definition is not pulled again.
 func TestBoth(t *testing.T) {
 	w := newWorld(t, rule(crds.Both, true), "a", "b")
 	w.define("a", "things", `{type: integer, maximum: 5}`)
@@ -373,7 +373,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// Start makes passes until its context ends, and tells of what changes once.
+// Start makes passes until its context ends, and reports each change once.
 func TestStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, rule(crds.Pull, false), "a")
@@ -395,7 +395,7 @@ func TestStart(t *testing.T) {
 		before := w.writes()
 		cancel()
 		require.NoError(t, <-done)
-		require.Equal(t, before, w.writes(), "to stop takes nothing back")
+		require.Equal(t, before, w.writes(), "stopping removes nothing")
 		require.NotNil(t, w.crd(crds.Upstream, "things"))
 	})
 }

@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	// ManagedLabel stands on every definition that this package made: "pulled" or "pushed".
+	// ManagedLabel marks every definition that this package creates: "pulled" or "pushed".
 	ManagedLabel = "types.atoll.dev/managed"
-	// SourcesAnnotation names the sides from which a definition comes, for people.
+	// SourcesAnnotation names the sides from which a definition comes, for human readers.
 	SourcesAnnotation = "types.atoll.dev/sources"
 
 	pulled = "pulled"
@@ -33,8 +33,8 @@ type source struct {
 	crd  *apiextensionsv1.CustomResourceDefinition
 }
 
-// portable returns what of a definition another API server can have: no conversion webhook, and no more than one version
-// if there was one; no identity and no state.
+// portable returns a definition that another API server can have: without conversion webhook, UID and status, and with
+// served versions only. If there was a webhook, only the storage version is kept.
 func portable(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
 	out := &apiextensionsv1.CustomResourceDefinition{
 		TypeMeta:   metav1.TypeMeta{APIVersion: apiextensionsv1.SchemeGroupVersion.String(), Kind: "CustomResourceDefinition"},
@@ -53,7 +53,7 @@ func portable(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.Cu
 	return out
 }
 
-// elect makes the version that is stored the one of highest priority, if none of those left is.
+// elect sets the storage version to the one of highest priority, if the storage version is not among those left.
 func elect(crd *apiextensionsv1.CustomResourceDefinition) {
 	best := -1
 	for i, v := range crd.Spec.Versions {
@@ -69,11 +69,11 @@ func elect(crd *apiextensionsv1.CustomResourceDefinition) {
 	}
 }
 
-// errNoVersion says that sides have no version in common.
+// errNoVersion is returned if the sides have no version in common.
 var errNoVersion = errors.New("the sides have no version in common")
 
-// agree returns the definition that all sources accept, with the differences between them. It has the versions that all
-// have.
+// agree returns the definition that all sources accept, and the differences between them. It has the versions that all
+// sources have.
 func agree(sources []source) (*apiextensionsv1.CustomResourceDefinition, []schema.Difference, error) {
 	out := portable(sources[0].crd)
 	out.Annotations = portable(sources[0].crd).Annotations
@@ -126,7 +126,8 @@ func find(crd *apiextensionsv1.CustomResourceDefinition, name string) *apiextens
 	return nil
 }
 
-// join keeps the subresources that both have. A status that one side stores with the spec cannot be kept apart.
+// join keeps the subresources that both versions have. Without a status subresource on both sides, status cannot be
+// kept apart from the spec.
 func join(v, other *apiextensionsv1.CustomResourceDefinitionVersion) {
 	a, b := v.Subresources, other.Subresources
 	switch {
@@ -147,7 +148,7 @@ func join(v, other *apiextensionsv1.CustomResourceDefinitionVersion) {
 	}
 }
 
-// mark says who made a definition, and of what.
+// mark sets the label and the annotation of a definition that this package creates.
 func mark(crd *apiextensionsv1.CustomResourceDefinition, how string, from []string) {
 	crd.Labels = map[string]string{ManagedLabel: how}
 	if crd.Annotations == nil {
@@ -156,7 +157,7 @@ func mark(crd *apiextensionsv1.CustomResourceDefinition, how string, from []stri
 	crd.Annotations[SourcesAnnotation] = strings.Join(from, ",")
 }
 
-// same says whether a definition is as it should be.
+// same reports whether a definition needs no write.
 func same(present, wanted *apiextensionsv1.CustomResourceDefinition) bool {
 	for k, v := range wanted.Annotations {
 		if present.Annotations[k] != v {
@@ -166,7 +167,7 @@ func same(present, wanted *apiextensionsv1.CustomResourceDefinition) bool {
 	return equality.Semantic.DeepEqual(complete(present).Spec, complete(wanted).Spec)
 }
 
-// complete fills in what an API server fills in.
+// complete sets the defaults that an API server would set.
 func complete(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
 	out := crd.DeepCopy()
 	apiextensionsv1.SetDefaults_CustomResourceDefinition(out)
@@ -174,7 +175,7 @@ func complete(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.Cu
 	return out
 }
 
-// widens says whether objects that were accepted stay accepted, and if not, why.
+// widens returns why wanted would reject objects that present accepts, or "" if it accepts all of them.
 func widens(present, wanted *apiextensionsv1.CustomResourceDefinition) (string, []schema.Difference) {
 	for _, v := range present.Spec.Versions {
 		if !v.Served || v.Schema == nil || v.Schema.OpenAPIV3Schema == nil {

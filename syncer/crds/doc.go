@@ -1,9 +1,9 @@
 // Copyright The Atoll Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package crds keeps the types of one API server, the upstream, and of others, the targets, in step. What the targets
-// serve and the upstream lacks is pulled: it becomes a CustomResourceDefinition upstream, with a schema that all targets
-// accept. What is defined upstream and a target lacks is pushed.
+// Package crds keeps the types of one API server, the upstream, and of others, the targets, in step. A type that
+// targets serve and the upstream lacks is pulled: it becomes a CustomResourceDefinition upstream, with a schema that
+// all targets accept. A type that is defined upstream and missing in a target is pushed.
 //
 //	c, err := crds.New(crds.Options{
 //		Upstream: upstream,
@@ -12,33 +12,34 @@
 //	})
 //	err = c.Start(ctx)
 //
-// A [Fleet] is a Controller whose targets are the clusters of a syncer.Targets, as they come and go: those that it reaches,
-// in Push mode and in Pull mode. How their types stand is then said by each SyncTarget, in the condition TypesDefined and in
-// TypesCompatible.
+// A [Fleet] is a Controller whose targets are the reachable clusters of a syncer.Targets, in Push mode and in Pull
+// mode. Clusters are added and removed with their SyncTargets. Each SyncTarget reports the state of its types in the
+// condition TypesDefined and in TypesCompatible.
 //
-// # What is guaranteed
+// # Guaranteed
 //
-//   - A definition that this package did not make is never changed or removed. It is compared, and the differences are
-//     reported.
-//   - What an upstream definition that was pulled accepts, every target that serves the type accepts (see package schema).
-//     It becomes wider when all targets allow it. It becomes narrower only while there are no objects of it, since those
-//     that are there might not be accepted any more; until then the differences are reported.
-//   - One type in trouble, or one target, does not stop another: [Controller.States] has each with its reason.
-//   - Absence is not deletion. A definition is removed only if its [Rule] asks for it, every target that is configured has
-//     answered and none serves the type (or the upstream has answered and does not define it), and it has no objects: by
-//     its UID and resourceVersion, so never one that was changed meanwhile. To stop, and to change the policy, removes
-//     nothing.
-//   - At rest nothing is written, and only what has changed is read again: definitions by their resourceVersion, OpenAPI
+//   - A definition that this package did not create is never changed or removed. It is compared, and the differences
+//     are reported.
+//   - Every object that a pulled definition accepts upstream is accepted by every target that serves the type (see
+//     package schema). The definition becomes wider when all targets allow it. It becomes narrower only while it has no
+//     objects, since existing ones might be rejected afterwards; until then the differences are reported.
+//   - A failure of one type or target does not stop another: [Controller.States] has each with its reason.
+//   - Absence is not deletion. A definition is removed only if its [Rule] asks for it, if it has no objects, and if
+//     every configured target has answered and none serves the type (for a pushed one: if the upstream has answered and
+//     does not define it). The removal is conditional on UID and resourceVersion, so it never removes a definition that
+//     was changed meanwhile. Stopping, or changing the policy, removes nothing.
+//   - At rest nothing is written, and only changes are read again: definitions by their resourceVersion, OpenAPI
 //     documents by the hash in their URL.
 //
-// # What is not
+// # Not guaranteed
 //
-//   - An object that is created between the look for objects and the removal of its definition is lost with it. Remove is
-//     for types that nobody uses.
-//   - Conversion webhooks do not cross: of a definition that has one, the version that is stored is taken.
+//   - An object that is created between the check for objects and the removal of its definition is lost with it. Set
+//     Remove only for types that are out of use.
+//   - Conversion webhooks are not copied: of a definition with a webhook, only the storage version is used.
 //   - Built-in types of groups without a dot ("apps", "batch") and of the core group cannot be defined on a stock
-//     kube-apiserver: such a type is Refused, with what the server says.
-//   - Two controllers over the same upstream with different targets write in turns. Give one controller all targets.
+//     kube-apiserver: such a type is Refused, with the server's message.
+//   - Two controllers over the same upstream with different targets overwrite each other. Give one controller all
+//     targets.
 //
 // # Rights
 //

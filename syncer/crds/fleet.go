@@ -18,22 +18,22 @@ import (
 	"github.com/atoll-dev/atoll/syncer"
 )
 
-// Fleet is one Controller over all clusters that a syncer.Targets reaches. It says of each SyncTarget how its types stand: in
-// the condition TypesDefined, and so in TypesCompatible.
+// Fleet is one Controller over all clusters that a syncer.Targets reaches. It reports the state of the types of each
+// SyncTarget in the condition TypesDefined, and thereby in TypesCompatible.
 type Fleet struct {
 	*Controller
 	targets *syncer.Targets
 	told    map[string]bool // by target, during Start
 }
 
-// NewFleet returns a Fleet. Upstream and Targets of opts are set by it: clusters come and go with their SyncTargets. It does
-// no I/O.
+// NewFleet returns a Fleet. It sets Upstream and Targets of opts: clusters are added and removed with their
+// SyncTargets. It does no I/O.
 func NewFleet(up region.API, targets *syncer.Targets, opts Options) (*Fleet, error) {
 	if argument.Missing(up) {
 		return nil, errors.New("up is nil: give the API server whose types the targets share")
 	}
 	if targets == nil {
-		return nil, errors.New("targets is nil: give the syncer.Targets whose clusters are meant")
+		return nil, errors.New("targets is nil: give the syncer.Targets of the clusters")
 	}
 	f := &Fleet{targets: targets, told: map[string]bool{}}
 	opts.Upstream, opts.Targets = up, f.list
@@ -45,7 +45,7 @@ func NewFleet(up region.API, targets *syncer.Targets, opts Options) (*Fleet, err
 	return f, nil
 }
 
-// list leaves out a SyncTarget that has the name of the other side.
+// list returns the connected clusters, except a SyncTarget named like the upstream.
 func (f *Fleet) list() []Target {
 	var all []Target
 	for name, api := range f.targets.Connected() {
@@ -56,7 +56,7 @@ func (f *Fleet) list() []Target {
 	return all
 }
 
-// Start makes one pass after the other until ctx ends, and returns nil then. It blocks.
+// Start makes one pass after the other until ctx ends, and then returns nil. It blocks.
 func (f *Fleet) Start(ctx context.Context) error {
 	if f.Controller == nil {
 		return errors.New("the Fleet was not made by NewFleet")
@@ -68,7 +68,7 @@ func (f *Fleet) Start(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 		case err != nil:
-			logging.From(ctx).Info("Types are not in step", "reason", err.Error())
+			logging.From(ctx).Info("Cannot reconcile types", "reason", err.Error())
 		default:
 			f.tell(asked, states)
 		}
@@ -80,17 +80,17 @@ func (f *Fleet) Start(ctx context.Context) error {
 	return nil
 }
 
-// tell records how the types of each target stand that was reached before the pass and still is. What is not known changes
-// nothing that was.
+// tell reports the types of each target that was connected during the whole pass. A target that did not answer keeps
+// its last reported result.
 func (f *Fleet) tell(asked map[string]region.API, states []State) {
 	present := map[string]bool{}
 	for name, api := range f.targets.Connected() {
 		if asked[name] != api {
-			continue // it has come meanwhile
+			continue // connected during the pass: not asked
 		}
 		present[name] = true
 		if name == Upstream {
-			f.targets.SetTypes(name, []string{fmt.Sprintf("all: a SyncTarget that is named %q cannot be told from the upstream", name)}, true)
+			f.targets.SetTypes(name, []string{fmt.Sprintf("all: the name %q is reserved for the upstream: rename the SyncTarget", name)}, true)
 			continue
 		}
 		incompatible, known := standing(name, states)
@@ -106,7 +106,8 @@ func (f *Fleet) tell(asked map[string]region.API, states []State) {
 	}
 }
 
-// standing says which types a target and the upstream do not have alike; known is false if one of the two did not answer.
+// standing returns the types that are incompatible between a target and the upstream. known is false if either did not
+// answer.
 func standing(name string, states []State) (incompatible []string, known bool) {
 	known = true
 	for _, s := range states {

@@ -13,7 +13,7 @@ import (
 	"github.com/atoll-dev/atoll/syncer/crds"
 )
 
-// Beside the Targets of an upstream, it keeps their types in step.
+// A Fleet runs beside the Targets of an upstream and keeps their types in step.
 func ExampleNewFleet() {
 	upstream := regiontest.NewServer(regiontest.Options{})
 	defer upstream.Close()

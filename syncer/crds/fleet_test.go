@@ -25,7 +25,7 @@ import (
 
 var syncTargets = runtimeschema.GroupVersionResource{Group: "workload.kcp.io", Version: "v1alpha1", Resource: "synctargets"}
 
-// conditionOf is one of a SyncTarget, as "status reason message".
+// conditionOf returns a condition of a SyncTarget as "status reason message", or "".
 func (w *world) conditionOf(target, kind string) string {
 	w.t.Helper()
 	obj, err := w.apis[crds.Upstream].Dynamic().Resource(syncTargets).Get(w.t.Context(), target, metav1.GetOptions{})
@@ -51,8 +51,8 @@ func (w *world) eventually(what string, holds func() bool) {
 	}
 }
 
-// A type that one cluster refuses, or that two have in ways that do not go together, is named by the SyncTargets that it
-// concerns. All others are synced, in all clusters.
+// A type that one cluster rejects, or that two clusters have with incompatible schemas, is named by the SyncTargets
+// that it concerns. All other types are synced in all clusters.
 func TestOneBadTypeStopsNoOther(t *testing.T) {
 	w := newWorld(t, crds.Policy{{Group: "example.com", Resource: "*", Direction: crds.Both}}, "a", "b", "upstream-too")
 	crd, err := config.CRD("synctargets.workload.kcp.io")
@@ -68,7 +68,7 @@ func TestOneBadTypeStopsNoOther(t *testing.T) {
 		Heartbeat: 100 * time.Millisecond, Recheck: 100 * time.Millisecond,
 		Configure: func(_ *v1alpha1.SyncTarget, opts *syncer.Options) {
 			opts.Discovery = 100 * time.Millisecond
-			opts.Types = func(gr runtimeschema.GroupResource) bool { return gr.Group == "example.com" } // others have nothing to say here
+			opts.Types = func(gr runtimeschema.GroupResource) bool { return gr.Group == "example.com" } // other groups do not matter here
 		},
 	})
 	require.NoError(t, err)
@@ -94,15 +94,15 @@ func TestOneBadTypeStopsNoOther(t *testing.T) {
 	register("b", "b")
 	for _, name := range []string{"a", "b"} {
 		for _, kind := range []string{"TypesDefined", "TypesCompatible"} {
-			// Goods may be named for as long as they are new to the syncer.
-			w.eventually(name+" says what is not alike, and only that", func() bool {
+			// The syncer may report goods as incompatible while they are new to it.
+			w.eventually(name+" names the incompatible type and no other", func() bool {
 				got := w.conditionOf(name, kind)
 				return strings.HasPrefix(got, "False Incompatible ") && strings.Contains(got, "words.example.com (Incompatible: ") && !strings.Contains(got, "goods")
 			})
 		}
 		w.eventually(name+" is ready", func() bool { return strings.HasPrefix(w.conditionOf(name, "Ready"), "True ") })
 	}
-	// Goods went up from a and down to b, and objects of them go everywhere.
+	// Goods were pulled from a and pushed to b, and their objects are synced to both clusters.
 	for _, name := range []string{"a", "b"} {
 		good := &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "example.com/v1", "kind": "Good", "spec": map[string]any{"size": int64(1)},
@@ -116,9 +116,9 @@ func TestOneBadTypeStopsNoOther(t *testing.T) {
 			return err == nil
 		})
 	}
-	// A SyncTarget that has the name of the other side stops nobody.
+	// A SyncTarget named "upstream" does not affect the others.
 	register(crds.Upstream, "upstream-too")
-	w.eventually("it is told so", func() bool { return strings.Contains(w.conditionOf(crds.Upstream, "TypesDefined"), "cannot be told") })
+	w.eventually("the condition reports the reserved name", func() bool { return strings.Contains(w.conditionOf(crds.Upstream, "TypesDefined"), "is reserved") })
 	w.drop("b", "words")
 	for _, name := range []string{"a", "b"} {
 		w.eventually(name+" is compatible", func() bool { return w.conditionOf(name, "TypesCompatible") == "True Compatible " })
@@ -135,7 +135,7 @@ func TestNewFleet(t *testing.T) {
 	require.ErrorContains(t, err, "up is nil")
 }
 
-// A cluster that is reached while others are asked has not been asked itself.
+// A cluster that connects while others are asked is reported only after the next pass.
 func TestFleetSpeaksOfWhomItHasAsked(t *testing.T) {
 	w := newWorld(t, crds.Policy{{Group: "example.com", Resource: "*", Direction: crds.Both}}, "a", "b")
 	crd, err := config.CRD("synctargets.workload.kcp.io")

@@ -13,7 +13,8 @@ import (
 	"github.com/atoll-dev/atoll/syncer/crds"
 )
 
-// A program that gives a logger, and starts its loops with a context that has none, reads why nothing happens.
+// A program that gives a logger, and starts its loops with a context without one, finds the cause of a failure in its
+// log.
 func TestLogger(t *testing.T) {
 	api := logtest.Unreachable(t)
 	targets := func() []crds.Target { return []crds.Target{{Name: "cluster-1", API: api}} }

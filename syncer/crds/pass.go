@@ -17,7 +17,7 @@ import (
 	"github.com/atoll-dev/atoll/syncer/schema"
 )
 
-// pass is one look at all types.
+// pass is one comparison of all types on all sides.
 type pass struct {
 	opts    Options
 	up      *side
@@ -27,7 +27,7 @@ type pass struct {
 
 func (p *pass) add(s State) { p.states = append(p.states, s) }
 
-// run brings every type in step, one after the other, whatever becomes of each.
+// run reconciles the types one after the other. A failure of one does not stop the next.
 func (p *pass) run(ctx context.Context) {
 	for _, s := range append([]*side{p.up}, p.targets...) {
 		if s.err != nil {
@@ -67,11 +67,11 @@ func (p *pass) types() []runtimeschema.GroupResource {
 	})
 }
 
-// sources returns the definitions of a type in all targets that serve it, but for those that came from here. It returns
-// false if a target did not answer.
+// sources returns the definitions of a type in all targets that serve it, except those pushed by this package. It
+// returns false if a target did not answer.
 func (p *pass) sources(gr runtimeschema.GroupResource) ([]source, bool, error) {
 	var out []source
-	known := len(p.targets) > 0 // that nobody has a type is no news from nobody
+	known := len(p.targets) > 0 // without targets, it is unknown whether any has the type
 	for _, t := range p.targets {
 		if !t.knows(gr.Group) {
 			known = false
@@ -93,7 +93,7 @@ func (p *pass) sources(gr runtimeschema.GroupResource) ([]source, bool, error) {
 	return out, known, nil
 }
 
-// pull defines upstream what targets serve.
+// pull defines upstream the types that targets serve.
 func (p *pass) pull(ctx context.Context, gr runtimeschema.GroupResource, rule Rule) {
 	present := p.up.crds[gr.String()]
 	state := State{Type: gr, Side: Upstream}
@@ -125,7 +125,7 @@ func (p *pass) pull(ctx context.Context, gr runtimeschema.GroupResource, rule Ru
 		p.add(compare(state, present, sources))
 		return
 	}
-	// Who did not answer may be among those for whom the definition was made.
+	// A target that did not answer may depend on the present definition: keep within it.
 	if !known && present != nil {
 		sources = append(sources, source{Upstream, portable(present)})
 	}
@@ -147,7 +147,7 @@ func (p *pass) anyServes(gr runtimeschema.GroupResource) bool {
 	return slices.ContainsFunc(p.targets, func(t *side) bool { _, ok := t.served[gr]; return ok && t.err == nil })
 }
 
-// push defines in targets what is defined upstream.
+// push defines in targets the types that are defined upstream.
 func (p *pass) push(ctx context.Context, gr runtimeschema.GroupResource, rule Rule) {
 	origin := p.up.crds[gr.String()]
 	if origin != nil && (!origin.DeletionTimestamp.IsZero() || origin.Labels[ManagedLabel] == pulled && rule.Direction != Both) {
@@ -178,7 +178,7 @@ func (p *pass) push(ctx context.Context, gr runtimeschema.GroupResource, rule Ru
 		from := source{Upstream, portable(origin)}
 		state.From = []string{Upstream}
 		if present != nil && !ours {
-			// What was pulled from there is not told a second time.
+			// The type was pulled from this target: its state is already reported for the upstream.
 			if origin.Labels[ManagedLabel] != pulled {
 				p.add(compare(state, present, []source{from}))
 			}
@@ -195,7 +195,7 @@ func (p *pass) push(ctx context.Context, gr runtimeschema.GroupResource, rule Ru
 	}
 }
 
-// compare reports how a definition that is not ours goes with those of other sides.
+// compare reports how a definition of another manager differs from those of other sides.
 func compare(state State, present *apiextensionsv1.CustomResourceDefinition, sources []source) State {
 	state.Reason = Foreign
 	agreed, differences, err := agree(append([]source{{state.Side, portable(present)}}, sources...))
@@ -208,7 +208,7 @@ func compare(state State, present *apiextensionsv1.CustomResourceDefinition, sou
 		}
 	default:
 		if why, _ := widens(present, agreed); why != "" {
-			state.Message = fmt.Sprintf("the definition accepts what not all sides do: for that, %s", why)
+			state.Message = fmt.Sprintf("not all sides accept every object of the definition: for that, %s", why)
 		}
 	}
 	return state

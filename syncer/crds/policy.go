@@ -9,34 +9,34 @@ import (
 	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Direction says where definitions of a type go.
+// Direction selects the sides on which a type is defined.
 type Direction string
 
 const (
-	// None leaves a type alone.
+	// None leaves a type unchanged.
 	None Direction = "None"
-	// Pull defines upstream what targets serve.
+	// Pull defines upstream the types that targets serve.
 	Pull Direction = "Pull"
-	// Push defines in targets what is defined upstream.
+	// Push defines in targets the types that are defined upstream.
 	Push Direction = "Push"
-	// Both pulls, and pushes to the targets that lack it what was pulled from others.
+	// Both pulls, and also pushes pulled types to the targets that lack them.
 	Both Direction = "Both"
 )
 
-// Rule says what to do with some types.
+// Rule sets the direction for some types.
 type Rule struct {
 	// Group is the types' group. "*" is every group, "" the core group.
 	Group string
 	// Resource is the plural name. "*" is every one.
 	Resource string
-	// Direction says where definitions go. Empty is None.
+	// Direction is where definitions are created. Empty means None.
 	Direction Direction
-	// Remove removes a definition that was made by this package when nobody serves or defines the type any more and it
-	// has no objects.
+	// Remove deletes a definition that this package created, once it has no objects and no other side serves or defines
+	// the type any longer.
 	Remove bool
 }
 
-// Policy is a list of rules, of which the first that names a type counts. A type that none names is left alone.
+// Policy is a list of rules. The first rule that matches a type applies. A type without one is left unchanged.
 type Policy []Rule
 
 func (p Policy) rule(gr runtimeschema.GroupResource) Rule {

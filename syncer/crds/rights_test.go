@@ -21,7 +21,7 @@ import (
 	"github.com/atoll-dev/atoll/syncer/crds"
 )
 
-// A Controller works with the role that is printed for both sides, and each right in it is used.
+// The printed role for both sides is sufficient for a Controller, and each right in it is used.
 func TestRightsSufficeAndAreUsed(t *testing.T) {
 	t.Parallel()
 	goods, words := schema.GroupResource{Group: "example.com", Resource: "goods"}, schema.GroupResource{Group: "example.com", Resource: "words"}
@@ -36,7 +36,7 @@ func TestRightsSufficeAndAreUsed(t *testing.T) {
 		w.servers[side], w.apis[side], program[side] = s, rightstest.API(t, s, rightstest.Admin), rightstest.API(t, s, rightstest.Program)
 	}
 	c, err := crds.New(crds.Options{
-		Upstream: program[crds.Upstream], Timeout: time.Hour, // of a clock that others share
+		Upstream: program[crds.Upstream], Timeout: time.Hour, // by a clock that others share
 		Targets: func() []crds.Target { return []crds.Target{{Name: "a", API: program["a"]}} },
 		Policy: crds.Policy{
 			{Group: "example.com", Resource: "goods", Direction: crds.Pull, Remove: true},
@@ -51,7 +51,7 @@ func TestRightsSufficeAndAreUsed(t *testing.T) {
 		w.define(side, plural, "{type: integer, maximum: 10}")
 	}
 	w.sync()
-	for plural, side := range from { // narrower: whether there are objects is asked for
+	for plural, side := range from { // narrower: the controller checks for objects
 		client := w.apis[side].Dynamic().Resource(definitions)
 		obj, err := client.Get(t.Context(), plural+".example.com", metav1.GetOptions{})
 		require.NoError(t, err)

@@ -23,7 +23,7 @@ import (
 
 var definitions = apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")
 
-// side is one API server and what is known of it. During a look it belongs to one goroutine.
+// side is one API server with its cached types. While look runs, only its goroutine uses the side.
 type side struct {
 	name string
 	api  region.API
@@ -31,17 +31,17 @@ type side struct {
 	err      error // of the last look
 	crds     map[string]*apiextensionsv1.CustomResourceDefinition
 	served   map[runtimeschema.GroupResource]served
-	unknown  map[string]bool // the groups that could not be asked about
+	unknown  map[string]bool // the groups whose discovery failed
 	contents map[string]content
 }
 
-// served is a type as discovery has it, in its group's preferred version.
+// served is a type as in discovery, in its group's preferred version.
 type served struct {
 	list     *metav1.APIResourceList
 	resource metav1.APIResource
 }
 
-// content is an OpenAPI document by the URL that it was read from, which holds its hash.
+// content is an OpenAPI document and the URL that it was read from, which contains its hash.
 type content struct {
 	url      string
 	document *schema.Document
@@ -53,7 +53,7 @@ func newSide(name string, api region.API) *side {
 
 func (s *side) client() dynamic.ResourceInterface { return s.api.Dynamic().Resource(definitions) }
 
-// look reads what the side serves. What has not changed is not read again.
+// look reads the types that the side serves and defines. It reads unchanged definitions only once.
 func (s *side) look(ctx context.Context) {
 	s.err = s.lookDefinitions(ctx)
 	if s.err == nil {
@@ -101,7 +101,7 @@ func (s *side) lookDefinitions(ctx context.Context) error {
 	return nil
 }
 
-// lookDiscovery reads which types are served. Groups that cannot be asked about are unknown.
+// lookDiscovery reads which types are served. Groups whose discovery failed are unknown.
 func (s *side) lookDiscovery() error {
 	groups, lists, err := s.api.Discovery().ServerGroupsAndResources()
 	failed, partial := discovery.GroupDiscoveryFailedErrorGroups(err)
@@ -134,7 +134,7 @@ func (s *side) lookDiscovery() error {
 	return nil
 }
 
-// knows says whether the side has answered about a group.
+// knows reports whether discovery of a group succeeded.
 func (s *side) knows(group string) bool { return s.err == nil && !s.unknown[group] }
 
 // document returns the OpenAPI document of a group and version.
@@ -166,7 +166,7 @@ func (s *side) document(groupVersion string) (*schema.Document, error) {
 	return document, nil
 }
 
-// definition returns the type as a definition: the side's own, or one made of what it serves.
+// definition returns the side's own definition of the type, or one converted from its OpenAPI schema.
 func (s *side) definition(gr runtimeschema.GroupResource) (*apiextensionsv1.CustomResourceDefinition, error) {
 	if crd := s.crds[gr.String()]; crd != nil {
 		return portable(crd), nil

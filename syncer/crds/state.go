@@ -18,43 +18,44 @@ import (
 type Reason string
 
 const (
-	// Defined says that the side has our definition, and it is as it should be.
+	// Defined means that the side has the definition of this package, and it is up to date.
 	Defined Reason = "Defined"
-	// Served says that the side serves the type by itself, as a built-in or aggregated type.
+	// Served means that the side serves the type itself, as a built-in or aggregated type.
 	Served Reason = "Served"
-	// Foreign says that somebody else's definition is there. Its differences are reported.
+	// Foreign means that the side has a definition that this package did not create. Its differences are reported.
 	Foreign Reason = "Foreign"
-	// Incompatible says that no object would be accepted by all, or that they have no version in common.
+	// Incompatible means that no object would be accepted by all sides, or they have no version in common.
 	Incompatible Reason = "Incompatible"
-	// Narrowing says that the definition would have to accept less than it does, and there are objects of it.
+	// Narrowing means that the new definition would accept less than the present one, and there are objects.
 	Narrowing Reason = "Narrowing"
-	// Unreadable says that the type's schema could not be read or converted.
+	// Unreadable means that the type's schema could not be read or converted.
 	Unreadable Reason = "Unreadable"
-	// Refused says that the API server refused the definition.
+	// Refused means that the API server rejected the definition.
 	Refused Reason = "Refused"
-	// Unknown says that the side did not answer.
+	// Unknown means that the side did not answer.
 	Unknown Reason = "Unknown"
-	// Orphaned says that our definition is there and nobody serves or defines the type any more.
+	// Orphaned means that the definition of this package is still present, and no other side serves or defines the type
+	// any longer.
 	Orphaned Reason = "Orphaned"
-	// Removed says that an orphaned definition was removed.
+	// Removed means that an orphaned definition was removed.
 	Removed Reason = "Removed"
 )
 
 // Upstream is the side of the API server that is not a target.
 const Upstream = "upstream"
 
-// State is how one type stands on one side.
+// State is the state of one type on one side.
 type State struct {
 	// Type is the type. It is empty for a side that did not answer at all.
 	Type runtimeschema.GroupResource
 	// Side is "upstream" or the name of a target.
 	Side   string
 	Reason Reason
-	// Message says more, for people.
+	// Message gives details, for human readers.
 	Message string
 	// From are the sides from which the definition comes, sorted.
 	From []string
-	// Differences say where those sides, and a foreign definition, differ.
+	// Differences are those between these sides, and between them and a foreign definition.
 	Differences []schema.Difference
 }
 
@@ -75,10 +76,10 @@ func (s State) Condition() metav1.Condition {
 	return metav1.Condition{Type: "TypeSynced", Status: status, Reason: string(s.Reason), Message: s.Message}
 }
 
-// Observer is told what happens. A nil Observer and nil fields are fine. Hooks are called synchronously, one after the
-// other, and must return quickly.
+// Observer receives state changes. A nil Observer and nil fields are allowed. Hooks are called synchronously, one after
+// the other, and must return quickly.
 type Observer struct {
-	// Changed is called when a type's reason or message on a side is another than in the pass before.
+	// Changed is called when the reason or the message of a type on a side differs from the pass before.
 	Changed func(ctx context.Context, s State)
 }
 

@@ -15,10 +15,10 @@ import (
 	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// manager is the field manager of what is written here.
+// manager is the field manager of the definitions.
 const manager = "atoll-types"
 
-// define makes a definition as it should be, unless that would leave objects behind that are no longer accepted.
+// define creates or updates a definition, unless existing objects might be rejected afterwards.
 func (p *pass) define(ctx context.Context, s *side, state State, present, wanted *apiextensionsv1.CustomResourceDefinition) State {
 	ctx, cancel := context.WithTimeout(ctx, p.opts.Timeout)
 	defer cancel()
@@ -49,13 +49,13 @@ func (p *pass) define(ctx context.Context, s *side, state State, present, wanted
 	case err == nil:
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err):
 		state.Reason, state.Message = Refused, err.Error()
-	default: // in the next pass
+	default: // retried in the next pass
 		state.Reason, state.Message = Unknown, err.Error()
 	}
 	return state
 }
 
-// orphan removes a definition of ours that has no origin any more, if it may.
+// orphan removes a definition that this package created and that has no origin any longer, if the rule allows it.
 func (p *pass) orphan(ctx context.Context, s *side, present *apiextensionsv1.CustomResourceDefinition, rule Rule, known bool) State {
 	ctx, cancel := context.WithTimeout(ctx, p.opts.Timeout)
 	defer cancel()
@@ -68,7 +68,7 @@ func (p *pass) orphan(ctx context.Context, s *side, present *apiextensionsv1.Cus
 		state.Reason = Removed
 		return state
 	case !rule.Remove:
-		state.Message = "nobody has the type any more, and the policy does not say to remove it"
+		state.Message = "no other side has the type any longer, and the policy does not remove it"
 		return state
 	}
 	empty, err := s.empty(ctx, present)
@@ -77,7 +77,7 @@ func (p *pass) orphan(ctx context.Context, s *side, present *apiextensionsv1.Cus
 		state.Message = "whether there are objects is not known: " + err.Error()
 		return state
 	case !empty:
-		state.Message = "nobody has the type any more, and there are objects"
+		state.Message = "no other side has the type any longer, but there are objects"
 		return state
 	}
 	err = s.client().Delete(ctx, present.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &present.UID, ResourceVersion: &present.ResourceVersion}})
@@ -89,7 +89,7 @@ func (p *pass) orphan(ctx context.Context, s *side, present *apiextensionsv1.Cus
 	return state
 }
 
-// empty says whether there are no objects of a type, in any namespace.
+// empty reports whether there are no objects of a type, in any namespace.
 func (s *side) empty(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) (bool, error) {
 	for _, v := range crd.Spec.Versions {
 		if !v.Served {

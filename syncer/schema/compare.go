@@ -11,31 +11,30 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// Relation is how what two schemas accept compares.
+// Relation compares the sets of objects that two schemas accept.
 type Relation string
 
 const (
-	// Equal says that both accept the same.
+	// Equal means that both accept the same objects.
 	Equal Relation = "Equal"
-	// Subset says that the second accepts all that the first does, and perhaps more.
+	// Subset means that the second accepts all objects that the first does, and perhaps more.
 	Subset Relation = "Subset"
-	// Superset says that the first accepts all that the second does, and perhaps more.
+	// Superset means that the first accepts all objects that the second does, and perhaps more.
 	Superset Relation = "Superset"
-	// Overlap says that neither is known to accept all that the other does.
+	// Overlap means that neither is known to accept all objects of the other.
 	Overlap Relation = "Overlap"
-	// Disjoint says that nothing is accepted by both.
+	// Disjoint means that no object is accepted by both.
 	Disjoint Relation = "Disjoint"
 )
 
-// Comparison is how two schemas compare.
+// Comparison is the result of Compare.
 type Comparison struct {
 	Relation    Relation
 	Differences []Difference
 }
 
-// Compare says how what a accepts compares with what b accepts. It errs on the safe side: Equal, Subset and Superset are
-// certain, Overlap may be one of them that could not be shown. It returns an error for schemas that [Negotiate] does not
-// take.
+// Compare compares the objects that a and b accept. Equal, Subset and Superset are certain; Overlap is also returned if
+// none of them could be proven. It returns an error for schemas that [Negotiate] rejects.
 func Compare(a, b Side) (*Comparison, error) {
 	n, err := Negotiate(a, b)
 	if conflict, ok := errors.AsType[*ConflictError](err); ok {
@@ -59,9 +58,9 @@ func Compare(a, b Side) (*Comparison, error) {
 	return out, nil
 }
 
-// Accepts says whether outer accepts everything that inner does, without losing a field of it: whether a type's schema may
-// change from inner to outer while objects of it exist. If not, the differences say why. False may mean that it could not
-// be shown.
+// Accepts reports whether outer accepts every object that inner accepts, without dropping a field. Then a type's schema
+// may change from inner to outer while objects of it exist. If not, the differences are the causes. False may mean that
+// it could not be proven.
 func Accepts(outer, inner *apiextensionsv1.JSONSchemaProps) (bool, []Difference, error) {
 	c, err := Compare(Side{Name: "inner", Schema: inner}, Side{Name: "outer", Schema: outer})
 	if err != nil {
@@ -77,8 +76,8 @@ func Accepts(outer, inner *apiextensionsv1.JSONSchemaProps) (bool, []Difference,
 	return false, why, nil
 }
 
-// harmless says whether the defaults that the result of inner and outer has beyond those of inner, being outer's, can
-// change how outer judges an object: whether outer has rules about those fields.
+// harmless reports whether the defaults that the result takes from outer, and that inner does not have, leave outer's
+// verdict on objects unchanged: it does if outer has no rules about those fields.
 func harmless(result, inner, outer *apiextensionsv1.JSONSchemaProps) bool {
 	rules := &references{names: map[string]bool{}}
 	rules.gather(outer)
@@ -107,7 +106,7 @@ func (r *references) gather(s *apiextensionsv1.JSONSchemaProps) {
 	}
 }
 
-// added returns the names of fields that have a default in result and none in inner.
+// added returns the names of the fields that have a default in result, but not in inner.
 func added(result, inner *apiextensionsv1.JSONSchemaProps) []string {
 	if result == nil || inner == nil {
 		return nil
@@ -129,8 +128,8 @@ func added(result, inner *apiextensionsv1.JSONSchemaProps) []string {
 	return out
 }
 
-// essence returns what decides what a schema accepts, in an order of its own. Defaults are left out: they are filled in
-// before anything is judged.
+// essence returns the parts of a schema that decide which objects it accepts, in a canonical order. Defaults are left
+// out, since API servers fill them in before validation.
 func essence(s *apiextensionsv1.JSONSchemaProps) *apiextensionsv1.JSONSchemaProps {
 	out := s.DeepCopy()
 	strip(out)

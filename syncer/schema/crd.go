@@ -14,7 +14,7 @@ import (
 	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Resource is what discovery says about a type.
+// Resource describes a type as discovery does.
 type Resource struct {
 	// Group and Version are the group and version of the resource. The core group is "".
 	Group, Version string
@@ -25,11 +25,12 @@ type Resource struct {
 	ShortNames []string
 	Categories []string
 	Namespaced bool
-	// Status and Scale say whether it has these subresources.
+	// Status and Scale report whether the type has these subresources.
 	Status, Scale bool
 }
 
-// ResourceOf returns what discovery says about the type of that plural name.
+// ResourceOf returns the resource named plural in a discovery list. It returns an error if the list has no such
+// resource.
 func ResourceOf(list *metav1.APIResourceList, plural string) (Resource, error) {
 	gv, err := runtimeschema.ParseGroupVersion(list.GroupVersion)
 	if err != nil {
@@ -55,22 +56,22 @@ func ResourceOf(list *metav1.APIResourceList, plural string) (Resource, error) {
 	return out, nil
 }
 
-// GroupVersionKind returns the kind's name.
+// GroupVersionKind returns the group, version and kind.
 func (r Resource) GroupVersionKind() runtimeschema.GroupVersionKind {
 	return runtimeschema.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: r.Kind}
 }
 
-// CustomResourceDefinition returns a CRD by which another API server can learn the type, with its status subresource, and
-// its scale subresource if spec.replicas and status.replicas are where the built-in types have them. A scale of a CRD has
-// no selector unless status holds it as a string, which built-in types do not, so an autoscaler has to run where the pods
-// are.
+// CustomResourceDefinition returns a CRD that defines the type on another API server, with its status subresource, and
+// with its scale subresource if spec.replicas and status.replicas are integers, as in built-in types. The scale of a
+// CRD has a selector only if status holds it as a string, which built-in types do not have, so an autoscaler has to run
+// where the pods are.
 //
-// kube-apiserver refuses CRDs in groups without a dot ("apps", "batch"), whatever their annotations, and in the core
-// group: those can be learnt only by a control plane that lifts this check. For groups of the Kubernetes community
-// (*.k8s.io, *.kubernetes.io) it wants an annotation, which the CRD has.
+// kube-apiserver rejects CRDs in groups without a dot ("apps", "batch"), whatever their annotations, and in the core
+// group: only a control plane without this check can define those. For groups of the Kubernetes community (*.k8s.io,
+// *.kubernetes.io) it requires an annotation, which the CRD has.
 func (d *Document) CustomResourceDefinition(r Resource) (*apiextensionsv1.CustomResourceDefinition, error) {
 	if r.Group == "" {
-		return nil, fmt.Errorf("CRD of %s: the core group has no name that a CRD could be in", r.Plural)
+		return nil, fmt.Errorf("CRD of %s: a CRD cannot be in the core group", r.Plural)
 	}
 	s, err := d.Schema(r.GroupVersionKind())
 	if err != nil {
@@ -120,12 +121,12 @@ func (d *Document) CustomResourceDefinition(r Resource) (*apiextensionsv1.Custom
 	return out, nil
 }
 
-// protected says whether a group is the Kubernetes community's.
+// protected reports whether a group belongs to the Kubernetes community.
 func protected(group string) bool {
 	return group == "k8s.io" || group == "kubernetes.io" || strings.HasSuffix(group, ".k8s.io") || strings.HasSuffix(group, ".kubernetes.io")
 }
 
-// integer says whether a field is an integer.
+// integer reports whether the field at path is an integer.
 func integer(s *apiextensionsv1.JSONSchemaProps, path ...string) bool {
 	for _, name := range path {
 		property, ok := s.Properties[name]

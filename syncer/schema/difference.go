@@ -14,40 +14,40 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// Effect is what a difference does to the result.
+// Effect is the consequence of a difference for the result.
 type Effect string
 
 const (
-	// Narrows says that the result accepts less than some side does.
+	// Narrows means that the result accepts less than some side does.
 	Narrows Effect = "Narrows"
-	// Conflicts says that the sides have nothing in common here: the field cannot be set.
+	// Conflicts means that no value is accepted by all sides here: the field cannot be set.
 	Conflicts Effect = "Conflicts"
-	// Cosmetic says that what is accepted does not change.
+	// Cosmetic means that the accepted objects are the same.
 	Cosmetic Effect = "Cosmetic"
 )
 
-// Difference is one keyword at one place that the sides do not agree on.
+// Difference is one keyword in one place on which the sides disagree.
 type Difference struct {
-	// Path is the place in an object: "spec.containers[*].name", "metadata.labels.*", or empty for the whole.
+	// Path is the place in an object: "spec.containers[*].name", "metadata.labels.*", or empty for the root.
 	Path string `json:"path"`
-	// Keyword is the keyword of the schema: "type", "enum", "required", "x-kubernetes-validations", ...
-	// "properties" tells that some side does not have the field.
+	// Keyword is the keyword of the schema: "type", "enum", "required", "x-kubernetes-validations", ... "properties"
+	// means that some side does not have the field.
 	Keyword string `json:"keyword"`
 	Effect  Effect `json:"effect"`
 	// Values has one value for each side, in the order of the sides.
 	Values []Value `json:"values"`
-	// Result is what the result has. It is nil where the keyword is absent.
+	// Result is the keyword's value in the result, nil if it is absent.
 	Result any `json:"result,omitempty"`
-	// Reason says more where the values do not say it all.
+	// Reason explains the difference where the values are not enough.
 	Reason string `json:"reason,omitempty"`
 }
 
-// Value is what one side says.
+// Value is the value of one side.
 type Value struct {
 	Side string `json:"side"`
-	// Value is nil where the side does not have the keyword.
+	// Value is nil if the side does not have the keyword.
 	Value any `json:"value,omitempty"`
-	// Narrowed says that the result accepts less here than this side.
+	// Narrowed means that the result accepts less here than this side.
 	Narrowed bool `json:"narrowed,omitempty"`
 }
 
@@ -64,7 +64,7 @@ func (d Difference) String() string {
 	return text
 }
 
-// briefLength bounds a value in a line.
+// briefLength bounds the length in bytes of a value in a line.
 const briefLength = 80
 
 func brief(v any) string {
@@ -84,7 +84,7 @@ func brief(v any) string {
 	return text
 }
 
-// sorted returns the differences in an order that does not depend on how they were found.
+// sorted returns the differences in a deterministic order.
 func (n *negotiator) sorted() []Difference {
 	slices.SortStableFunc(n.differences, func(a, b Difference) int {
 		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Keyword, b.Keyword), cmp.Compare(a.Effect, b.Effect), cmp.Compare(a.Reason, b.Reason))
@@ -92,8 +92,8 @@ func (n *negotiator) sorted() []Difference {
 	return n.differences
 }
 
-// compare reports a keyword that views do not agree on or that the result has otherwise than they. Sides that are not
-// among the views accept anything: their value is absent. It returns result.
+// compare reports a keyword whose value in the result differs from that of some view. Sides without a view accept
+// anything: they have no value. It returns result.
 func compare[T any](n *negotiator, at place, keyword string, effect Effect, views []view, value func(*apiextensionsv1.JSONSchemaProps) T, result T) T {
 	values := make([]any, len(views))
 	for i, v := range views {
@@ -103,7 +103,7 @@ func compare[T any](n *negotiator, at place, keyword string, effect Effect, view
 	return result
 }
 
-// report adds a difference unless all values are the result.
+// report adds a difference unless all values equal the result.
 func (n *negotiator) report(at place, keyword string, effect Effect, views []view, values []any, result any, reason string) {
 	resultKey := canonical(result)
 	differs := false
@@ -125,7 +125,7 @@ func (n *negotiator) report(at place, keyword string, effect Effect, views []vie
 	})
 }
 
-// conflict reports that views have nothing in common.
+// conflict reports that no value is accepted by all views.
 func (n *negotiator) conflict(at place, keyword string, views []view, value func(*apiextensionsv1.JSONSchemaProps) any, reason string) {
 	list := make([]Value, len(n.names))
 	for i, name := range n.names {
@@ -138,7 +138,7 @@ func (n *negotiator) conflict(at place, keyword string, views []view, value func
 	n.differences = append(n.differences, Difference{Path: at.path, Keyword: keyword, Effect: Conflicts, Values: list, Reason: reason})
 }
 
-// present returns nil for what is not there.
+// present returns v, or nil for an empty value.
 func present(v any) any {
 	switch canonical(v) {
 	case "null", `""`, "false", "[]", "{}":
@@ -147,7 +147,7 @@ func present(v any) any {
 	return v
 }
 
-// canonical renders a value so that equal ones are equal texts.
+// canonical renders a value so that equal values have equal texts.
 func canonical(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// decode returns a value with integers as int64, as API servers have it.
+// decode returns a value with integers as int64, as API servers do.
 func decode(j apiextensionsv1.JSON) (any, error) {
 	if len(j.Raw) == 0 {
 		return nil, nil
@@ -21,7 +21,7 @@ func decode(j apiextensionsv1.JSON) (any, error) {
 	return out, err
 }
 
-// key returns a text that two values have in common if they are equal. Numbers of equal value are.
+// key returns a text that is the same for equal values, such as 1 and 1.0.
 func key(j apiextensionsv1.JSON) string {
 	value, err := decode(j)
 	if err != nil {
@@ -30,8 +30,8 @@ func key(j apiextensionsv1.JSON) string {
 	return canonical(value)
 }
 
-// enum keeps the values that all enums have and that nothing else refuses: no side, and not the result, in which a format
-// that has become a clause refuses what is no string.
+// enum keeps the values that are in all enums and that every side and the result accept. The result may have a format
+// as a clause of allOf, which rejects values other than strings.
 func (n *negotiator) enum(at place, views []view, out *apiextensionsv1.JSONSchemaProps) bool {
 	limited := slices.DeleteFunc(slices.Clone(views), func(v view) bool { return len(v.s.Enum) == 0 })
 	if len(limited) == 0 {
@@ -69,8 +69,8 @@ func (n *negotiator) enum(at place, views []view, out *apiextensionsv1.JSONSchem
 	return true
 }
 
-// preferred returns the one of two numbers of equal value that has a fraction: what API servers compare with an integer
-// of an enum loses its fraction before.
+// preferred returns the one of two equal numbers that is written with a fraction. API servers cut off the fraction of a
+// value before they compare it with an integer such as 1 in an enum, but not with 1.0.
 func preferred(a, b apiextensionsv1.JSON) apiextensionsv1.JSON {
 	if bytes.ContainsAny(b.Raw, ".eE") && !bytes.HasPrefix(b.Raw, []byte(`"`)) {
 		return b
@@ -78,14 +78,14 @@ func preferred(a, b apiextensionsv1.JSON) apiextensionsv1.JSON {
 	return a
 }
 
-// keys returns the values of an enum in an order of their own.
+// keys returns the values of an enum in a canonical order.
 func keys(enum []apiextensionsv1.JSON) []apiextensionsv1.JSON {
 	out := slices.Clone(enum)
 	slices.SortFunc(out, func(a, b apiextensionsv1.JSON) int { return bytes.Compare([]byte(key(a)), []byte(key(b))) })
 	return out
 }
 
-// commonDefault returns the default that all views have.
+// commonDefault returns the default that all views have, or nil.
 func commonDefault(views []view) *apiextensionsv1.JSON {
 	first := views[0].s.Default
 	if first == nil || !all(views, func(v view) bool { return v.s.Default != nil && key(*v.s.Default) == key(*first) }) {
@@ -94,7 +94,7 @@ func commonDefault(views []view) *apiextensionsv1.JSON {
 	return first.DeepCopy()
 }
 
-// hasDefault says whether a field is filled in. A default of null is none.
+// hasDefault reports whether API servers fill in the field. A default of null does not count.
 func hasDefault(s *apiextensionsv1.JSONSchemaProps) bool {
 	return s.Default != nil && string(bytes.TrimSpace(s.Default.Raw)) != "null"
 }

@@ -14,8 +14,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// generator makes random schemas and objects. rapid draws the seed only: its numbers are mostly small ones, and schemas
-// made of them are mostly alike.
+// generator makes random schemas and objects. It takes only its seed from rapid, whose numbers are mostly small and
+// would give schemas that are too much alike.
 type generator struct {
 	r     *rand.Rand
 	plain bool // without defaults, rules and unknown fields
@@ -62,7 +62,7 @@ func (g generator) resource() *props {
 	return out
 }
 
-// variant returns a schema like s with some parts made anew.
+// variant returns a schema like s with some parts replaced.
 func (g generator) variant(s *props, depth int) *props {
 	out := s.DeepCopy()
 	for _, name := range slices.Sorted(maps.Keys(out.Properties)) {
@@ -201,7 +201,7 @@ func (g generator) limit(s *props) {
 	if g.chance(12) && !g.plain {
 		g.rule(s)
 	}
-	// API servers do not hold defaults against list types.
+	// API servers do not check defaults against list types.
 	if s.XListType != nil {
 		s.Default = nil
 	}
@@ -338,7 +338,7 @@ func (g generator) rule(s *props) {
 	}
 }
 
-// value makes a value that fits a schema often.
+// value makes a value that the schema often accepts.
 func (g generator) value(s *props, depth int) any {
 	if g.chance(3) || s.Nullable && g.chance(20) {
 		return nil
@@ -406,7 +406,8 @@ func (g generator) fields(s *props, depth int) any {
 	return out
 }
 
-// null says whether there is a null in a value: API servers take a default with one and then refuse what they filled in.
+// null reports whether a value contains null: API servers accept it in a default, and later reject the objects with
+// that default.
 func null(v any) bool {
 	switch v := v.(type) {
 	case nil:

@@ -27,12 +27,12 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// judge admits objects as kube-apiserver does, by its own packages.
+// judge admits objects as kube-apiserver does, with the packages of kube-apiserver.
 type judge struct {
 	structural *structuralschema.Structural
 	validator  schemavalidation.SchemaValidator
 	rules      *cel.Validator
-	lax        bool // takes a list for a string with a format, as kube-apiserver does
+	lax        bool // accepts a list for a string with a format, as kube-apiserver does
 }
 
 func newJudge(s *apiextensionsv1.JSONSchemaProps) (*judge, error) {
@@ -55,7 +55,7 @@ func newJudge(s *apiextensionsv1.JSONSchemaProps) (*judge, error) {
 	return j, nil
 }
 
-// admit returns what is stored, and the fields that were dropped.
+// admit returns the object as stored, and the fields that were dropped.
 func (j *judge) admit(o map[string]any) (map[string]any, []string, error) {
 	stored := runtime.DeepCopyJSON(o)
 	unknown := pruning.PruneWithOptions(stored, j.structural, true, structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
@@ -77,8 +77,9 @@ func (j *judge) admit(o map[string]any) (map[string]any, []string, error) {
 	return stored, unknown, errs.ToAggregate()
 }
 
-// lists are where a list stands for a string. kube-apiserver looks at no type where a string has a format and the value
-// is a list, so that a side without the format refuses what the other one takes; the negotiation does not follow it there.
+// lists returns an error for each list in place of a string. kube-apiserver does not check the type where a string has
+// a format and the value is a list, so a side without the format would reject an object of the other side. Negotiation
+// does not cover this case.
 func lists(value any, s *structuralschema.Structural, path *field.Path) field.ErrorList {
 	if s == nil {
 		return nil
@@ -87,7 +88,7 @@ func lists(value any, s *structuralschema.Structural, path *field.Path) field.Er
 	switch value := value.(type) {
 	case []any:
 		if s.Type == "string" {
-			return field.ErrorList{field.TypeInvalid(path, value, "is a list and no string")}
+			return field.ErrorList{field.TypeInvalid(path, value, "is a list, not a string")}
 		}
 		for i, v := range value {
 			errs = append(errs, lists(v, s.Items, path.Index(i))...)
@@ -104,7 +105,7 @@ func lists(value any, s *structuralschema.Structural, path *field.Path) field.Er
 	return errs
 }
 
-// defaults are the lists in the defaults of a schema that stand for strings.
+// defaults returns an error for each list in place of a string in the defaults of a schema.
 func defaults(s *structuralschema.Structural, path *field.Path) field.ErrorList {
 	if s == nil {
 		return nil
@@ -119,8 +120,8 @@ func defaults(s *structuralschema.Structural, path *field.Path) field.ErrorList 
 	return append(errs, defaults(s.Items, path.Key("*"))...)
 }
 
-// installable says whether kube-apiserver takes a schema: by its own packages what they check, and what its validation of
-// CRDs adds for what schemas have here.
+// installable checks that kube-apiserver accepts a schema in a CRD. It uses the packages of kube-apiserver, and
+// wellFormed for the remaining checks.
 func installable(s *apiextensionsv1.JSONSchemaProps) error {
 	j, err := newJudge(s)
 	if err != nil {
@@ -163,7 +164,7 @@ func compile(s *structuralschema.Structural, path *field.Path, root bool) field.
 	return errs
 }
 
-// wellFormed checks what kube-apiserver asks of lists and maps in CRDs.
+// wellFormed makes kube-apiserver's checks of lists and maps in CRDs.
 func wellFormed(s *apiextensionsv1.JSONSchemaProps, path *field.Path) field.ErrorList {
 	if s == nil {
 		return nil
@@ -198,13 +199,13 @@ func wellFormed(s *apiextensionsv1.JSONSchemaProps, path *field.Path) field.Erro
 			wrong("items of a set must be atomic")
 		}
 		if (*s.XListType == "map") != (len(s.XListMapKeys) > 0) {
-			wrong("keys and list type do not go together")
+			wrong("the keys do not match the list type")
 		}
 		for _, k := range s.XListMapKeys {
 			property, ok := item.Properties[k]
 			switch {
 			case item.Type != "object" || !ok || property.Type == "array" || property.Type == "object":
-				wrong("key %s is no scalar property of items", k)
+				wrong("key %s is not a scalar property of items", k)
 			case property.Default == nil && !slices.Contains(item.Required, k):
 				wrong("key %s is neither required nor has it a default", k)
 			case property.Nullable:

@@ -9,7 +9,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// nested are clauses that the result must have beside its own keywords.
+// nested are clauses that the result needs in allOf, because its own keywords can hold only one value.
 type nested struct {
 	clauses map[string]apiextensionsv1.JSONSchemaProps
 }
@@ -35,12 +35,12 @@ func clauses(s *apiextensionsv1.JSONSchemaProps) []*apiextensionsv1.JSONSchemaPr
 	return out
 }
 
-// typesOnly says whether anyOf is the one that int-or-string goes with: it adds nothing to it.
+// typesOnly reports whether anyOf is the usual companion of x-kubernetes-int-or-string, which adds nothing to it.
 func typesOnly(anyOf []apiextensionsv1.JSONSchemaProps) bool {
 	return len(anyOf) == 2 && canonical(anyOf[0]) == `{"type":"integer"}` && canonical(anyOf[1]) == `{"type":"string"}`
 }
 
-// junctors joins allOf, anyOf, oneOf and not: everything that a side says holds in the result.
+// junctors joins allOf, anyOf, oneOf and not: the result has the clauses of all sides.
 func (n *negotiator) junctors(at place, views []view, out *apiextensionsv1.JSONSchemaProps, more *nested) {
 	some, one := map[string][]apiextensionsv1.JSONSchemaProps{}, map[string][]apiextensionsv1.JSONSchemaProps{}
 	not := map[string]*apiextensionsv1.JSONSchemaProps{}
@@ -113,7 +113,7 @@ func (n *negotiator) clausesDiffer(at place, views []view, sides [][]string) {
 	for i := range views {
 		values[i] = sides[i]
 	}
-	n.report(at, "allOf", Narrows, views, values, union, "everything that a side asks for holds")
+	n.report(at, "allOf", Narrows, views, values, union, "the clauses of all sides hold")
 }
 
 func copyOf(list []apiextensionsv1.JSONSchemaProps) []apiextensionsv1.JSONSchemaProps {

@@ -9,7 +9,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// array merges what is said about lists.
+// array merges the keywords of lists.
 func (n *negotiator) array(at place, views []view, out *apiextensionsv1.JSONSchemaProps, kind string) bool {
 	out.MinItems = compare(n, at, "minItems", Narrows, views, func(s *apiextensionsv1.JSONSchemaProps) *int64 { return s.MinItems }, greatest(views, func(s *apiextensionsv1.JSONSchemaProps) *int64 { return s.MinItems }))
 	out.MaxItems = least(views, func(s *apiextensionsv1.JSONSchemaProps) *int64 { return s.MaxItems })
@@ -28,7 +28,7 @@ func (n *negotiator) array(at place, views []view, out *apiextensionsv1.JSONSche
 	return true
 }
 
-// items merges the schemas of items. A list that no item can be in must be empty.
+// items merges the schemas of items. If no item is accepted by all sides, the list must be empty.
 func (n *negotiator) items(at place, views []view, out *apiextensionsv1.JSONSchemaProps) {
 	var below []view
 	for _, v := range views {
@@ -51,8 +51,8 @@ func (n *negotiator) items(at place, views []view, out *apiextensionsv1.JSONSche
 	out.Items = &apiextensionsv1.JSONSchemaPropsOrArray{Schema: items}
 }
 
-// listType merges list types. Lists whose items have unique keys have unique items; where keys differ, items must be
-// unique by those that all have, and where there are none a list has at most one item.
+// listType merges list types. Lists with unique keys also have unique items. If the keys differ, items must be unique
+// by the keys that all sides share; without a shared key, the list has at most one item.
 func (n *negotiator) listType(at place, views []view, out *apiextensionsv1.JSONSchemaProps) {
 	listType := func(s *apiextensionsv1.JSONSchemaProps) string {
 		if s.XListType == nil || *s.XListType == "atomic" {
@@ -71,7 +71,8 @@ func (n *negotiator) listType(at place, views []view, out *apiextensionsv1.JSONS
 			}
 			both := slices.DeleteFunc(slices.Clone(shared), func(k string) bool { return !slices.Contains(v.s.XListMapKeys, k) })
 			if len(both) == 0 {
-				// Either key will do in a list of one; the order of the sides must not matter.
+				// A list of at most one item may have either key: choose the first in order, independent of the order
+				// of the sides.
 				single = true
 				shared = slices.MinFunc([][]string{shared, sortedSet(v.s.XListMapKeys)}, slices.Compare)
 				continue
@@ -85,7 +86,7 @@ func (n *negotiator) listType(at place, views []view, out *apiextensionsv1.JSONS
 	}
 	item := out.Items.Schema
 	if refusesAll(item) {
-		result, shared = "", nil // the list is empty, and what items look like is one side's word
+		result, shared = "", nil // the list is empty, and its item schema is from one side only
 	}
 	switch result {
 	case "map":

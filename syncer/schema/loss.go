@@ -10,12 +10,14 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// Losses compares the schemas of one type at two servers for objects that the first one has stored and that are then written
-// to the second one. It returns a difference for each field that the second server drops and each bound by which it refuses a
-// value, sorted by path and keyword; none if every object passes unchanged, but for defaults that the second server adds.
-// Defaults of the first are in the objects already, so those of the second may differ. In Values, the first is from and the
-// second is to. No difference is certain; a difference may be one that could not be shown to be harmless. It returns an error
-// for schemas that [Negotiate] does not take. It is pure.
+// Losses compares the schemas of one type on two servers for objects that are stored on the first and then written to
+// the second. It returns a difference for each field that the second server drops and each bound by which it rejects a
+// value, sorted by path and keyword, and none if every object passes unchanged except for defaults of the second
+// server.
+//
+// Stored objects already have the defaults of the first server, so those of the second may differ. In Values, the first
+// is from and the second is to. An empty result is certain; a reported difference may be harmless if that could not be
+// proven. It returns an error for schemas that [Negotiate] rejects. It is pure.
 func Losses(from, to Side) ([]Difference, error) {
 	if from.Schema != nil && to.Schema != nil {
 		if canonical(essence(from.Schema)) == canonical(essence(to.Schema)) && canonical(from.Schema) == canonical(to.Schema) {
@@ -36,14 +38,14 @@ func Losses(from, to Side) ([]Difference, error) {
 	}), nil
 }
 
-// below reports whether a path leads to a part of what another leads to: a conflict there follows from the one here.
+// below reports whether path is a part of whole: a conflict in a part also makes one of the whole.
 func below(path, whole string) bool {
 	rest, ok := strings.CutPrefix(path, whole)
 	return ok && rest != "" && (whole == "" || rest[0] == '.' || rest[0] == '[')
 }
 
-// defaulted returns outer for objects that have the defaults of inner: the server fills in none of its own for those fields,
-// and does not miss them.
+// defaulted returns outer for objects that have the defaults of inner: the server does not replace them with its own,
+// and does not report these fields as missing.
 func defaulted(outer, inner *apiextensionsv1.JSONSchemaProps) *apiextensionsv1.JSONSchemaProps {
 	out := outer.DeepCopy()
 	takeDefaults(out, inner)

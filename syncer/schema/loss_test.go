@@ -25,11 +25,11 @@ func losses(t require.TestingT, up, down *props) []string {
 	return all
 }
 
-// Each keyword is tried both ways: what a server takes from the one, and what it does not take from the other.
+// Each keyword is tested in both directions: from wide to narrow loses something, from narrow to wide loses nothing.
 func TestLosses(t *testing.T) {
 	for _, test := range []struct {
 		name, wide, narrow string
-		lost               []string // from wide to narrow; from narrow to wide nothing is
+		lost               []string // from wide to narrow; from narrow to wide nothing is lost
 	}{
 		{"a field is missing", `{type: object, properties: {a: {type: string}, b: {type: string}}}`, `{type: object, properties: {a: {type: string}}}`, []string{"spec.b properties"}},
 		{"every field is missing", `{type: object, properties: {b: {type: string}}}`, `{type: object}`, []string{"spec.b properties"}},
@@ -99,14 +99,13 @@ func TestLosses(t *testing.T) {
 	}
 }
 
-// Where no loss is reported, the second server stores what the first one has stored as it is. What a server would lose is
-// always reported.
+// If no loss is reported, the second server stores the objects of the first one unchanged. Every loss is reported.
 func TestLossesAreComplete(t *testing.T) {
 	without, with := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		g := newGenerator(t)
 		list := parties(t, g, 2)
-		if g.chance(50) { // one that takes less goes to one that takes more
+		if g.chance(50) { // from a narrow schema to a wide one
 			if n, err := schema.Negotiate(sides(list)...); err == nil {
 				j, err := newJudge(n.Schema)
 				require.NoError(t, err)
@@ -134,7 +133,7 @@ func TestLossesAreComplete(t *testing.T) {
 	require.NotZero(t, with)
 }
 
-// Of a type of Kubernetes, where most of the schema is alike, nothing is reported but what differs.
+// For a built-in type, of which most of the schema is the same, only the differing fields are reported.
 func TestLossesOfBuiltInTypes(t *testing.T) {
 	whole, err := documents(t)["apis/apps/v1"].Schema(runtimeschema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"})
 	require.NoError(t, err)

@@ -10,26 +10,26 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// negotiator collects what is found.
+// negotiator collects the differences.
 type negotiator struct {
 	names       []string
 	differences []Difference
 }
 
-// place is where in an object the negotiation stands.
+// place is a position in the schemas.
 type place struct {
 	path     string
 	root     bool
-	resource bool // the root or an embedded resource: apiVersion, kind and metadata are always there
-	meta     bool // in apiVersion, kind or metadata: what is not declared is kept
+	resource bool // the root or an embedded resource: apiVersion, kind and metadata always exist
+	meta     bool // within apiVersion, kind or metadata: undeclared fields are kept
 }
 
-// view is what one side says about a place. A side without a view accepts and keeps anything there.
+// view is the schema of one side for a place. A side without a view accepts and keeps any value there.
 type view struct {
 	side     int
 	s        *apiextensionsv1.JSONSchemaProps
-	preserve bool // keeps fields that are not declared
-	scalars  bool // keeps nothing but scalars and lists of them: additionalProperties: true
+	preserve bool // keeps undeclared fields
+	scalars  bool // keeps only scalars and lists of them: additionalProperties: true
 	refers   *references
 }
 
@@ -46,7 +46,7 @@ func preserves(s *apiextensionsv1.JSONSchemaProps) bool {
 	return s.XPreserveUnknownFields != nil && *s.XPreserveUnknownFields
 }
 
-// kindOf returns the type with "int-or-string" as one of its own, and "" for anything.
+// kindOf returns the type, "int-or-string" for integers or strings, and "" for any type.
 func kindOf(s *apiextensionsv1.JSONSchemaProps) string {
 	if s.XIntOrString {
 		return intOrString
@@ -56,7 +56,7 @@ func kindOf(s *apiextensionsv1.JSONSchemaProps) string {
 
 const intOrString = "int-or-string"
 
-// commonKind returns the type of the values that both types have.
+// commonKind returns the type of the values that both types include. It returns false if there are none.
 func commonKind(a, b string) (string, bool) {
 	if a > b {
 		a, b = b, a
@@ -72,7 +72,8 @@ func commonKind(a, b string) (string, bool) {
 	return "", false
 }
 
-// meet returns the schema of what all views accept, which must not be none. It returns false if there is no such thing.
+// meet returns a schema whose objects all views accept. It needs at least one view, and returns false if no value is
+// accepted by all.
 func (n *negotiator) meet(at place, views []view) (*apiextensionsv1.JSONSchemaProps, bool) {
 	first := views[0]
 	same := !first.scalars
@@ -124,7 +125,7 @@ func (n *negotiator) meet(at place, views []view) (*apiextensionsv1.JSONSchemaPr
 	return out, true
 }
 
-// documentation keeps what tells people something: the first that there is.
+// documentation keeps the first text of each kind that a side has.
 func (n *negotiator) documentation(at place, views []view, out *apiextensionsv1.JSONSchemaProps) {
 	for _, v := range views {
 		if out.Description == "" {
@@ -146,7 +147,7 @@ func (n *negotiator) documentation(at place, views []view, out *apiextensionsv1.
 	compare(n, at, "externalDocs", Cosmetic, views, func(s *apiextensionsv1.JSONSchemaProps) *apiextensionsv1.ExternalDocumentation { return s.ExternalDocs }, out.ExternalDocs)
 }
 
-// scalar says whether values hold no object.
+// scalar reports whether values contain no objects.
 func scalar(s *apiextensionsv1.JSONSchemaProps) bool {
 	switch kindOf(s) {
 	case "object", "":
@@ -163,8 +164,8 @@ func all(views []view, is func(view) bool) bool {
 
 func anyOf(views []view, is func(view) bool) bool { return slices.ContainsFunc(views, is) }
 
-// refused returns a schema that declares what one of the views declares, for rules that refer to it, and accepts nothing.
-// Which one does not depend on the order of the sides.
+// refused returns a schema that accepts no value. It declares the fields of one of the views, since rules may refer to
+// them. The choice does not depend on the order of the sides.
 func refused(views []view) *apiextensionsv1.JSONSchemaProps {
 	var out *apiextensionsv1.JSONSchemaProps
 	for _, v := range views {
@@ -183,12 +184,12 @@ func refused(views []view) *apiextensionsv1.JSONSchemaProps {
 	return out
 }
 
-// refusesAll says whether a schema accepts nothing, as those that refused returns.
+// refusesAll reports whether a schema accepts no value, like those that refused returns.
 func refusesAll(s *apiextensionsv1.JSONSchemaProps) bool {
 	return s.Not != nil && canonical(s.Not) == "{}"
 }
 
-// bare removes what would have to hold together with other parts of a schema.
+// bare removes the parts of a schema that would have to be consistent with others.
 func bare(s *apiextensionsv1.JSONSchemaProps) *apiextensionsv1.JSONSchemaProps {
 	s.Description, s.Default, s.XValidations, s.XListType, s.XListMapKeys = "", nil, nil, nil, nil
 	for name, property := range s.Properties {

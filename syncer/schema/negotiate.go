@@ -13,26 +13,26 @@ import (
 
 // Side is one party's schema of a version of a type.
 type Side struct {
-	// Name names the side in differences, such as "upstream" or the name of a cluster. It is not empty and no other
-	// side's.
+	// Name is the side's name in differences, such as "upstream" or the name of a cluster. It must not be empty, and
+	// must be unique among the sides.
 	Name string
 
 	// Schema is a structural schema as in spec.versions[*].schema.openAPIV3Schema of a CustomResourceDefinition.
 	Schema *apiextensionsv1.JSONSchemaProps
 }
 
-// Negotiation is what sides agree on.
+// Negotiation is the result of Negotiate.
 type Negotiation struct {
-	// Schema is accepted by every side. It belongs to the caller.
+	// Schema accepts only objects that every side accepts. The caller owns it.
 	Schema *apiextensionsv1.JSONSchemaProps
 
-	// Differences say where the sides differ, sorted by path and keyword.
+	// Differences are sorted by path and keyword.
 	Differences []Difference
 }
 
-// Negotiate returns the schema that accepts what all sides accept, as nearly as a structural schema can say it. It
-// returns a [*ConflictError] if there is no such schema, and an error that names the side and the path if a schema uses
-// what structural schemas must not. It is safe for concurrent use and deterministic.
+// Negotiate returns a schema that accepts only objects that all sides accept. It may be narrower than necessary, see
+// the package documentation. It returns a [*ConflictError] if no object is accepted by all sides, and an error that
+// names the side and the path if a schema is not structural. It is safe for concurrent use and deterministic.
 func Negotiate(sides ...Side) (*Negotiation, error) {
 	if len(sides) == 0 {
 		return nil, errors.New("negotiate schemas: no sides: give at least one")
@@ -62,9 +62,9 @@ func Negotiate(sides ...Side) (*Negotiation, error) {
 	return &Negotiation{Schema: result, Differences: differences}, nil
 }
 
-// ConflictError says that no object is accepted by all sides.
+// ConflictError is returned if no object is accepted by all sides.
 type ConflictError struct {
-	// Differences has at least one that conflicts.
+	// Differences has at least one whose effect is Conflicts.
 	Differences []Difference
 }
 
@@ -79,10 +79,10 @@ func (e *ConflictError) Error() string {
 	return "no object is accepted by all sides: " + strings.Join(conflicts, "; ")
 }
 
-// depthLimit bounds how deep a schema may be nested.
+// depthLimit bounds the nesting of a schema.
 const depthLimit = 200
 
-// supported checks that a schema has nothing that structural schemas must not have.
+// supported returns an error for keywords that structural schemas must not have.
 func supported(path string, s *apiextensionsv1.JSONSchemaProps, depth int) error {
 	if s == nil {
 		return nil

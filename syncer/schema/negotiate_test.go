@@ -12,7 +12,7 @@ import (
 	"github.com/atoll-dev/atoll/syncer/schema"
 )
 
-// in puts a schema where an object of a type has its spec.
+// in returns the schema of a type whose spec has the given schema.
 func in(t *testing.T, text string) *props {
 	return &props{Type: "object", Properties: map[string]props{"spec": *schemaOf(t, text)}}
 }
@@ -20,7 +20,7 @@ func in(t *testing.T, text string) *props {
 func TestNegotiate(t *testing.T) {
 	for _, test := range []struct {
 		name, a, b string
-		want       string // the schema of spec, empty if it is gone
+		want       string // the schema of spec, empty if the field is removed
 		differ     []string
 	}{
 		{"a new enum narrows", `{type: string}`, `{type: string, enum: [v, w]}`, `{type: string, enum: [v, w]}`,
@@ -58,7 +58,7 @@ func TestNegotiate(t *testing.T) {
 			`{type: object, properties: {a: {type: string, default: x}}}`, []string{`spec.a: default: cosmetic: a "x", b nothing`}},
 		{"defaults that contradict", `{type: object, properties: {a: {type: string, default: x}}}`, `{type: object, properties: {a: {type: string, default: w}}}`,
 			`{type: object, required: [a], properties: {a: {type: string}}}`,
-			[]string{`spec: required: narrows: a nothing, b nothing`, `spec.a: default: narrows: a "x", b "w" (the field must be given, since sides do not agree on what its absence means)`}},
+			[]string{`spec: required: narrows: a nothing, b nothing`, `spec.a: default: narrows: a "x", b "w" (the field is required, since the sides have no common default)`}},
 		{"a default that the other side refuses", `{type: object, properties: {a: {type: string, default: long}}}`, `{type: object, properties: {a: {type: string, maxLength: 2}}}`,
 			`{type: object, required: [a], properties: {a: {type: string, maxLength: 2}}}`, nil},
 		{"a map and fields", `{type: object, additionalProperties: {type: string, maxLength: 3}}`, `{type: object, properties: {a: {type: string}}}`,
@@ -91,10 +91,10 @@ func TestNegotiate(t *testing.T) {
 			`{type: object, properties: {a: {type: string}, b: {type: string, not: {}}}, x-kubernetes-validations: [{rule: has(self.a) || has(self.b)}]}`, nil},
 		{"a rule about a field that is gone and filled in", `{type: object, properties: {a: {type: string}, b: {type: string, default: x}}, x-kubernetes-validations: [{rule: has(self.a) || has(self.b)}]}`,
 			`{type: object, properties: {a: {type: string}}}`, ``,
-			[]string{`spec: default: conflicts: a "x", b nothing (a fills in b, which not all sides can have, and has rules about it)`, `spec.b: properties: narrows: a "string", b nothing (not every side has this field)`}},
+			[]string{`spec: default: conflicts: a "x", b nothing (a has a default for b and rules about it, and not all sides can have the field)`, `spec.b: properties: narrows: a "string", b nothing (not every side has this field)`}},
 		{"a rule about a field of another type", `{type: object, properties: {a: {type: number}}, x-kubernetes-validations: [{rule: self.a + 1.5 > 2.0}]}`,
 			`{type: object, properties: {a: {type: integer}}}`, ``,
-			[]string{`spec: x-kubernetes-validations: conflicts: a ["self.a + 1.5 > 2.0"], b nothing (a has rules that cannot be carried over: spec.a has another type or is not there in the result)`, `spec.a: type: narrows: a "number", b "integer"`}},
+			[]string{`spec: x-kubernetes-validations: conflicts: a ["self.a + 1.5 > 2.0"], b nothing (a has rules that cannot be carried over: spec.a has another type in the result or is absent there)`, `spec.a: type: narrows: a "number", b "integer"`}},
 		{"junctors of both", `{type: integer, anyOf: [{minimum: 5}, {maximum: 1}], not: {enum: [7]}}`, `{type: integer, anyOf: [{minimum: 6}, {maximum: 2}], oneOf: [{maximum: 9}]}`,
 			`{type: integer, anyOf: [{minimum: 5}, {maximum: 1}], oneOf: [{maximum: 9}], not: {enum: [7]}, allOf: [{anyOf: [{minimum: 6}, {maximum: 2}]}]}`, nil},
 		{"an embedded resource", `{type: object, x-kubernetes-embedded-resource: true, x-kubernetes-preserve-unknown-fields: true}`, `{type: object, x-kubernetes-preserve-unknown-fields: true}`,
@@ -202,7 +202,8 @@ func TestAccepts(t *testing.T) {
 	require.True(t, ok)
 }
 
-// What doc.go says of lists and strings with formats: once API servers refuse them, it goes, and the judge's own check.
+// doc.go mentions lists for strings with a format. If API servers begin to reject them, remove that note and
+// judge.lists.
 func TestListsForStringsWithAFormat(t *testing.T) {
 	for schema, taken := range map[string]bool{`{type: string}`: false, `{type: string, format: date}`: true} {
 		j, err := newJudge(in(t, schema))

@@ -12,20 +12,20 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// isMeta says whether a field of a resource is always there, whatever its schema says.
+// isMeta reports whether a field of a resource always exists, even if its schema does not declare it.
 func isMeta(name string) bool { return name == "apiVersion" || name == "kind" || name == "metadata" }
 
-// field is what all sides say about one field of an object.
+// field has the schemas of all sides for one field of an object.
 type field struct {
-	views     []view // of the sides that declare something
-	absent    bool   // some side has no such field, and drops it
+	views     []view // of the sides that declare the field
+	absent    bool   // some side does not have the field, and drops it
 	demanded  bool   // some side requires it and has no default
 	required  bool   // some side requires it
 	defaults  map[string]apiextensionsv1.JSON
 	defaulted map[int]bool // the sides that have a default
 }
 
-// object merges what is said about objects.
+// object merges the keywords of objects.
 func (n *negotiator) object(at place, views []view, out *apiextensionsv1.JSONSchemaProps, kind string) bool {
 	out.MinProperties = compare(n, at, "minProperties", Narrows, views, func(s *apiextensionsv1.JSONSchemaProps) *int64 { return s.MinProperties }, greatest(views, func(s *apiextensionsv1.JSONSchemaProps) *int64 { return s.MinProperties }))
 	if kind != "object" && kind != "" {
@@ -61,7 +61,7 @@ func (n *negotiator) object(at place, views []view, out *apiextensionsv1.JSONSch
 
 func preserving(v view) bool { return v.preserve }
 
-// embedded decides whether the object is a resource of its own, whose apiVersion, kind and metadata every side must keep.
+// embedded merges x-kubernetes-embedded-resource. If a side has it, every side must keep apiVersion, kind and metadata.
 func (n *negotiator) embedded(at *place, views []view, out *apiextensionsv1.JSONSchemaProps) bool {
 	embeds := func(s *apiextensionsv1.JSONSchemaProps) bool { return s.XEmbeddedResource }
 	if !anyOf(views, func(v view) bool { return embeds(v.s) }) {
@@ -83,7 +83,7 @@ func (n *negotiator) embedded(at *place, views []view, out *apiextensionsv1.JSON
 	return true
 }
 
-// mapType decides whether the object is one value or many for server-side apply. It does not change what is accepted.
+// mapType merges the map type, which server-side apply uses. It does not change which objects are accepted.
 func (n *negotiator) mapType(at place, views []view, out *apiextensionsv1.JSONSchemaProps) {
 	mapType := func(s *apiextensionsv1.JSONSchemaProps) string {
 		if s.XMapType == nil {
@@ -102,7 +102,7 @@ func (n *negotiator) mapType(at place, views []view, out *apiextensionsv1.JSONSc
 	compare(n, at, "x-kubernetes-map-type", Cosmetic, views, mapType, result)
 }
 
-// fields collects what is said about each field that some side declares or requires.
+// fields collects the schemas of each field that some side declares or requires.
 func (n *negotiator) fields(at place, views []view) map[string]*field {
 	out := map[string]*field{}
 	for _, v := range views {
@@ -143,11 +143,11 @@ func (n *negotiator) field(at place, views []view, name string) *field {
 	return f
 }
 
-// property merges one field into out. It returns false if the field is required and nothing is left of it.
+// property merges one field into out. It returns false if the field is required and cannot be set.
 func (n *negotiator) property(at place, views []view, out *apiextensionsv1.JSONSchemaProps, name string, f *field, rest remainder) bool {
 	below := place{path: join(at.path, name), meta: at.meta || at.resource && isMeta(name)}
 	if len(f.views) == 0 && !f.absent {
-		// Nobody declares it and everybody keeps it; somebody requires it.
+		// No side declares the field and all keep it, but some side requires it.
 		out.Required = append(out.Required, name)
 		return true
 	}
@@ -198,7 +198,7 @@ func (n *negotiator) missing(at place, views []view, name string) {
 	n.report(at, "properties", Narrows, views, values, nil, "not every side has this field")
 }
 
-// undeclared reports a field that is declared by some sides and open on others.
+// undeclared reports a field that some sides declare and others accept with any value.
 func (n *negotiator) undeclared(at place, views []view, f *field) {
 	if len(f.views) == len(views) || at.meta {
 		return
@@ -216,12 +216,12 @@ func (n *negotiator) undeclared(at place, views []view, f *field) {
 	n.differences = append(n.differences, Difference{Path: at.path, Keyword: "properties", Effect: Narrows, Values: list, Reason: "some sides keep any value here"})
 }
 
-// defaults reports defaults that are not what the result has.
+// defaults reports the defaults that differ from the one of the result.
 func (n *negotiator) defaults(at place, f *field, result *apiextensionsv1.JSON) {
 	n.differences = slices.DeleteFunc(n.differences, func(d Difference) bool { return d.Path == at.path && d.Keyword == "default" })
 	reason := ""
 	if result == nil {
-		reason = "the field must be given, since sides do not agree on what its absence means"
+		reason = "the field is required, since the sides have no common default"
 	}
 	effect := Narrows
 	if result != nil {
@@ -230,8 +230,8 @@ func (n *negotiator) defaults(at place, f *field, result *apiextensionsv1.JSON) 
 	n.report(at, "default", effect, f.views, each(f.views, func(s *apiextensionsv1.JSONSchemaProps) any { return s.Default }), result, reason)
 }
 
-// dropped leaves a field out that not all sides have or that nobody can set. It returns false where an object without it
-// is none, or would be judged otherwise by a side that fills the field in.
+// dropped removes a field that some side does not have, or for which no value is accepted by all. It returns false if
+// an object without the field is impossible, or if a side with a default for the field could then reject the object.
 func (n *negotiator) dropped(at place, views []view, out *apiextensionsv1.JSONSchemaProps, name string, f *field, rest remainder) bool {
 	if f.demanded {
 		n.conflict(at, "required", views, func(s *apiextensionsv1.JSONSchemaProps) any { return sortedSet(s.Required) }, fmt.Sprintf("%s is required and cannot be set", name))
@@ -242,7 +242,7 @@ func (n *negotiator) dropped(at place, views []view, out *apiextensionsv1.JSONSc
 		property, ok := v.s.Properties[name]
 		if ok && f.defaulted[v.side] && !consistent(&property) {
 			n.conflict(at, "default", views, func(s *apiextensionsv1.JSONSchemaProps) any { return s.Properties[name].Default },
-				fmt.Sprintf("%s fills in %s, which not all sides can have, with what it refuses", n.names[v.side], name))
+				fmt.Sprintf("%s rejects its own default for %s, and not all sides can have the field", n.names[v.side], name))
 			return false
 		}
 		if !ok || !v.refers.to(name) {
@@ -250,7 +250,7 @@ func (n *negotiator) dropped(at place, views []view, out *apiextensionsv1.JSONSc
 		}
 		if f.defaulted[v.side] {
 			n.conflict(at, "default", views, func(s *apiextensionsv1.JSONSchemaProps) any { return s.Properties[name].Default },
-				fmt.Sprintf("%s fills in %s, which not all sides can have, and has rules about it", n.names[v.side], name))
+				fmt.Sprintf("%s has a default for %s and rules about it, and not all sides can have the field", n.names[v.side], name))
 			return false
 		}
 		kept = append(kept, v.child(&property))
@@ -271,8 +271,8 @@ func set(out *apiextensionsv1.JSONSchemaProps, name string, property *apiextensi
 	out.Properties[name] = *property
 }
 
-// counts merges the limits of how many fields there are. A side that fills in fields that the result does not have has
-// room for fewer others.
+// counts merges the limits of the number of fields. The limit of a side is reduced by the fields that this side fills
+// in and the result does not have.
 func (n *negotiator) counts(at place, views []view, out *apiextensionsv1.JSONSchemaProps, kind string) bool {
 	for _, v := range views {
 		if v.s.MaxProperties == nil {

@@ -15,8 +15,8 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// Document is an API server's OpenAPI v3 document of one group and version. It is not modified after it was read, and
-// safe for concurrent use.
+// Document is an API server's OpenAPI v3 document of one group and version. It is immutable and safe for concurrent
+// use.
 type Document struct {
 	schemas map[string]*spec.Schema
 	kinds   map[runtimeschema.GroupVersionKind]string
@@ -45,7 +45,7 @@ func ReadDocument(data []byte) (*Document, error) {
 	return d, nil
 }
 
-// kindsOf returns the kinds that a schema says it is of.
+// kindsOf returns the kinds that a schema declares.
 func kindsOf(s *spec.Schema) []runtimeschema.GroupVersionKind {
 	text, err := json.Marshal(s.Extensions["x-kubernetes-group-version-kind"])
 	if err != nil {
@@ -68,20 +68,22 @@ func (d *Document) Kinds() []runtimeschema.GroupVersionKind {
 	return out
 }
 
-// ErrNoSchema says that a document does not describe a kind.
+// ErrNoSchema is returned if a document does not describe a kind.
 var ErrNoSchema = errors.New("the OpenAPI document does not describe this kind")
 
-// Schema returns the structural schema of a kind, for a CustomResourceDefinition. References are resolved; where a type
-// holds itself, anything is accepted below the second of it. Lists keep their types and keys; a key that is neither
-// required nor has a default becomes required. Defaults that are a Go type's zero value, which is what a built-in type's
-// document has for every field that is not a pointer, are left out. Quantities are integers or strings of their form: a
-// quantity that is a number with a fraction has to be quoted. It returns [ErrNoSchema] if the document does not have it.
+// Schema returns the structural schema of a kind, for a CustomResourceDefinition. It returns [ErrNoSchema] if the
+// document does not describe the kind. References are resolved as follows:
+//   - A type that contains itself is resolved once; below that, any value is accepted.
+//   - Lists keep their types and keys; a key that is neither required nor has a default becomes required.
+//   - Defaults that are the zero value of a Go type are left out: documents of built-in types have them for every field
+//     that is not a pointer.
+//   - Quantities are integers, or strings in the form of a quantity: a number with a fraction has to be quoted.
 func (d *Document) Schema(gvk runtimeschema.GroupVersionKind) (*apiextensionsv1.JSONSchemaProps, error) {
 	return d.schema(gvk, false)
 }
 
-// CustomSchema is Schema for a kind that a CustomResourceDefinition defines: an object of which no fields are declared keeps
-// none, unless the document says so. Of a built-in type it keeps all.
+// CustomSchema is Schema for a kind that a CustomResourceDefinition defines: an object without declared fields drops
+// all fields, unless the document preserves them. In a built-in type such an object keeps all fields.
 func (d *Document) CustomSchema(gvk runtimeschema.GroupVersionKind) (*apiextensionsv1.JSONSchemaProps, error) {
 	return d.schema(gvk, true)
 }
@@ -110,29 +112,29 @@ func (d *Document) schema(gvk runtimeschema.GroupVersionKind, custom bool) (*api
 	return out, nil
 }
 
-// prefix is how references within a document begin.
+// prefix begins every reference within a document.
 const prefix = "#/components/schemas/"
 
-// nodeLimit bounds how much references may unfold to.
+// nodeLimit bounds the size of a schema with its references resolved.
 const nodeLimit = 50_000
 
-// quantity is the form of a quantity in a string.
+// quantity is the pattern of a quantity in a string.
 const quantity = `^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$`
 
 // converter converts one kind.
 type converter struct {
 	document *Document
 	open     map[string]bool // the references that are being resolved
-	custom   bool            // objects drop fields that are not declared
+	custom   bool            // objects drop undeclared fields
 	nodes    int
 }
 
-// anything accepts and keeps everything.
+// anything accepts and keeps any value.
 func anything(description string) *apiextensionsv1.JSONSchemaProps {
 	return &apiextensionsv1.JSONSchemaProps{Description: description, XPreserveUnknownFields: new(true)}
 }
 
-// convert converts a schema with all that it refers to.
+// convert converts a schema and resolves its references.
 func (c *converter) convert(path string, s *spec.Schema) (*apiextensionsv1.JSONSchemaProps, error) {
 	if c.nodes++; c.nodes > nodeLimit {
 		return nil, fmt.Errorf("%s: more than %d parts", describe(path), nodeLimit)
@@ -175,8 +177,8 @@ func (c *converter) convert(path string, s *spec.Schema) (*apiextensionsv1.JSONS
 	return out, nil
 }
 
-// reference returns the name that a schema refers to, by itself or in its only reference in allOf, and what else is in
-// allOf.
+// reference returns the name that a schema refers to, directly or in its only reference in allOf, and the other clauses
+// of allOf.
 func reference(s *spec.Schema) (string, []spec.Schema, error) {
 	name, rest := s.Ref.String(), []spec.Schema(nil)
 	for _, clause := range s.AllOf {
@@ -199,7 +201,7 @@ func reference(s *spec.Schema) (string, []spec.Schema, error) {
 	return found, rest, nil
 }
 
-// own converts a schema that refers to nothing.
+// own converts a schema without a reference.
 func (c *converter) own(path string, s *spec.Schema, allOf []spec.Schema) (*apiextensionsv1.JSONSchemaProps, error) {
 	if out := union(s); out != nil {
 		return out, nil
@@ -268,7 +270,7 @@ func union(s *spec.Schema) *apiextensionsv1.JSONSchemaProps {
 	return out
 }
 
-// object converts what is said about the fields of an object.
+// object converts the fields of an object.
 func (c *converter) object(path string, s *spec.Schema, out *apiextensionsv1.JSONSchemaProps) error {
 	for _, name := range sortedKeys(s.Properties) {
 		property := s.Properties[name]
@@ -299,7 +301,7 @@ func (c *converter) object(path string, s *spec.Schema, out *apiextensionsv1.JSO
 	return nil
 }
 
-// clause converts a schema below a junctor, which says nothing about types.
+// clause converts a schema below a junctor, which must not have types.
 func (c *converter) clause(s *spec.Schema) apiextensionsv1.JSONSchemaProps {
 	out := c.limits(s)
 	if s.Items != nil && s.Items.Schema != nil {
@@ -316,7 +318,7 @@ func (c *converter) clause(s *spec.Schema) apiextensionsv1.JSONSchemaProps {
 	return *out
 }
 
-// limits converts what is said about values, whatever their types.
+// limits converts the keywords that do not depend on the type.
 func (c *converter) limits(s *spec.Schema) *apiextensionsv1.JSONSchemaProps {
 	out := &apiextensionsv1.JSONSchemaProps{
 		Format: s.Format, Pattern: s.Pattern, Required: sortedSet(s.Required),

@@ -12,8 +12,8 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// listType sets how a list is merged: by its list type, or if it has none, by the merge key of strategic merge patches.
-// List types that a CRD cannot have are left out.
+// listType sets the list type: that of the schema, or if it has none, one derived from the merge key of strategic merge
+// patches. List types that a CRD cannot have are left out.
 func (c *converter) listType(s *spec.Schema, out *apiextensionsv1.JSONSchemaProps) {
 	if out.Type != "array" || out.Items == nil || out.XListType != nil {
 		return
@@ -26,7 +26,7 @@ func (c *converter) listType(s *spec.Schema, out *apiextensionsv1.JSONSchemaProp
 		listType = "set"
 		if mergeKey != "" {
 			listType, keys = "map", []string{mergeKey}
-			// Ports of one number and two protocols are two ports; strategic merge patches never knew.
+			// Two ports may have the same number and different protocols. The merge key does not tell them apart.
 			if _, ok := item.Properties["protocol"]; ok {
 				keys = append(keys, "protocol")
 			}
@@ -58,7 +58,7 @@ func (c *converter) listType(s *spec.Schema, out *apiextensionsv1.JSONSchemaProp
 	out.XListType = &listType
 }
 
-// keyed says whether items can be told apart by keys.
+// keyed reports whether the keys can identify items.
 func keyed(item *apiextensionsv1.JSONSchemaProps, keys []string) bool {
 	if item.Type != "object" || len(keys) == 0 {
 		return false
@@ -69,7 +69,7 @@ func keyed(item *apiextensionsv1.JSONSchemaProps, keys []string) bool {
 	}) && len(sortedSet(keys)) == len(keys)
 }
 
-// setDefault sets a default that is not just the zero value of a Go type and that holds.
+// setDefault sets a default that the schema accepts and that is not the zero value of a Go type.
 func (c *converter) setDefault(s *spec.Schema, out *apiextensionsv1.JSONSchemaProps) {
 	if s.Default == nil || zero(s.Default) {
 		return

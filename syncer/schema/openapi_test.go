@@ -19,7 +19,7 @@ import (
 	"github.com/atoll-dev/atoll/syncer/schema"
 )
 
-// documents are OpenAPI documents of kube-apiserver, as client-go has them for tests.
+// documents returns the OpenAPI documents of kube-apiserver that client-go contains for tests.
 func documents(t testing.TB) map[string]*schema.Document {
 	t.Helper()
 	paths, err := openapitest.NewEmbeddedFileClient().Paths()
@@ -35,12 +35,12 @@ func documents(t testing.TB) map[string]*schema.Document {
 	return out
 }
 
-// Each kind of the documents becomes a schema that kube-apiserver takes, and negotiated with itself it is itself.
+// kube-apiserver accepts the schema of each kind in the documents, and negotiating it with itself does not change it.
 func TestEveryBuiltInKind(t *testing.T) {
 	kinds := 0
 	for name, d := range documents(t) {
 		for _, gvk := range d.Kinds() {
-			// Lists and the options of requests are no resources.
+			// Lists and the options of requests are not resources.
 			if strings.HasSuffix(gvk.Kind, "List") || strings.HasSuffix(gvk.Kind, "Options") || gvk.Kind == "WatchEvent" || gvk.Kind == "Status" {
 				continue
 			}
@@ -80,7 +80,7 @@ func TestManifestsKeepEveryField(t *testing.T) {
 		stored, unknown, err := j.admit(o)
 		require.NoError(t, err, o["kind"])
 		require.Empty(t, unknown, o["kind"])
-		// What is filled in is what list keys need.
+		// Only list keys are filled in.
 		require.Empty(t, cmp.Diff(o, stored, cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == `["protocol"]` }, cmp.Ignore())))
 		seen++
 	}
@@ -128,7 +128,7 @@ func TestCustomResourceDefinitionRefuses(t *testing.T) {
 	require.ErrorIs(t, err, schema.ErrNoSchema)
 	r.Group = ""
 	_, err = d.CustomResourceDefinition(r)
-	require.EqualError(t, err, "CRD of deployments: the core group has no name that a CRD could be in")
+	require.EqualError(t, err, "CRD of deployments: a CRD cannot be in the core group")
 	_, err = schema.ResourceOf(&metav1.APIResourceList{GroupVersion: "apps/v1"}, "deployments")
 	require.EqualError(t, err, "discovery: apps/v1 has no resource deployments")
 	_, err = schema.ReadDocument([]byte("{"))
@@ -202,7 +202,7 @@ func TestSchemaOfDocumentRefuses(t *testing.T) {
 	}
 }
 
-// Whatever a document says, there is a schema that kube-apiserver could read, or an error.
+// For any document there is a schema that can be negotiated, or an error.
 func FuzzReadDocument(f *testing.F) {
 	f.Add([]byte(`{"components":{"schemas":{"t":{"type":"object","x-kubernetes-group-version-kind":[{"group":"example.com","version":"v1","kind":"Thing"}],"properties":{"spec":{"$ref":"#/components/schemas/t"},"list":{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["a"],"items":{"type":"object","properties":{"a":{"type":"string","default":"x"}}}}}}}}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {

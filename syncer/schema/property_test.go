@@ -23,7 +23,7 @@ type party struct {
 	*judge
 }
 
-// parties draws schemas of one type that API servers take.
+// parties draws schemas of one type that API servers accept.
 func parties(t *rapid.T, g generator, n int) []party {
 	base := g.resource()
 	for installable(base) != nil {
@@ -57,7 +57,7 @@ func sides(list []party) []schema.Side {
 	return out
 }
 
-// accepts checks that what one server stores is stored by another as it is, but for defaults.
+// accepts checks that the server admits an object stored by another server, and drops no field.
 func accepts(p party, stored map[string]any) error {
 	_, unknown, err := p.admit(stored)
 	if err != nil {
@@ -80,7 +80,7 @@ func explain(list []party, n *schema.Negotiation, doc map[string]any, err error)
 	return out
 }
 
-// What the result admits, every side admits, and keeps every field of it; and API servers take the result.
+// Every side admits each object that the result admits and keeps all of its fields, and API servers accept the result.
 func TestResultIsAcceptedByEverySide(t *testing.T) {
 	negotiated, admitted, documents := 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -98,7 +98,7 @@ func TestResultIsAcceptedByEverySide(t *testing.T) {
 		}
 		negotiated++
 		if err := installable(n.Schema); err != nil {
-			t.Fatal(explain(list, n, nil, fmt.Errorf("no API server takes the result: %w", err)))
+			t.Fatal(explain(list, n, nil, fmt.Errorf("API servers reject the result: %w", err)))
 		}
 		result, err := newJudge(n.Schema)
 		if err != nil {
@@ -129,7 +129,7 @@ func TestResultIsAcceptedByEverySide(t *testing.T) {
 	}
 }
 
-// A schema negotiated with itself is itself, and no difference is found.
+// Negotiating a schema with itself returns an equal schema and no difference.
 func TestIdentity(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := parties(t, newGenerator(t), 1)[0].Schema
@@ -143,7 +143,7 @@ func TestIdentity(t *testing.T) {
 	})
 }
 
-// The order of the sides does not matter, to the letter.
+// The order of the sides does not matter: the results are equal.
 func TestCommutative(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		list := parties(t, newGenerator(t), 3)
@@ -177,9 +177,9 @@ func TestIdempotent(t *testing.T) {
 	})
 }
 
-// It does not matter in which order results are negotiated further, among schemas without what a structural schema cannot
-// say exactly: open objects beside maps, and defaults that a later side refuses. In one order it may be found out that
-// nothing is accepted, and in another one come to a schema that accepts nothing.
+// The order in which results are negotiated further does not matter, among schemas whose intersection is exact: without
+// open objects beside maps, and without defaults that a later side rejects. One order may return a conflict where
+// another returns a schema that accepts no object.
 func TestAssociative(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := newGenerator(t)
@@ -198,7 +198,7 @@ func TestAssociative(t *testing.T) {
 	})
 }
 
-// impossible checks that a result accepts nothing.
+// impossible checks that a result accepts no object.
 func impossible(t *rapid.T, list []party, n *schema.Negotiation, why error) {
 	g := newGenerator(t)
 	j, err := newJudge(n.Schema)
@@ -221,8 +221,8 @@ func fold(a, b, c party) (*schema.Negotiation, error) {
 	return schema.Negotiate(schema.Side{Name: "result", Schema: n.Schema}, c.Side)
 }
 
-// equivalent checks that what one of two results stores, the other stores in the same way. What both refuse to store may
-// be an error in one and dropped by the other.
+// equivalent checks that each object that one of two results admits is stored unchanged by the other. A value that
+// neither accepts may be an error for one and dropped by the other.
 func equivalent(t *rapid.T, list []party, a, b *schema.Negotiation) {
 	g := newGenerator(t)
 	ja, errA := newJudge(a.Schema)
@@ -248,7 +248,7 @@ func equivalent(t *rapid.T, list []party, a, b *schema.Negotiation) {
 	}
 }
 
-// undocumented removes descriptions: they are the first side's.
+// undocumented removes descriptions, which are taken from the first side.
 func undocumented(s *props) *props {
 	s = s.DeepCopy()
 	s.Description = ""
@@ -264,7 +264,7 @@ func undocumented(s *props) *props {
 	return s
 }
 
-// A schema that is said to accept another one's objects does.
+// If Accepts returns true, outer stores every object of inner.
 func TestAcceptsIsCertain(t *testing.T) {
 	yes := 0
 	rapid.Check(t, func(t *rapid.T) {

@@ -10,8 +10,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// references are the names that a place's rules and clauses, and those above it, refer to. What they cannot tell apart
-// counts as a reference.
+// references are the names in the rules and clauses of a place and of those above it. A name counts as a reference if
+// it cannot be excluded.
 type references struct {
 	above *references
 	names map[string]bool
@@ -50,7 +50,7 @@ func (r *references) clause(s *apiextensionsv1.JSONSchemaProps) {
 	for _, name := range s.Required {
 		r.names[name] = true
 	}
-	// These look at all fields of an object.
+	// These keywords depend on all fields of an object.
 	r.all = r.all || s.MinProperties != nil || s.MaxProperties != nil || len(s.Enum) > 0 && s.Properties == nil && s.Items == nil && compound(s.Enum)
 	if s.Items != nil && s.Items.Schema != nil {
 		r.clause(s.Items.Schema)
@@ -69,10 +69,10 @@ func compound(enum []apiextensionsv1.JSON) bool {
 	return false
 }
 
-// escapes are how CEL names fields that are no identifiers.
+// escapes maps field names to identifiers, as CEL does.
 var escapes = strings.NewReplacer("__", "__underscores__", ".", "__dot__", "-", "__dash__", "/", "__slash__")
 
-// to says whether there may be a reference to a field.
+// to reports whether there may be a reference to a field.
 func (r *references) to(name string) bool {
 	for ; r != nil; r = r.above {
 		if r.all || r.names[name] || r.names[escapes.Replace(name)] || r.names["__"+name+"__"] || !identifier(name) && strings.Contains(r.text, name) {

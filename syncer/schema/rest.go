@@ -7,18 +7,18 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// remainder is what becomes of fields that nobody declares.
+// remainder is the treatment of undeclared fields.
 type remainder int
 
 const (
 	restDropped remainder = iota // pruned
-	restAny                      // kept as they are
+	restAny                      // kept unchanged
 	restScalars                  // kept, without the fields of objects in them
-	restSchema                   // kept if they are as additionalProperties says
+	restSchema                   // kept if additionalProperties accepts them
 	restRefused                  // an error
 )
 
-// restOf returns what all sides do to fields that nobody declares.
+// restOf returns the common treatment of undeclared fields.
 func (n *negotiator) restOf(at place, views []view) remainder {
 	var found [restRefused + 1]int
 	for _, v := range views {
@@ -58,8 +58,8 @@ func restOne(v view) remainder {
 	return restDropped
 }
 
-// rest merges what is said about fields that nobody declares. API servers allow either properties or a schema for all
-// other fields: if there are both, the other fields are left out.
+// rest merges the treatment of undeclared fields. API servers allow either properties or a schema for all other fields:
+// if the sides have both, the other fields are dropped.
 func (n *negotiator) rest(at place, views []view, out *apiextensionsv1.JSONSchemaProps, rest remainder) bool {
 	switch rest {
 	case restAny:
@@ -83,7 +83,7 @@ func (n *negotiator) rest(at place, views []view, out *apiextensionsv1.JSONSchem
 	case restDropped:
 	}
 	if out.Type == "" {
-		out.XPreserveUnknownFields = new(true) // nothing else may be without a type
+		out.XPreserveUnknownFields = new(true) // required where there is no type
 	}
 	result := restOne(view{s: out, preserve: preserves(out)})
 	if rest == restAny && at.meta {
@@ -97,7 +97,7 @@ func (n *negotiator) rest(at place, views []view, out *apiextensionsv1.JSONSchem
 	return true
 }
 
-// values merges the schemas of the values of maps. A map that no value can be in must be empty.
+// values merges the schemas of the values of maps. If no value is accepted by all sides, the map must be empty.
 func (n *negotiator) values(at place, views []view, out *apiextensionsv1.JSONSchemaProps) {
 	var below []view
 	for _, v := range views {

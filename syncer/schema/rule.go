@@ -10,8 +10,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// rules joins the CEL rules of all sides. A rule means in the result what it means on its side only if all that it may
-// refer to has the same type there; if not, no object is accepted here.
+// rules joins the CEL rules of all sides. A rule keeps its meaning only if each part of the object that it may refer to
+// has the same type in the result. If not, no object is accepted here.
 func (n *negotiator) rules(at place, views []view, out *apiextensionsv1.JSONSchemaProps) bool {
 	found := map[string]apiextensionsv1.ValidationRule{}
 	sides := make([]any, len(views))
@@ -34,7 +34,7 @@ func (n *negotiator) rules(at place, views []view, out *apiextensionsv1.JSONSche
 		r := refer(nil, &apiextensionsv1.JSONSchemaProps{XValidations: v.s.XValidations})
 		if where, ok := sameShape(at.path, v.s, out, r); !ok {
 			n.conflict(at, "x-kubernetes-validations", views, func(s *apiextensionsv1.JSONSchemaProps) any { return texts(s.XValidations) },
-				n.names[v.side]+" has rules that cannot be carried over: "+describe(where)+" has another type or is not there in the result")
+				n.names[v.side]+" has rules that cannot be carried over: "+describe(where)+" has another type in the result or is absent there")
 			return false
 		}
 	}
@@ -59,7 +59,7 @@ func texts(rules apiextensionsv1.ValidationRules) []string {
 	return out
 }
 
-// hasRules says whether there are CEL rules in a schema.
+// hasRules reports whether a schema or a part of it has CEL rules.
 func hasRules(s *apiextensionsv1.JSONSchemaProps) bool {
 	if len(s.XValidations) > 0 {
 		return true
@@ -73,7 +73,8 @@ func hasRules(s *apiextensionsv1.JSONSchemaProps) bool {
 		s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil && hasRules(s.AdditionalProperties.Schema)
 }
 
-// sameShape says whether two schemas are of the same type for CEL where r may look at them, and if not, where.
+// sameShape reports whether two schemas have the same types for CEL where r may refer to them, and returns the first
+// path where they differ.
 func sameShape(path string, a, b *apiextensionsv1.JSONSchemaProps, r *references) (string, bool) {
 	if shape(a) != shape(b) {
 		return path, false
@@ -101,7 +102,7 @@ func sameShape(path string, a, b *apiextensionsv1.JSONSchemaProps, r *references
 	return "", true
 }
 
-// shape tells types apart that CEL tells apart.
+// shape returns a name that differs for types that CEL distinguishes.
 func shape(s *apiextensionsv1.JSONSchemaProps) string {
 	switch kind := kindOf(s); kind {
 	case "object":
@@ -128,7 +129,7 @@ func shape(s *apiextensionsv1.JSONSchemaProps) string {
 	}
 }
 
-// hasPath says whether a schema has the field that a rule's fieldPath names. It knows the simple form only.
+// hasPath reports whether a schema has the field that a rule's fieldPath names. It knows only paths with dots.
 func hasPath(s *apiextensionsv1.JSONSchemaProps, path string) bool {
 	for name := range strings.SplitSeq(strings.TrimPrefix(path, "."), ".") {
 		property, ok := s.Properties[name]

@@ -14,7 +14,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/validate"
 )
 
-// holds says whether a value is as a schema says, by the validator that API servers use. CEL rules are not looked at.
+// holds reports whether a schema accepts a value, with the validator of API servers. It does not evaluate CEL rules.
 func holds(value any, s *apiextensionsv1.JSONSchemaProps) bool {
 	if value == nil {
 		return s.Nullable
@@ -22,7 +22,7 @@ func holds(value any, s *apiextensionsv1.JSONSchemaProps) bool {
 	return everywhere(value, s, noListForString) && validate.NewSchemaValidator(validatable(s), nil, "", strfmt.Default).Validate(value).IsValid()
 }
 
-// validatable converts what validation looks at.
+// validatable converts the keywords that the validator uses.
 func validatable(s *apiextensionsv1.JSONSchemaProps) *spec.Schema {
 	out := &spec.Schema{SchemaProps: spec.SchemaProps{
 		Format: s.Format, Nullable: s.Nullable,
@@ -38,7 +38,7 @@ func validatable(s *apiextensionsv1.JSONSchemaProps) *spec.Schema {
 		out.Type = spec.StringOrArray{s.Type}
 	}
 	if s.Type != "integer" && s.Type != "number" && (s.Format == intOrString || slices.Contains(numberFormats, s.Format)) {
-		out.Format = "" // API servers do not know it there
+		out.Format = "" // API servers ignore it there
 	}
 	for _, e := range s.Enum {
 		value, err := decode(e)
@@ -76,7 +76,7 @@ func validatable(s *apiextensionsv1.JSONSchemaProps) *spec.Schema {
 	return out
 }
 
-// known says whether all fields of a value stay when an API server prunes it.
+// known reports whether an API server's pruning keeps all fields of a value.
 func known(value any, s *apiextensionsv1.JSONSchemaProps) bool { return keeps(value, s, false) }
 
 func keeps(value any, s *apiextensionsv1.JSONSchemaProps, inherited bool) bool {
@@ -119,7 +119,7 @@ func keeps(value any, s *apiextensionsv1.JSONSchemaProps, inherited bool) bool {
 	return true
 }
 
-// everywhere says whether something holds of a value and of all that is declared below it.
+// everywhere reports whether is holds for a value and for all declared values in it.
 func everywhere(value any, s *apiextensionsv1.JSONSchemaProps, is func(any, *apiextensionsv1.JSONSchemaProps) bool) bool {
 	if s == nil {
 		return true
@@ -147,15 +147,15 @@ func everywhere(value any, s *apiextensionsv1.JSONSchemaProps, is func(any, *api
 	return true
 }
 
-// noListForString says whether a value is no list where it should be a string. API servers look at no type where a string
-// has a format and the value is a list.
+// noListForString returns false for a list in place of a string: API servers do not check the type where a string has a
+// format and the value is a list.
 func noListForString(value any, s *apiextensionsv1.JSONSchemaProps) bool {
 	_, list := value.([]any)
 	return !list || s.Type != "string"
 }
 
-// unique says whether a value, if it is a set, has no item twice, and if it is a list with keys, no key. API servers do not
-// ask that of the defaults in a CRD, and refuse what they have then filled in.
+// unique returns false for a set with equal items and for a list with equal keys. API servers do not check this for
+// defaults in a CRD, and later reject the objects that they fill in.
 func unique(value any, s *apiextensionsv1.JSONSchemaProps) bool {
 	list, _ := value.([]any)
 	found := map[string]bool{}
@@ -169,7 +169,7 @@ func unique(value any, s *apiextensionsv1.JSONSchemaProps) bool {
 	return true
 }
 
-// identity is what an item has for itself in a list, and empty where that is nothing.
+// identity returns the text that must be unique in a list, or "" if the list may have equal items.
 func identity(item any, list *apiextensionsv1.JSONSchemaProps) string {
 	switch {
 	case list.XListType == nil:
@@ -187,8 +187,8 @@ func identity(item any, list *apiextensionsv1.JSONSchemaProps) string {
 	return ""
 }
 
-// consistent says whether a field's default is accepted when the defaults below it have been filled in too, which API
-// servers do not check when they take a CRD.
+// consistent reports whether a field's default is accepted after the defaults below it are filled in. API servers do
+// not check this when a CRD is created.
 func consistent(s *apiextensionsv1.JSONSchemaProps) bool {
 	value, err := decode(*s.Default)
 	if err != nil {

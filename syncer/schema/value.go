@@ -11,7 +11,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// bound is a limit of numbers. A nil value is none.
+// bound is a limit of numbers. A nil Value means no limit.
 type bound struct {
 	Value     *float64 `json:"value,omitempty"`
 	Exclusive bool     `json:"exclusive,omitempty"`
@@ -20,9 +20,9 @@ type bound struct {
 func maximum(s *apiextensionsv1.JSONSchemaProps) bound { return bound{s.Maximum, s.ExclusiveMaximum} }
 func minimum(s *apiextensionsv1.JSONSchemaProps) bound { return bound{s.Minimum, s.ExclusiveMinimum} }
 
-// numbers merges what is said about numbers. API servers compare an integer with a fractional bound by its integral part
-// if the type is number, and refuse every integer if it is integer; fractional limits of the former therefore stay in a
-// clause of their own, where they have no type, when the result has integers.
+// numbers merges the keywords of numbers. If the type is number, API servers compare an integer with the integral part
+// of a fractional bound; if the type is integer, they reject every integer. If the result has integers, the fractional
+// limits of numbers therefore become a clause of allOf, which has no type.
 func (n *negotiator) numbers(at place, views []view, out *apiextensionsv1.JSONSchemaProps, kind string, more *nested) bool {
 	var highs, lows []bound
 	var factors []float64
@@ -78,9 +78,8 @@ func fractional(f *float64) bool {
 	return f != nil && (*f != math.Trunc(*f) || math.Abs(*f) >= 1<<63)
 }
 
-// tightest returns the bound that no other is tighter than: of upper bounds (sign 1) the least, of lower ones (sign -1)
-// the greatest. Where the integral parts are equal it is exclusive if any is, since that part is what integers are
-// compared with.
+// tightest returns the tightest bound: the least of upper bounds (sign 1), the greatest of lower ones (sign -1). Among
+// bounds with equal integral parts it is exclusive if any is, since integers are compared with the integral part.
 func tightest(bounds []bound, sign float64) bound {
 	var out bound
 	for _, b := range bounds {
@@ -106,11 +105,11 @@ func tightest(bounds []bound, sign float64) bound {
 	return out
 }
 
-// numberFormats are the formats of numbers, the smallest first. API servers look at them where the type is integer or
-// number, and nowhere else.
+// numberFormats are the formats of numbers, the smallest first. API servers check them only if the type is integer or
+// number.
 var numberFormats = []string{"int32", "int64", "float", "double"}
 
-// numberFormat returns the smallest of the formats of numbers, or none.
+// numberFormat returns the smallest format of numbers, or "".
 func (n *negotiator) numberFormat(at place, views []view, kind string) string {
 	format := func(s *apiextensionsv1.JSONSchemaProps) string {
 		switch {
@@ -139,8 +138,8 @@ func (n *negotiator) numberFormat(at place, views []view, kind string) string {
 	}, result)
 }
 
-// fits drops bounds that lie outside of the range of a format, since API servers refuse everything then. It returns
-// false if nothing is left.
+// fits drops bounds outside of the range of a format, since API servers would reject every value. It returns false if
+// no value is left.
 func fits(high, low *bound, format string) bool {
 	limits, ok := map[string][2]float64{"int32": {math.MinInt32, math.MaxInt32}, "float": {-math.MaxFloat32, math.MaxFloat32}}[format]
 	if !ok {
@@ -169,7 +168,7 @@ func impossible(kind string, low, high bound) bool {
 	return from > to || kind == "number" && from == to && (low.Exclusive || high.Exclusive)
 }
 
-// strings merges what is said about strings.
+// strings merges the keywords of strings.
 func (n *negotiator) strings(at place, views []view, out *apiextensionsv1.JSONSchemaProps, kind string, more *nested) bool {
 	out.MinLength = compare(n, at, "minLength", Narrows, views, func(s *apiextensionsv1.JSONSchemaProps) *int64 { return s.MinLength }, greatest(views, func(s *apiextensionsv1.JSONSchemaProps) *int64 { return s.MinLength }))
 	out.MaxLength = compare(n, at, "maxLength", Narrows, views, func(s *apiextensionsv1.JSONSchemaProps) *int64 { return s.MaxLength }, least(views, func(s *apiextensionsv1.JSONSchemaProps) *int64 { return s.MaxLength }))
@@ -201,8 +200,8 @@ func (n *negotiator) strings(at place, views []view, out *apiextensionsv1.JSONSc
 	return true
 }
 
-// stringFormat returns the format of a string. Every format counts, since a newer API server checks formats that this
-// one does not know, but the one that int-or-string goes by checks nothing, nor do those of numbers.
+// stringFormat returns the format of a string, even an unknown one, since a newer API server may check it. It returns
+// "" for the format int-or-string and for those of numbers, which are not checked in strings.
 func stringFormat(s *apiextensionsv1.JSONSchemaProps) string {
 	if s.Type == "integer" || s.Type == "number" || s.Format == intOrString || slices.Contains(numberFormats, s.Format) {
 		return ""
@@ -210,7 +209,7 @@ func stringFormat(s *apiextensionsv1.JSONSchemaProps) string {
 	return s.Format
 }
 
-// optional returns what a list of one or no value looks like.
+// optional returns a list with s, or nil if s is empty.
 func optional(s string) []string {
 	if s == "" {
 		return nil
@@ -218,7 +217,7 @@ func optional(s string) []string {
 	return []string{s}
 }
 
-// distinct returns the texts that there are, sorted.
+// distinct returns the non-empty texts, sorted and without duplicates.
 func distinct(views []view, value func(*apiextensionsv1.JSONSchemaProps) string) []string {
 	var out []string
 	for _, v := range views {
@@ -258,5 +257,5 @@ func greatest(views []view, value func(*apiextensionsv1.JSONSchemaProps) *int64)
 	return out
 }
 
-// over says whether a range is empty.
+// over reports whether a range is empty.
 func over(low, high *int64) bool { return low != nil && high != nil && *low > *high }

@@ -6,52 +6,57 @@ package v1alpha1
 // SyncTargetConditionType is the type of a condition of a SyncTarget.
 type SyncTargetConditionType string
 
-// SyncTargetConditionReason is why such a condition has its status.
+// SyncTargetConditionReason is the reason of such a condition.
 type SyncTargetConditionReason string
 
 const (
-	// SyncTargetConditionReady says whether workloads may be placed there. A
-	// SyncTarget whose heartbeat stands still is to be read as Unknown.
+	// SyncTargetConditionReady reports whether workloads may be placed in the
+	// cluster. Treat it as Unknown if the heartbeat of the SyncTarget does not
+	// advance.
 	//
-	// True: the syncer works (reason Syncing).
-	// False: the cluster does not answer (Unreachable), its kubeconfig is not
-	// accepted (KubeconfigInvalid), the syncer was stopped (Stopped), or it was
-	// cut off and removes what moved away (Stale).
-	// Unknown: nothing was observed yet (Pending).
+	//   - True: the syncer works (reason Syncing).
+	//   - False: the cluster does not answer (Unreachable), its kubeconfig is
+	//     not accepted (KubeconfigInvalid), the syncer was stopped (Stopped),
+	//     or it was cut off for long and is removing workloads that were moved
+	//     meanwhile (Stale).
+	//   - Unknown: nothing was observed yet (Pending).
 	SyncTargetConditionReady SyncTargetConditionType = "Ready"
 
-	// SyncTargetConditionReachable says whether the cluster answers.
+	// SyncTargetConditionReachable reports whether the cluster answers.
 	//
-	// True: it does (Answered).
-	// False: it does not (Unreachable).
-	// Unknown: it was not asked yet (Pending).
+	//   - True: it does (Answered).
+	//   - False: it does not (Unreachable).
+	//   - Unknown: it was not asked yet (Pending).
 	SyncTargetConditionReachable SyncTargetConditionType = "Reachable"
 
-	// SyncTargetConditionTypesCompatible says whether all types that are to be
-	// synced are served alike on both sides.
+	// SyncTargetConditionTypesCompatible reports whether both sides serve all
+	// types to be synced with the same schema.
 	//
-	// True: all are, as far as both sides describe them (Compatible).
-	// False: some are not (Incompatible; the message names them). A type that
-	// only one side can have is not synced. One whose fields or bounds differ is
-	// synced; the message names each field that a side drops, and each bound by
-	// which it refuses a value. The others are synced all the same.
-	// Unknown: types were not compared yet (Pending).
+	//   - True: they do, as far as both sides describe the types (Compatible).
+	//   - False: some types differ (Incompatible; the message names them). A
+	//     type that only one side can have is not synced. A type whose fields
+	//     or bounds differ is synced; the message names each field that a side
+	//     drops, and each bound by which it rejects a value. All other types
+	//     are synced.
+	//   - Unknown: types were not compared yet (Pending).
 	SyncTargetConditionTypesCompatible SyncTargetConditionType = "TypesCompatible"
 
-	// SyncTargetConditionDeletionsHeld says whether deletions wait for a person.
+	// SyncTargetConditionDeletionsHeld reports whether deletions wait for a
+	// person to decide.
 	//
-	// True: so many objects would go at once that the syncer stopped and asks
-	// (CapReached), or origins are gone that the syncer did not see go, as after
-	// a restore of the upstream from a backup (OriginsGone; the message names
-	// them and what decides).
-	// False: no deletion waits (WithinCap).
+	//   - True: the syncer stopped because so many objects would be deleted at
+	//     once (CapReached), or because upstream objects are missing whose
+	//     deletion the syncer did not observe, as after a restore of the
+	//     upstream from a backup (OriginsGone; the message names them and how
+	//     to decide).
+	//   - False: no deletion waits (WithinCap).
 	SyncTargetConditionDeletionsHeld SyncTargetConditionType = "DeletionsHeld"
 )
 
 const (
 	// SyncTargetReasonSyncing: the syncer works.
 	SyncTargetReasonSyncing SyncTargetConditionReason = "Syncing"
-	// SyncTargetReasonStopped: the syncer was stopped in good order.
+	// SyncTargetReasonStopped: the syncer was shut down gracefully.
 	SyncTargetReasonStopped SyncTargetConditionReason = "Stopped"
 	// SyncTargetReasonPending: nothing was observed yet.
 	SyncTargetReasonPending SyncTargetConditionReason = "Pending"
@@ -61,96 +66,104 @@ const (
 	SyncTargetReasonUnreachable SyncTargetConditionReason = "Unreachable"
 	// SyncTargetReasonKubeconfigInvalid: the kubeconfig is not accepted.
 	SyncTargetReasonKubeconfigInvalid SyncTargetConditionReason = "KubeconfigInvalid"
-	// SyncTargetReasonCompatible: all types are served alike.
+	// SyncTargetReasonCompatible: both sides serve all types with the same
+	// schema.
 	SyncTargetReasonCompatible SyncTargetConditionReason = "Compatible"
-	// SyncTargetReasonIncompatible: some types are not served alike.
+	// SyncTargetReasonIncompatible: the schemas of some types differ.
 	SyncTargetReasonIncompatible SyncTargetConditionReason = "Incompatible"
-	// SyncTargetReasonCapReached: deletions wait for a person.
+	// SyncTargetReasonCapReached: deletions wait for a person to decide.
 	SyncTargetReasonCapReached SyncTargetConditionReason = "CapReached"
-	// SyncTargetReasonOriginsGone: objects in the cluster have lost their
-	// origin, and nothing shows that it was deleted.
+	// SyncTargetReasonOriginsGone: downstream objects have lost their upstream
+	// objects, and nothing shows that those were deleted.
 	SyncTargetReasonOriginsGone SyncTargetConditionReason = "OriginsGone"
 	// SyncTargetReasonWithinCap: no deletion waits.
 	SyncTargetReasonWithinCap SyncTargetConditionReason = "WithinCap"
 )
 
-// Of what is said only where it applies.
+// These conditions are set only where they apply.
 const (
-	// SyncTargetConditionInstalled says whether the syncer runs inside the
-	// cluster, where it is installed there for the SyncTarget.
+	// SyncTargetConditionInstalled reports whether the syncer runs inside the
+	// cluster, if it is installed there for the SyncTarget.
 	//
-	// True: it does (Installed).
-	// False: it does not yet (Progressing), something else has its place
-	// (Foreign), the cluster does not take it (Refused), or it does not answer
-	// (Unreachable). Of a SyncTarget that is being deleted: it is still there
-	// (Uninstalling).
+	//   - True: it does (Installed).
+	//   - False: it does not yet (Progressing), an object of another manager
+	//     has the name of one of its objects (Foreign), the cluster rejects its
+	//     manifests (Refused), or the cluster does not answer (Unreachable).
+	//     While the SyncTarget is being deleted: the syncer is still installed
+	//     (Uninstalling).
 	SyncTargetConditionInstalled SyncTargetConditionType = "Installed"
 
-	// SyncTargetConditionTypesDefined says whether the types that are kept in
+	// SyncTargetConditionTypesDefined reports whether the types to be kept in
 	// step are defined so that both sides accept the same objects.
 	//
-	// True: all are (Compatible).
-	// False: some are not (Incompatible; the message names them). The others
-	// are synced all the same.
-	// Unknown: not every side has answered (Pending).
+	//   - True: all are (Compatible).
+	//   - False: some are not (Incompatible; the message names them). All other
+	//     types are synced.
+	//   - Unknown: not every side has answered (Pending).
 	SyncTargetConditionTypesDefined SyncTargetConditionType = "TypesDefined"
 
-	// SyncTargetConditionObjectsRefused says whether objects that are labeled
-	// for the SyncTarget are refused: they would give their authors power over
-	// the cluster, or mean something in their own cluster only.
+	// SyncTargetConditionObjectsRefused reports whether the syncer rejects
+	// objects that are labeled for the SyncTarget: they would give their
+	// authors power over the cluster, or have a meaning in their own cluster
+	// only.
 	//
-	// True: some are (NotPermitted; the message counts and names them).
-	// False: none is any longer (NothingRefused).
+	//   - True: it rejects some (NotPermitted; the message counts and names
+	//     them).
+	//   - False: it no longer rejects any (NothingRefused).
 	SyncTargetConditionObjectsRefused SyncTargetConditionType = "ObjectsRefused"
 
-	// SyncTargetConditionObjectsUnsynced says whether objects are labeled for
-	// the SyncTarget whose type is not synced, as far as the syncer may list
-	// them.
+	// SyncTargetConditionObjectsUnsynced reports whether objects are labeled
+	// for the SyncTarget whose type is not synced, as far as the syncer may
+	// list them.
 	//
-	// True: some are (TypeNotSynced; the message counts and names them, and says
-	// what keeps the type from being synced).
-	// False: none is any longer (NothingUnsynced).
+	//   - True: some are (TypeNotSynced; the message counts and names them,
+	//     with the reason why the type is not synced).
+	//   - False: there are no such objects any longer (NothingUnsynced).
 	SyncTargetConditionObjectsUnsynced SyncTargetConditionType = "ObjectsUnsynced"
 
-	// SyncTargetReasonTypeNotSynced: objects ask for a type that is not synced.
+	// SyncTargetReasonTypeNotSynced: objects are labeled whose type is not
+	// synced.
 	SyncTargetReasonTypeNotSynced SyncTargetConditionReason = "TypeNotSynced"
-	// SyncTargetReasonNothingUnsynced: no object does any longer.
+	// SyncTargetReasonNothingUnsynced: no such objects are left.
 	SyncTargetReasonNothingUnsynced SyncTargetConditionReason = "NothingUnsynced"
-	// SyncTargetConditionAnotherSyncer says whether two syncers work for the
-	// SyncTarget, or meet in its cluster.
+	// SyncTargetConditionAnotherSyncer reports whether two syncers work for the
+	// SyncTarget, or write to the same objects in its cluster.
 	//
-	// True: a syncer noticed another one (Noticed; the message says by what, and
-	// which of the two it is).
-	// False: there was no sign of one for a while (NotNoticed).
+	//   - True: a syncer noticed another one (Noticed; the message names the
+	//     evidence and the instance that noticed it).
+	//   - False: for a while there was no sign of another one (NotNoticed).
 	SyncTargetConditionAnotherSyncer SyncTargetConditionType = "AnotherSyncer"
 
 	// SyncTargetReasonNoticed: a syncer noticed another one.
 	SyncTargetReasonNoticed SyncTargetConditionReason = "Noticed"
 	// SyncTargetReasonNotNoticed: no syncer notices another one any longer.
 	SyncTargetReasonNotNoticed SyncTargetConditionReason = "NotNoticed"
-	// SyncTargetReasonNotPermitted: objects are refused.
+	// SyncTargetReasonNotPermitted: the syncer rejects objects.
 	SyncTargetReasonNotPermitted SyncTargetConditionReason = "NotPermitted"
-	// SyncTargetReasonNothingRefused: no object is refused.
+	// SyncTargetReasonNothingRefused: the syncer rejects no object.
 	SyncTargetReasonNothingRefused SyncTargetConditionReason = "NothingRefused"
 	// SyncTargetReasonInstalled: the syncer runs inside the cluster.
 	SyncTargetReasonInstalled SyncTargetConditionReason = "Installed"
-	// SyncTargetReasonProgressing: it was installed and does not run yet.
+	// SyncTargetReasonProgressing: the syncer is installed and does not run
+	// yet.
 	SyncTargetReasonProgressing SyncTargetConditionReason = "Progressing"
-	// SyncTargetReasonForeign: something that is not ours has its place.
+	// SyncTargetReasonForeign: an object of another manager has the name of one
+	// of the syncer's objects.
 	SyncTargetReasonForeign SyncTargetConditionReason = "Foreign"
-	// SyncTargetReasonRefused: the cluster does not take its manifests.
+	// SyncTargetReasonRefused: the cluster rejects the syncer's manifests.
 	SyncTargetReasonRefused SyncTargetConditionReason = "Refused"
-	// SyncTargetReasonUninstalling: it is being removed.
+	// SyncTargetReasonUninstalling: the syncer is being removed.
 	SyncTargetReasonUninstalling SyncTargetConditionReason = "Uninstalling"
-	// SyncTargetReasonSilent: a syncer that runs elsewhere has not said for a
-	// while that it is alive.
+	// SyncTargetReasonSilent: a syncer that runs elsewhere has not written its
+	// heartbeat for a while.
 	SyncTargetReasonSilent SyncTargetConditionReason = "Silent"
 	// SyncTargetReasonStale: the syncer was cut off for so long that workloads
-	// may have moved away. It removes those before it starts anything.
+	// may have been moved to other clusters. It removes those before it starts
+	// any.
 	SyncTargetReasonStale SyncTargetConditionReason = "Stale"
 )
 
 // AbandonAnnotation, with the value "true", releases a SyncTarget that is being
 // deleted although the syncer could not be removed from its cluster. A person
-// sets it who knows that the cluster will not answer again.
+// sets it if the cluster will never answer again.
 const AbandonAnnotation = "syncer.atoll.dev/abandon"

@@ -8,9 +8,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// SyncTarget is a cluster that a syncer keeps in step with the API server in
-// which the SyncTarget stands: objects labeled with its name go down, their
-// status comes up.
+// SyncTarget is a cluster that a syncer keeps in step with the upstream API
+// server, which holds the SyncTarget: objects labeled with its name are synced
+// to the cluster, and their status is synced back.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -26,49 +26,51 @@ type SyncTarget struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is how to reach and use the cluster.
+	// Spec configures the access to the cluster and its use.
 	//
 	// +optional
 	Spec SyncTargetSpec `json:"spec,omitzero"`
 
-	// Status is what was observed.
+	// Status holds the observed state.
 	//
 	// +optional
 	Status SyncTargetStatus `json:"status,omitzero"`
 }
 
-// SyncTargetSpec is how to reach and use a cluster.
+// SyncTargetSpec configures the access to a cluster and its use.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.kubeconfig) || !has(self.kubeconfigSecret)",message="set kubeconfig or kubeconfigSecret, not both; the Secret is the safer one"
 type SyncTargetSpec struct {
-	// Kubeconfig is a kubeconfig in YAML. Whoever may read the SyncTarget may
-	// read it: for demonstrations. Use kubeconfigSecret otherwise. A syncer
-	// that runs inside the cluster needs neither.
+	// Kubeconfig is a kubeconfig in YAML. Everyone with read access to the
+	// SyncTarget can read it: set it for demonstrations only, and
+	// kubeconfigSecret otherwise. A syncer that runs inside the cluster needs
+	// neither.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=262144
 	Kubeconfig string `json:"kubeconfig,omitempty"`
 
-	// KubeconfigSecret names the Secret that holds the kubeconfig under the
-	// key kubeconfig.
+	// KubeconfigSecret names the Secret that holds the kubeconfig under the key
+	// kubeconfig.
 	//
 	// +optional
 	KubeconfigSecret SecretReference `json:"kubeconfigSecret,omitzero"`
 
-	// Unschedulable keeps new workloads away; what runs there stays.
+	// Unschedulable excludes the cluster from new placements. Workloads that
+	// run there stay.
 	//
 	// +optional
 	Unschedulable bool `json:"unschedulable,omitempty"`
 
-	// EvictAfter is when workloads are moved away from the cluster. Empty is
-	// never.
+	// EvictAfter is the time at which workloads are moved to other clusters.
+	// Empty means never.
 	//
 	// +optional
 	EvictAfter *metav1.Time `json:"evictAfter,omitempty"`
 
-	// Pods is how many pods the cluster can hold in all, if that is not what
-	// its nodes can now: where nodes are added for what is placed there, say.
-	// Empty is what status.capacity says.
+	// Pods is the total number of pods that the cluster can hold. Set it if
+	// this is more than its present nodes can hold, such as with an autoscaler
+	// that adds nodes. Empty means status.capacity.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -90,15 +92,16 @@ type SecretReference struct {
 	Namespace string `json:"namespace"`
 }
 
-// SyncTargetStatus is what was observed of a SyncTarget.
+// SyncTargetStatus is the observed state of a SyncTarget.
 type SyncTargetStatus struct {
-	// ObservedGeneration is the generation of the spec that the status speaks of.
+	// ObservedGeneration is the generation of the spec that the status refers
+	// to.
 	//
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Conditions are the observations: Ready, Reachable, TypesCompatible,
-	// DeletionsHeld.
+	// Conditions are Ready, Reachable, TypesCompatible and DeletionsHeld, and
+	// others where they apply.
 	//
 	// +optional
 	// +listType=map
@@ -114,15 +117,17 @@ type SyncTargetStatus struct {
 	// +kubebuilder:validation:items:MaxLength=317
 	SyncedResources []string `json:"syncedResources,omitempty"`
 
-	// LastSyncerHeartbeatTime is when the syncer last said that it is alive.
+	// LastSyncerHeartbeatTime is the last time at which the syncer reported
+	// that it is alive.
 	//
 	// +optional
 	LastSyncerHeartbeatTime *metav1.Time `json:"lastSyncerHeartbeatTime,omitempty"`
 
-	// Capacity is what the nodes of the cluster that are ready and not cordoned
-	// have for pods, of cpu, memory and pods: what is used counts as well. All
-	// is zero if no node is. Empty is not known: the syncer has never listed
-	// nodes, or there are none. It stays while they cannot be listed.
+	// Capacity is the sum of the allocatable cpu, memory and pods of the
+	// cluster's ready and uncordoned nodes, whether used or not. All values are
+	// zero if no node is ready and uncordoned. Empty means unknown: the syncer
+	// has never listed nodes, or there are none. The last value stays while
+	// nodes cannot be listed.
 	//
 	// +optional
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`

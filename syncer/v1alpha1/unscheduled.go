@@ -3,18 +3,17 @@
 
 package v1alpha1
 
-// UnscheduledAnnotationPrefix and the name of a SyncTarget make the annotation that says of a workload how many of its pods
-// find no node in that cluster: an Unscheduled in JSON. It is there while there are some, if the syncer is told to count
-// them.
+// UnscheduledAnnotationPrefix and the name of a SyncTarget form the annotation with the number of a workload's pods
+// that find no node in that cluster: an Unscheduled in JSON. The syncer writes it if its options ask for the count,
+// and removes it when no such pod is left.
 const UnscheduledAnnotationPrefix = "unscheduled.syncer.atoll.dev/"
 
-// Unscheduled says how many pods of a workload find no node in a cluster.
+// Unscheduled is the number of a workload's pods that find no node in a cluster.
 //
 // +kubebuilder:object:generate=false
 type Unscheduled struct {
-	// Pods is how many.
+	// Pods is the number of pods.
 	Pods int64 `json:"pods"`
-	// Message is what the scheduler says of one of them. The numbers in it are of the time when it was written: it is not
-	// written anew because of them.
+	// Message is the scheduler's message for one of them. It is not updated if only its numbers change.
 	Message string `json:"message"`
 }

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,15 +22,23 @@ import (
 	"github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
-// askingEvery is how often upstream objects of types that are not synced are listed: they have no watch.
+// askingEvery is how often upstream objects of types that are not synced are listed. They have no watch.
 const askingEvery = 10 * time.Minute
 
 // mostAsking bounds how many objects of one type are reported.
 const mostAsking = 500
 
-// findAsking looks for objects upstream that are labelled for the target and whose type is not synced, until ctx ends: when
-// it begins, when other types are not synced, and every 10 minutes.
-func (s *Syncer) findAsking(ctx context.Context) {
+// unsyncedObjects finds upstream objects that are labelled for the target and whose type is not synced.
+type unsyncedObjects struct {
+	syncer *Syncer
+
+	mu    sync.Mutex
+	found map[schema.GroupVersionResource][]Problem
+}
+
+// run lists them until ctx ends: at the start, when the types that are not synced change, and every askingEvery.
+func (u *unsyncedObjects) run(ctx context.Context) {
+	s := u.syncer
 	var before map[schema.GroupVersionResource]Reason
 	var last time.Time
 	for ctx.Err() == nil {
@@ -37,7 +46,7 @@ func (s *Syncer) findAsking(ctx context.Context) {
 		unsynced := maps.Clone(s.unsynced)
 		s.mu.Unlock()
 		if !maps.Equal(before, unsynced) || time.Since(last) >= askingEvery {
-			s.setAsking(ctx, s.listAsking(ctx, unsynced))
+			u.set(ctx, u.list(ctx, unsynced))
 			before, last = unsynced, time.Now()
 		}
 		select {
@@ -47,7 +56,7 @@ func (s *Syncer) findAsking(ctx context.Context) {
 	}
 }
 
-// howToSync says what keeps a type from being synced and what would change that.
+// howToSync returns the message about a type that is not synced for that reason, with the remedy; "" if it is not reported.
 func howToSync(reason Reason) string {
 	switch reason {
 	case ReasonExcluded:
@@ -60,15 +69,16 @@ func howToSync(reason Reason) string {
 	return ""
 }
 
-// listAsking returns the objects that ask to be synced, of each of the types. A type that may not be listed has none.
-func (s *Syncer) listAsking(ctx context.Context, unsynced map[schema.GroupVersionResource]Reason) map[schema.GroupVersionResource][]Problem {
+// list returns the objects of each of the types. It skips a type that may not be listed.
+func (u *unsyncedObjects) list(ctx context.Context, unsynced map[schema.GroupVersionResource]Reason) map[schema.GroupVersionResource][]Problem {
+	s := u.syncer
 	found := map[schema.GroupVersionResource][]Problem{}
 	for gvr, reason := range unsynced {
 		gr := gvr.GroupResource()
 		if howToSync(reason) == "" || !mayAsk(gr) || reason == ReasonExcluded && !s.opts.Report(gr) {
 			continue
 		}
-		asking, err := s.listAskingOf(ctx, gvr)
+		asking, err := u.listOf(ctx, gvr)
 		switch {
 		case ctx.Err() != nil:
 			return nil
@@ -82,18 +92,19 @@ func (s *Syncer) listAsking(ctx context.Context, unsynced map[schema.GroupVersio
 	return found
 }
 
-// mayAsk reports whether a label on an object of that type is its author's. Controllers copy those of a Service to its
-// endpoints, and tools label a Namespace for what is in it.
+// mayAsk reports whether the author of an object of this type sets its labels. Controllers copy the labels of a
+// Service to its endpoints, and tools label a Namespace for the objects in it.
 func mayAsk(gr schema.GroupResource) bool {
 	power := classify(gr).power
 	return power != PermitEndpoints && power != PermitNamespaces && gr.Resource != "events"
 }
 
-func (s *Syncer) listAskingOf(ctx context.Context, gvr schema.GroupVersionResource) ([]types.NamespacedName, error) {
+func (u *unsyncedObjects) listOf(ctx context.Context, gvr schema.GroupVersionResource) ([]types.NamespacedName, error) {
+	s := u.syncer
 	keys := map[types.NamespacedName]bool{}
 	var all error
 	for _, labels := range []string{s.opts.Label + "=" + s.opts.Target, v1alpha1.StateLabelPrefix + s.opts.Target + "=" + v1alpha1.StateSync} {
-		page, err := (&lane{syncer: s, kind: kind{GVR: gvr}}).upPage(ctx, metav1.ListOptions{LabelSelector: labels, Limit: mostAsking})
+		page, err := client{api: s.up, gvr: gvr}.page(ctx, "", metav1.ListOptions{LabelSelector: labels, Limit: mostAsking})
 		if apierrors.IsForbidden(err) {
 			return nil, err
 		}
@@ -102,9 +113,9 @@ func (s *Syncer) listAskingOf(ctx context.Context, gvr schema.GroupVersionResour
 			continue
 		}
 		for i := range page.Items {
-			// Labels of a workload are on what its controller makes as well.
-			if u := &page.Items[i]; metav1.GetControllerOf(u) == nil && u.DeletionTimestamp == nil {
-				keys[types.NamespacedName{Namespace: u.Namespace, Name: u.Name}] = true
+			// Controllers copy the labels of a workload to the objects that they create.
+			if obj := &page.Items[i]; metav1.GetControllerOf(obj) == nil && obj.DeletionTimestamp == nil {
+				keys[types.NamespacedName{Namespace: obj.Namespace, Name: obj.Name}] = true
 			}
 		}
 	}
@@ -114,36 +125,40 @@ func (s *Syncer) listAskingOf(ctx context.Context, gvr schema.GroupVersionResour
 	return sorted, all
 }
 
-// setAsking records what was found and tells the Observer what has changed.
-func (s *Syncer) setAsking(ctx context.Context, found map[schema.GroupVersionResource][]Problem) {
+// of returns the objects of one type at the last list.
+func (u *unsyncedObjects) of(gvr schema.GroupVersionResource) []Problem {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return slices.Clone(u.found[gvr])
+}
+
+// set records the objects that were found, and reports the changes to the Observer.
+func (u *unsyncedObjects) set(ctx context.Context, found map[schema.GroupVersionResource][]Problem) {
 	if ctx.Err() != nil {
 		return
 	}
-	s.mu.Lock()
-	before := s.asking // replaced by this goroutine only
-	s.mu.Unlock()
 	var events []ProblemEvent
+	u.mu.Lock()
 	for gvr, problems := range found {
 		for i, p := range problems {
-			at := slices.IndexFunc(before[gvr], func(other Problem) bool { return other.Object == p.Object && other.Reason == p.Reason })
+			at := slices.IndexFunc(u.found[gvr], func(other Problem) bool { return other.Object == p.Object && other.Reason == p.Reason })
 			if at >= 0 {
-				problems[i].Since = before[gvr][at].Since
+				problems[i].Since = u.found[gvr][at].Since
 				continue
 			}
 			events = append(events, ProblemEvent{Resource: gvr.GroupResource(), Object: p.Object, Reason: p.Reason, Message: p.Message})
 		}
 	}
-	for gvr, problems := range before {
+	for gvr, problems := range u.found {
 		for _, p := range problems {
 			if !slices.ContainsFunc(found[gvr], func(other Problem) bool { return other.Object == p.Object }) {
 				events = append(events, ProblemEvent{Resource: gvr.GroupResource(), Object: p.Object})
 			}
 		}
 	}
-	s.mu.Lock()
-	s.asking = found
-	s.mu.Unlock()
+	u.found = found
+	u.mu.Unlock()
 	for _, e := range events {
-		s.opts.Observer.problem(ctx, e)
+		u.syncer.opts.Observer.problem(ctx, e)
 	}
 }

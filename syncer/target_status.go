@@ -8,114 +8,29 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
-	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/atoll-dev/atoll/internal/logging"
 	"github.com/atoll-dev/atoll/internal/loop"
 	"github.com/atoll-dev/atoll/syncer/v1alpha1"
 )
 
-var syncTargets = schema.GroupVersionResource{Group: v1alpha1.GroupVersion.Group, Version: v1alpha1.GroupVersion.Version, Resource: "synctargets"}
-
-// beat writes into the status of the SyncTarget what is known, and that somebody is alive, until ctx ends.
-func (s *Syncer) beat(ctx context.Context) {
-	for ctx.Err() == nil {
-		down, err := uidOf(ctx, s.down)
-		if err == nil && s.downUID() != "" && down != s.downUID() {
-			err = otherCluster(down, s.downUID())
-		}
-		pause := s.opts.Heartbeat + rand.N(s.opts.Heartbeat/5+1)
-		err = s.report(ctx, err)
-		if s.lease.reportOnce() {
-			logging.From(ctx).Error(errors.Join(errStale, err), "Stops writing; what runs in the cluster goes on")
-		}
-		if err != nil && ctx.Err() == nil {
-			if apierrors.IsConflict(err) {
-				pause = min(pause, soon) // somebody else has written meanwhile
-			}
-			logging.From(ctx).Info("The SyncTarget's status is not written", "reason", err.Error())
-		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-		}
-	}
-}
-
-func (s *Syncer) downUID() types.UID {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.downstreamUID
-}
-
-// report writes the status of the SyncTarget; unreachable says why the cluster does not answer. It is no error if there is
-// no SyncTarget, or if it says that nobody syncs any more: then nothing is written.
-func (s *Syncer) report(ctx context.Context, unreachable error) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	client := s.up.Dynamic().Resource(syncTargets)
-	obj, err := client.Get(ctx, s.opts.Target, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		s.renewLease(ctx, time.Now(), time.Time{})
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	target := &v1alpha1.SyncTarget{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, target); err != nil {
-		return err
-	}
-	if hasEnded(target) {
-		return nil
-	}
-	if s.others.heard(target.Status.LastSyncerHeartbeatTime) {
-		s.noticeAnother(ctx, "another process writes the heartbeat of the SyncTarget")
-	}
-	last := time.Time{}
-	if target.Status.LastSyncerHeartbeatTime != nil {
-		last = target.Status.LastSyncerHeartbeatTime.Time
-	}
-	sent := time.Now()
-	err = writeTarget(ctx, client, target, func(now *v1alpha1.SyncTargetStatus, set setCondition) {
-		now.LastSyncerHeartbeatTime = new(metav1.Now())
-		s.others.beat(*now.LastSyncerHeartbeatTime)
-		s.describeAnother(now, set)
-		s.describe(s.Status(), unreachable, now, withDefinitions(now, s.asStale(last, unreachable, set)))
-		switch capacity, ok := s.lastCapacity(); {
-		case s.opts.Capacity < 0:
-			now.Capacity = nil // what we have said goes; what others say is theirs, and stays
-		case ok && unreachable == nil:
-			now.Capacity = capacity
-		}
-	})
-	if err == nil && unreachable == nil {
-		s.renewLease(ctx, sent, last)
-	}
-	return err
-}
-
-// describe says in conditions what a Status says.
-func (s *Syncer) describe(state Status, unreachable error, now *v1alpha1.SyncTargetStatus, set setCondition) {
+// describe sets the conditions of a SyncTarget by the state of its Syncer. unreachable is the error of the
+// downstream; nil if it is reachable. It is pure.
+func describe(state Status, unreachable error, now *v1alpha1.SyncTargetStatus, set setCondition) {
 	if unreachable != nil {
 		set(v1alpha1.SyncTargetConditionReachable, metav1.ConditionFalse, v1alpha1.SyncTargetReasonUnreachable, unreachable.Error())
 		set(v1alpha1.SyncTargetConditionReady, metav1.ConditionFalse, v1alpha1.SyncTargetReasonUnreachable, unreachable.Error())
-		return // all else stays as it was last known
+		return // all other conditions stay as they were
 	}
 	set(v1alpha1.SyncTargetConditionReachable, metav1.ConditionTrue, v1alpha1.SyncTargetReasonAnswered, "")
 	if isTrue(now, v1alpha1.SyncTargetConditionReady) && (len(state.Types) == 0 || slices.ContainsFunc(state.Types, isUnlisted)) {
-		return // one that has just begun knows no better than the one before it
+		return // a Syncer that has just started knows less than the one before it
 	}
 	if len(state.Types) == 0 {
 		set(v1alpha1.SyncTargetConditionReady, metav1.ConditionUnknown, v1alpha1.SyncTargetReasonPending, "types were not compared yet")
@@ -172,8 +87,8 @@ func (s *Syncer) describe(state Status, unreachable error, now *v1alpha1.SyncTar
 	describeUnsynced(state, now, set)
 }
 
-// describeUnsynced says in a condition which objects ask to be synced although their type is not. Where none ever did there
-// is no such condition.
+// describeUnsynced sets the condition that names the objects which are labelled for the target although their type is
+// not synced. It is set only once there was such an object.
 func describeUnsynced(state Status, now *v1alpha1.SyncTargetStatus, set setCondition) {
 	var asking []string
 	for _, t := range state.Types {
@@ -189,10 +104,10 @@ func describeUnsynced(state Status, now *v1alpha1.SyncTargetStatus, set setCondi
 	}
 }
 
-// remedyOfLosses ends the message about types that the two sides do not define alike.
+// remedyOfLosses ends the message about types that the two sides define differently.
 const remedyOfLosses = ": what a side does not accept is dropped there, or the object is refused: apply the same CustomResourceDefinition on both sides or run crds.Fleet; of types of Kubernetes, run the same version"
 
-// originsGone counts and names, for each type, the copies that stay because nothing shows that their origins were deleted.
+// originsGone counts and names, for each type, the downstream objects with ReasonOriginGone.
 func originsGone(state Status) []string {
 	var all []string
 	for _, t := range state.Types {
@@ -203,7 +118,7 @@ func originsGone(state Status) []string {
 	return all
 }
 
-// describeRefused says in a condition which objects are refused. Where none ever was there is no such condition.
+// describeRefused sets the condition that names the refused objects. It is set only once there was one.
 func describeRefused(state Status, now *v1alpha1.SyncTargetStatus, set setCondition) {
 	var refused []string
 	for _, t := range state.Types {
@@ -219,7 +134,7 @@ func describeRefused(state Status, now *v1alpha1.SyncTargetStatus, set setCondit
 	}
 }
 
-// refusedOf counts and names objects of a type that are refused, with why the first one is; "" if there are none.
+// refusedOf counts and names the refused objects of a type, with the reason of the first one; "" if there are none.
 func refusedOf(t TypeStatus) string {
 	return countOf(t, ReasonNotPermitted, ReasonNotSyncable)
 }
@@ -252,7 +167,7 @@ func countOf(t TypeStatus, reasons ...Reason) string {
 // longestWhy bounds in bytes the message about objects of one type: a condition names ten types.
 const longestWhy = 400
 
-// isUnlisted says whether it is not known yet if a type can be listed.
+// isUnlisted reports whether no list of a type has succeeded or failed yet.
 func isUnlisted(t TypeStatus) bool { return errors.Is(t.Err, loop.ErrNotListed) }
 
 func isTrue(status *v1alpha1.SyncTargetStatus, t v1alpha1.SyncTargetConditionType) bool {
@@ -261,7 +176,7 @@ func isTrue(status *v1alpha1.SyncTargetStatus, t v1alpha1.SyncTargetConditionTyp
 	})
 }
 
-// brief joins a few of all.
+// brief joins the first ten of all, and counts the rest.
 func brief(all []string) string {
 	const few = 10
 	if len(all) > few {
@@ -273,7 +188,7 @@ func brief(all []string) string {
 // setCondition sets one condition of a SyncTarget.
 type setCondition func(v1alpha1.SyncTargetConditionType, metav1.ConditionStatus, v1alpha1.SyncTargetConditionReason, string)
 
-// withDefinitions makes TypesCompatible say what TypesDefined does.
+// withDefinitions makes TypesCompatible False while TypesDefined is False, and appends its message.
 func withDefinitions(now *v1alpha1.SyncTargetStatus, set setCondition) setCondition {
 	return func(t v1alpha1.SyncTargetConditionType, status metav1.ConditionStatus, reason v1alpha1.SyncTargetConditionReason, message string) {
 		defined := meta.FindStatusCondition(now.Conditions, string(v1alpha1.SyncTargetConditionTypesDefined))
@@ -287,42 +202,33 @@ func withDefinitions(now *v1alpha1.SyncTargetStatus, set setCondition) setCondit
 	}
 }
 
-// targetManager owns the status of SyncTargets.
+// targetManager is the field manager of writes to SyncTargets.
 const targetManager = manager + "-target"
 
-// writeTarget applies what change makes of the status of a SyncTarget, if that is another.
+// writeTarget changes the status of a SyncTarget by server-side apply. It is a Conflict if the SyncTarget changed
+// since target was read.
 func writeTarget(ctx context.Context, client loopClient, target *v1alpha1.SyncTarget, change func(now *v1alpha1.SyncTargetStatus, set setCondition)) error {
 	now := target.Status.DeepCopy()
 	now.ObservedGeneration = target.Generation
 	change(now, func(t v1alpha1.SyncTargetConditionType, status metav1.ConditionStatus, reason v1alpha1.SyncTargetConditionReason, message string) {
-		next := metav1.Condition{
-			Type: string(t), Status: status, Reason: string(reason), Message: loop.Shorten(message, loop.LongestMessage),
-			ObservedGeneration: target.Generation, LastTransitionTime: metav1.Now(),
-		}
-		at := slices.IndexFunc(now.Conditions, func(c metav1.Condition) bool { return c.Type == next.Type })
-		if at < 0 {
-			now.Conditions = append(now.Conditions, next)
-			return
-		}
-		if now.Conditions[at].Status == status {
-			next.LastTransitionTime = now.Conditions[at].LastTransitionTime
-		}
-		now.Conditions[at] = next
+		meta.SetStatusCondition(&now.Conditions, metav1.Condition{
+			Type: string(t), Status: status, Reason: string(reason), Message: loop.Shorten(message, loop.LongestMessage), ObservedGeneration: target.Generation,
+		})
 	})
 	slices.SortFunc(now.Conditions, func(a, b metav1.Condition) int { return cmp.Compare(a.Type, b.Type) })
 	status, err := runtime.DefaultUnstructuredConverter.ToUnstructured(now)
 	if err != nil {
 		return err
 	}
-	wish := &unstructured.Unstructured{Object: map[string]any{
+	want := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": v1alpha1.GroupVersion.String(), "kind": "SyncTarget", "status": status,
 		"metadata": map[string]any{"name": target.Name, "uid": string(target.UID), "resourceVersion": target.ResourceVersion},
 	}}
-	_, err = client.Apply(ctx, target.Name, wish, metav1.ApplyOptions{FieldManager: targetManager, Force: true}, "status")
+	_, err = client.Apply(ctx, target.Name, want, metav1.ApplyOptions{FieldManager: targetManager, Force: true}, "status")
 	return wrap("write the status of SyncTarget "+target.Name, err)
 }
 
-// loopClient is what writeTarget needs of a client.
+// loopClient is the part of a client that writeTarget uses.
 type loopClient interface {
 	Apply(ctx context.Context, name string, obj *unstructured.Unstructured, options metav1.ApplyOptions, subresources ...string) (*unstructured.Unstructured, error)
 }

@@ -1,0 +1,91 @@
+// Copyright The Atoll Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package syncer
+
+import (
+	"encoding/json"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// ofDownstream returns the part of d's status that belongs to the downstream.
+func (s statuses) ofDownstream(d *unstructured.Unstructured) map[string]any {
+	status, _ := d.Object["status"].(map[string]any)
+	cloned := false
+	for _, r := range s.rules {
+		if !statusGoesDown(r) {
+			continue
+		}
+		if len(r.path) == 1 {
+			return nil
+		}
+		if !cloned {
+			status, cloned = runtime.DeepCopyJSON(status), true
+		}
+		remove(status, r.path[1:])
+	}
+	return status
+}
+
+// statusFor returns the status of d with the generations of u in place of d's own. It returns false if d has no
+// status, or a status of an earlier spec.
+func (s statuses) statusFor(u, d *unstructured.Unstructured) (map[string]any, bool) {
+	status := s.ofDownstream(d)
+	if len(status) == 0 {
+		return nil, false
+	}
+	observed, has, _ := unstructured.NestedInt64(status, "observedGeneration")
+	_, known, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
+	switch {
+	case !s.kind.DownStatus:
+		// Each write of the status makes a generation, so that no status can have observed the present one.
+	case has && observed < d.GetGeneration():
+		return nil, false
+	case !has && known:
+		return nil, false // d was created again, and no controller has observed it yet
+	}
+	status = runtime.DeepCopyJSON(status)
+	unreported(s.kind.GroupKind(), status)
+	ours := u.GetGeneration()
+	if !s.kind.UpStatus {
+		ours++ // writing it makes another generation
+	}
+	theirs := d.GetGeneration()
+	if !s.kind.DownStatus {
+		theirs-- // the last write of the status made one
+	}
+	translateGenerations(status, theirs, ours)
+	return status, true
+}
+
+// translateGenerations translates each observedGeneration in v, from the side whose present generation is theirs to
+// the side whose present one is ours.
+func translateGenerations(v any, theirs, ours int64) {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, inner := range v {
+			if observed, ok := inner.(int64); ok && name == "observedGeneration" {
+				v[name] = max(0, ours-max(0, theirs-observed))
+				continue
+			}
+			translateGenerations(inner, theirs, ours)
+		}
+	case []any:
+		for _, inner := range v {
+			translateGenerations(inner, theirs, ours)
+		}
+	}
+}
+
+// sameButGeneration reports whether two statuses are equal except for generations.
+func sameButGeneration(a, b map[string]any) bool {
+	content := func(status map[string]any) string {
+		status = runtime.DeepCopyJSON(status)
+		translateGenerations(status, 0, 0)
+		data, _ := json.Marshal(status) // cannot fail: it was decoded from JSON
+		return string(data)
+	}
+	return content(a) == content(b)
+}
