@@ -34,33 +34,33 @@ e2e: ## the suites on real API servers (the first run builds them, minutes)
 check: ## everything a change must pass: test, race, e2e, lint, drift (.ci/run)
 	.ci/run
 
-judge: ## kills, races, restores and changes of the ring in the sizes of docs/e2e.md (an hour)
+judge: ## kills, races, restores and changes of the ring in the sizes of docs/evidence/e2e.md (an hour)
 	cd internal/e2e && ATOLL_KILLS=1000 ATOLL_ROUNDS=500 ATOLL_FREEZE=30s ATOLL_CHANGES=50 ATOLL_RESTORES=50 ATOLL_SPLIT_KILLS=100 ATOLL_SPLIT_CHAOS=50 ATOLL_AMBIGUITY_EVERY=1 ATOLL_SKEW=100 \
 		$(GOTEST) -count=1 -v -timeout 120m -p 1 ./suites/fanout ./suites/kill ./suites/race ./suites/peers ./suites/skew ./suites/split
 
-PROTOCOL := ATOLL_DOCS="$(CURDIR)/docs" $(GOTEST) -count=1 -timeout 120m -v ./fanout/internal/protocol
+PROTOCOL := ATOLL_DOCS="$(CURDIR)/docs/evidence" $(GOTEST) -count=1 -timeout 120m -v ./fanout/internal/protocol
 
-explore: ## all interleavings of the protocol's large models, figures to docs/exploration.md (an hour, 8 GB)
+explore: ## all interleavings of the protocol's large models, figures to docs/evidence/exploration.md (an hour, 8 GB)
 	ATOLL_EXPLORE=deep $(PROTOCOL) -run '^Test(Explore(Deep|Beyond)|ReductionsAreHarmless|ModelKnowsTheSchema)$$'
 
-security: ## what somebody could try against router and proxy, and what is found without each guard, to docs/security.md
-	ATOLL_DOCS="$(CURDIR)/docs" $(GOTEST) -count=1 -p 1 -run '^TestMutants$$' ./router ./router/proxy
+security: ## what somebody could try against router and proxy, and what is found without each guard, to docs/evidence/security.md
+	ATOLL_DOCS="$(CURDIR)/docs/evidence" $(GOTEST) -count=1 -p 1 -run '^TestMutants$$' ./router ./router/proxy
 
-mutants: security ## break each rule of the protocol and of the packages and see what notices, to docs/mutants.md and docs/mutants-packages.md (an hour)
+mutants: security ## break each rule of the protocol and of the packages and see what notices, to docs/evidence/mutants.md and docs/evidence/mutants-packages.md (an hour)
 	$(PROTOCOL) -run '^TestMutants$$'
-	ATOLL_MUTANTS=. ATOLL_DOCS="$(CURDIR)/docs" $(GOTEST) -count=1 -timeout 180m -run '^TestMutants$$' ./internal/mutants
+	ATOLL_MUTANTS=. ATOLL_DOCS="$(CURDIR)/docs/evidence" $(GOTEST) -count=1 -timeout 180m -run '^TestMutants$$' ./internal/mutants
 
-simulate: ## RUNS (1000000) random schedules of the protocol, figures to docs/exploration.md (minutes)
+simulate: ## RUNS (1000000) random schedules of the protocol, figures to docs/evidence/exploration.md (minutes)
 	GOGC=400 ATOLL_RUNS=$(RUNS) $(PROTOCOL) -run '^TestSimulate(Losses|Restores)?$$'
 
-plans: ## our loops under 10000 perturbations, figures to docs/plans.md (a quarter of an hour)
-	GOGC=400 ATOLL_PLANS=full ATOLL_DOCS="$(CURDIR)/docs" $(GOTEST) -count=1 -timeout 60m -v -run '^TestPlans$$' ./internal/plans
+plans: ## our loops under 10000 perturbations, figures to docs/evidence/plans.md (a quarter of an hour)
+	GOGC=400 ATOLL_PLANS=full ATOLL_DOCS="$(CURDIR)/docs/evidence" $(GOTEST) -count=1 -timeout 60m -v -run '^TestPlans$$' ./internal/plans
 
-torn: ## what a loss of power may leave of the log's file, figures to docs/torn-images.md
-	ATOLL_DOCS="$(CURDIR)/docs" $(GOTEST) -count=1 -v -run '^Test(TornImages|CutFirstFile|FlippedBits|FileSizeLimit|FullLog)$$' ./wal
+torn: ## what a loss of power may leave of the log's file, figures to docs/evidence/torn-images.md
+	ATOLL_DOCS="$(CURDIR)/docs/evidence" $(GOTEST) -count=1 -v -run '^Test(TornImages|CutFirstFile|FlippedBits|FileSizeLimit|FullLog)$$' ./wal
 
-writers: ## which loop writes which field under which manager, and why, to docs/writers.md
-	ATOLL_PLANS=15 ATOLL_DOCS="$(CURDIR)/docs" $(GOTEST) -count=1 -timeout 60m -v -run '^TestWriters$$' ./internal/plans
+writers: ## which loop writes which field under which manager, and why, to docs/evidence/writers.md
+	ATOLL_PLANS=15 ATOLL_DOCS="$(CURDIR)/docs/evidence" $(GOTEST) -count=1 -timeout 60m -v -run '^TestWriters$$' ./internal/plans
 
 hunt: ## CASES (100000) of each property test, schedules of merged watches, plans and states of the loops, from new seeds (hours)
 	$(GOTEST) -count=1 -p 1 -timeout 120m -run '^Test' $$(grep -rl --include='*_test.go' -e '^\s"pgregory.net/rapid"' . | xargs -n1 dirname | sort -u) \
@@ -74,15 +74,15 @@ divide: ## CASES (100000) of each property of the division, and other methods co
 	ATOLL_CASES=$(CASES) ATOLL_DOCS="$(CURDIR)/docs" $(GOTEST) -count=1 -timeout 60m -v -run '^Test(Divide.*|MethodsCompared)$$' ./splitter \
 		-rapid.checks=$(CASES)
 
-states: ## STATES (1000) random states of API servers and CASES (100000) of each plan, from which loops must come to rest, to docs/states.md (minutes)
-	ATOLL_STATES=$(STATES) ATOLL_DOCS="$(CURDIR)/docs" $(GOTEST) -count=1 -timeout 60m -v -run '^TestStates$$' ./internal/plans
-	ATOLL_DOCS="$(CURDIR)/docs" $(GOTEST) -count=1 -p 1 -timeout 60m -v -run '^TestStatesOf' ./splitter ./splitter/placement ./region/claim ./region/central ./syncer \
+states: ## STATES (1000) random states of API servers and CASES (100000) of each plan, from which loops must come to rest, to docs/evidence/states.md (minutes)
+	ATOLL_STATES=$(STATES) ATOLL_DOCS="$(CURDIR)/docs/evidence" $(GOTEST) -count=1 -timeout 60m -v -run '^TestStates$$' ./internal/plans
+	ATOLL_DOCS="$(CURDIR)/docs/evidence" $(GOTEST) -count=1 -p 1 -timeout 60m -v -run '^TestStatesOf' ./splitter ./splitter/placement ./region/claim ./region/central ./syncer \
 		-rapid.checks=$(CASES)
 
-bench: ## run the benchmarks and write docs/benchmarks.md
-	go run ./internal/benchdoc -bench '$(BENCH)' -o docs/benchmarks.md ./...
+bench: ## run the benchmarks and write docs/evidence/benchmarks.md
+	go run ./internal/benchdoc -bench '$(BENCH)' -o docs/evidence/benchmarks.md ./...
 
-buildcost: ## what the quickstart's first build costs, to docs/build-cost.md (minutes)
+buildcost: ## what the quickstart's first build costs, to docs/evidence/build-cost.md (minutes)
 	.ci/buildcost
 
 fuzz: ## run every fuzz target for FUZZTIME (20s)

@@ -25,7 +25,7 @@ var accountMutants = []mutant{
 		"namespace.go", "replaced || err != nil {", "false {\n		_ = replaced", "TestReleasedAfterTheNextAdd",
 	},
 	{
-		"an Account that went meanwhile leaves no namespace behind", "what was made stays",
+		"an Account that went meanwhile leaves no namespace behind", "the created namespace stays",
 		"kind.go", "		return ns.undo(ctx, c)\n", "		return nil\n", "TestActivatedAfterRemoval|TestUndoLeavesTheNextAccountItsNamespace",
 	},
 	{

@@ -73,7 +73,7 @@ var aggregateMutants = []mutant{
 		"	if err := f.list(ctx, at); err != nil {\n		w.Stop()", "	if f.at == at && !f.unknown {\n		return w, nil\n	}\n	if err := f.list(ctx, at); err != nil {\n		w.Stop()", "TestRestoredAtAnyRequest",
 	},
 	{
-		"a watch that resumes compares the list with what was delivered before it", "the fingerprint of what was delivered is not compared",
+		"a watch that resumes compares the list with what was delivered before it", "the fingerprint of the delivered objects is not compared",
 		"feed.go",
 		"f.stamp != 0 && f.stamp != was.stamp()", "f.stamp == 1", "TestRestoredAtAnyRequest",
 	},

@@ -57,7 +57,7 @@ var centralMutants = []mutant{
 		"peers.go", "if !ok || !p.owns(name) {", "if !ok {", "TestReplicasSharePeers",
 	},
 	{
-		"the status of a Peer is written to no other Peer of its name", "what is applied has no UID",
+		"the status of a Peer is written to no other Peer of its name", "the applied object has no UID",
 		"write.go", "	desired.SetUID(p.UID)\n", "", "TestAStatusIsForOnePeer",
 	},
 }

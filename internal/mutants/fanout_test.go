@@ -22,7 +22,7 @@ var fanoutMutants = []mutant{
 	},
 	{
 		"the answer to a repeated write says nothing about the first", "it is believed",
-		"classify.go", "	case a.repeated:\n		// What was repeated may have had its effect.\n		return protocol.Unknown, protocol.Unavailable\n", "", "TestAnswers",
+		"classify.go", "	case a.repeated:\n		// An earlier attempt may have been applied.\n		return protocol.Unknown, protocol.Unavailable\n", "", "TestAnswers",
 	},
 	{
 		"a server error after a write is not a refusal", "it counts as one",
@@ -33,7 +33,7 @@ var fanoutMutants = []mutant{
 		"survey.go", `opts.Continue = list.GetContinue(); opts.Continue == "" {`, `opts.Continue = list.GetContinue(); opts.Continue != "-" {`, "TestManyPagesHaveTimeEach",
 	},
 	{
-		"a page that fails is not the end of a list", "what was read until then counts",
+		"a page that fails is not the end of a list", "the pages before the failure count",
 		"survey.go", `		if err != nil {
 			return nil, protocol.PeerSet{}, explain(peer, "list "+kind.Resource.Resource, err)
 		}

@@ -18,18 +18,18 @@ import (
 
 // mutant is a package without one of its rules.
 type mutant struct {
-	rule    string // a sentence that the package keeps
+	rule    string // a sentence that is true for the package
 	change  string // how the mutant breaks it
 	file    string // in the package's directory
-	was, is string // was is in the file once
-	tests   string // names of tests that notice, separated by |, or one test and /subtest
+	was, is string // was must be in the file exactly once
+	tests   string // names of tests that must fail, separated by |, or one test and /subtest
 }
 
 // table has the mutants of one package.
 type table struct {
 	dir     string // from the root of the module
 	mutants []mutant
-	hanging []string // rules whose mutants stop until the timeout of the tests
+	hanging []string // rules whose mutants hang until the timeout of the tests
 }
 
 var tables = []table{
@@ -51,7 +51,7 @@ var tables = []table{
 
 const root = "../.."
 
-// TestMutants checks that each mutant still applies. With ATOLL_MUTANTS it compiles and runs them.
+// TestMutants checks that each mutant applies. With ATOLL_MUTANTS it compiles and runs them.
 func TestMutants(t *testing.T) {
 	wanted, err := regexp.Compile(os.Getenv("ATOLL_MUTANTS"))
 	require.NoError(t, err)

@@ -18,10 +18,10 @@ import (
 
 const pageName = "mutants-packages.md"
 
-// row is the beginning of a mutant's row in the documentation; what the tests report follows.
+// row returns the beginning of a mutant's row in the documentation; the test's failure follows it.
 func (m mutant) row() string { return fmt.Sprintf("| %s | %s | ", cell(m.rule), cell(m.change)) }
 
-// rows are those of a table that a page has, by their beginning.
+// rows returns the rows of a table in a page, by their beginning.
 func (tab table) rows(page string) map[string]string {
 	rows := map[string]string{}
 	for line := range strings.Lines(tab.section(page)) {
@@ -34,15 +34,15 @@ func (tab table) rows(page string) map[string]string {
 	return rows
 }
 
-// section is what a page has between the marks of a table.
+// section returns the text between the marks of a table in a page.
 func (tab table) section(page string) string {
 	_, section, _ := strings.Cut(page, "<!-- "+tab.dir+": written by the tests -->")
 	section, _, _ = strings.Cut(section, "<!-- end of "+tab.dir+" -->")
 	return section
 }
 
-// write puts what the tests reported of mutants, by the beginning of their rows, into the page that ATOLL_DOCS has. Other rows
-// stay; a mutant that was never run gets a row that says so.
+// write writes the reported failures, by the beginning of their rows, into the page under
+// ATOLL_DOCS. It keeps other rows. A mutant that was never run gets a row that shows that.
 func (tab table) write(t *testing.T, reported map[string]string) {
 	t.Helper()
 	docs := os.Getenv("ATOLL_DOCS")
@@ -73,13 +73,13 @@ var (
 	logged  = regexp.MustCompile(`(?m)^\s+\w+_test\.go:\d+: (.+)$`)
 	panicks = regexp.MustCompile(`(?m)^panic: (.+)$`)
 
-	// chance differs in each run: addresses, hashes, UIDs and ports.
+	// chance matches text that differs in each run: addresses, hashes, UIDs and ports.
 	chance = regexp.MustCompile(`0x[0-9a-f]+|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32,}|\d{12,}|127\.0\.0\.1:\d+|/tmp/[\w/.-]+`)
 )
 
 const longest = 240
 
-// answer returns the test that failed and the first thing that it reports, or "" if no test failed.
+// answer returns the name of the first failed test and its first message, or "" if no test failed.
 func answer(out string) string {
 	text := firstReport(out)
 	if runes := []rune(text); len(runes) > longest {
@@ -95,7 +95,8 @@ func answer(out string) string {
 	return ""
 }
 
-// firstReport returns the message, else the error, of the first failed requirement, else a panic or a logged line.
+// firstReport returns the message, else the error, of the first failed requirement, else a panic or
+// a logged line.
 func firstReport(out string) string {
 	for line := range strings.Lines(out) {
 		if _, text, ok := strings.Cut(line, "Messages:"); ok {
@@ -133,15 +134,15 @@ func TestAnswer(t *testing.T) {
 	require.Equal(t, `a \| b`, cell("a | b"))
 }
 
-// The page has a row of each mutant, and no others.
+// The page has exactly one row for each mutant.
 func TestPageIsComplete(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join(root, "docs", pageName))
+	page, err := os.ReadFile(filepath.Join(root, "docs", "evidence", pageName))
 	require.NoError(t, err)
 	for _, tab := range tables {
 		rows := tab.rows(string(page))
 		require.Equal(t, 1+len(rows), strings.Count(tab.section(string(page)), "\n| "), "%s has rows of mutants that are no longer in its table", tab.dir)
 		for _, m := range tab.mutants {
-			require.Contains(t, rows, m.row(), "run the mutant: ATOLL_MUTANTS='^%s: %s$' ATOLL_DOCS=$PWD/docs go test ./internal/mutants", tab.dir, m.rule)
+			require.Contains(t, rows, m.row(), "run the mutant: ATOLL_MUTANTS='^%s: %s$' ATOLL_DOCS=$PWD/docs/evidence go test ./internal/mutants", tab.dir, m.rule)
 		}
 	}
 }

@@ -34,7 +34,7 @@ var placementMutants = []mutant{
 	},
 	{
 		"an object whose policy is gone stays where it is", "it goes",
-		"reconcile.go", "		wanted = before.stays() // whose policy is gone stays where it is\n", "		wanted = nil // whose policy is gone stays where it is\n", "TestWithoutAPolicyAllStays",
+		"reconcile.go", "		wanted = before.stays() // an object whose policy was deleted stays in its clusters\n", "		wanted = nil // an object whose policy was deleted stays in its clusters\n", "TestWithoutAPolicyAllStays",
 	},
 	{
 		"if no cluster can be chosen, all stays where it is", "it goes",

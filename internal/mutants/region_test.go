@@ -37,7 +37,7 @@ var regionMutants = []mutant{
 		"transport.go", "	if req.GetBody == nil {\n		return nil, false\n	}\n	body, err := req.GetBody()\n	if err != nil {\n		return nil, false\n	}\n", "	if req.GetBody == nil {\n		return req, true\n	}\n	body, err := req.GetBody()\n	if err != nil {\n		return nil, false\n	}\n", "TestBodyThatCannotBeRewoundIsNotSentAgain",
 	},
 	{
-		"a request that was refused once says so no longer when it is repeated", "the attempt keeps what it recorded",
+		"a request that was refused once says so no longer when it is repeated", "the attempt keeps its record",
 		"transport.go", "			attempt.again()\n", "", "TestARequestThatIsSentAgainIsTheAttempt",
 	},
 	{

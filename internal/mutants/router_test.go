@@ -3,7 +3,8 @@
 
 package mutants
 
-// The guards of identities and paths have a table of their own, which takes them away while the tests run.
+// The guards of identities and paths are tested by a table in their own package, which disables
+// them at run time.
 var routerMutants = []mutant{
 	{
 		"a resourceVersion of the former peer is not used at the new one", "it is passed on",

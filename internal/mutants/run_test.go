@@ -16,7 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// noticed compiles the tests of a package with the mutant, runs those of the table, and returns which one fails and how.
+// noticed compiles the tests of a package with the mutant, runs those of the table, and returns the
+// first failed test and its message.
 func noticed(t *testing.T, dir string, m mutant, source string, hangs bool) string {
 	t.Helper()
 	temp := t.TempDir()
@@ -37,7 +38,7 @@ func noticed(t *testing.T, dir string, m mutant, source string, hangs bool) stri
 	return strings.ReplaceAll(said, temp, "…")
 }
 
-// overlay returns the name of a file by which the compiler reads source in place of the mutant's file.
+// overlay returns the path of an overlay file that replaces the mutant's file by source.
 func overlay(t *testing.T, dir string, m mutant, source string) string {
 	t.Helper()
 	temp := t.TempDir()
@@ -51,7 +52,7 @@ func overlay(t *testing.T, dir string, m mutant, source string) string {
 	return name
 }
 
-// arguments are those of the test binary.
+// arguments returns the arguments of the test binary.
 func arguments(t *testing.T, dir string, m mutant, hangs bool) []string {
 	t.Helper()
 	timeout := "2m"
@@ -69,7 +70,7 @@ func arguments(t *testing.T, dir string, m mutant, hangs bool) []string {
 
 var rapidImport = regexp.MustCompile(`(?m)^\s+"pgregory.net/rapid"$`)
 
-// importsRapid reports whether tests of the package leave files about what they find.
+// importsRapid reports whether tests of the package use rapid, which writes files about failures.
 func importsRapid(t *testing.T, dir string) bool {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(root, dir, "*_test.go"))

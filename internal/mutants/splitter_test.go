@@ -54,7 +54,7 @@ var splitterMutants = []mutant{
 	},
 	{
 		"nothing is decided before the cache shows the last write", "it is",
-		"reconcile.go", "	case unseen > 0:\n		return unseen, nil // what", "	case unseen < 0:\n		return unseen, nil // what", "TestNothingIsTakenTwice|TestNothingIsWrittenFromAnOldCopy",
+		"reconcile.go", "	case unseen > 0:\n		return unseen, nil // a plan", "	case unseen < 0:\n		return unseen, nil // a plan", "TestNothingIsTakenTwice|TestNothingIsWrittenFromAnOldCopy",
 	},
 	{
 		"a write that the server never saw is made again", "its event is waited for",

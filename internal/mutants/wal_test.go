@@ -120,7 +120,7 @@ var walMutants = []mutant{
 		"prune.go", "err == nil && id == e.ID {", "err == nil && id != e.ID {", "TestRetention",
 	},
 	{
-		"a log moves only to a free path", "it replaces what is there",
+		"a log moves only to a free path", "it replaces the existing log",
 		"move.go", "	if err := vacant(to); err != nil {\n		return explain(to, \"move here\", err)\n	}\n", "", "TestMoveRefused",
 	},
 	{
